@@ -1,0 +1,52 @@
+# Two commands on a bare machine with python3 and make: `make quickstart` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+WORKDIR ?= runs/quickstart
+SENTENCE ?= The old man whom Anna knows did not want to open the window today.
+BIN    := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help install quickstart test format lint types check lock clean
+
+help:            ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+install: $(INSTALLED)  ## create the environment in .venv, every package pinned and hashed
+
+$(INSTALLED): pyproject.toml requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit("nmt-jax needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+quickstart: $(INSTALLED)  ## train, translate, score and draw on the embedded corpus: a few minutes on two cores
+	$(BIN)/nmt-jax train --config=configs/quickstart.py --workdir=$(WORKDIR)
+	$(BIN)/nmt-jax corpus --workdir=$(WORKDIR) --split=test --lines=500 --output=$(WORKDIR)/test
+	$(BIN)/nmt-jax translate --workdir=$(WORKDIR) --input=$(WORKDIR)/test.en > $(WORKDIR)/test.hypothesis
+	$(BIN)/nmt-jax score $(WORKDIR)/test.hypothesis --reference=$(WORKDIR)/test.de
+	@echo; echo "Five sentences the model never saw:"
+	@paste $(WORKDIR)/test.en $(WORKDIR)/test.hypothesis | head -n 5 | awk -F '\t' '{print "  " $$1 "\n    -> " $$2}'
+	@echo; echo "What it looked at while translating:"
+	$(BIN)/nmt-jax plot --workdir=$(WORKDIR) --kind=attention --sentence="$(SENTENCE)"
+	@echo; echo "Next: train on your own text: $(BIN)/nmt-jax train --config=configs/multi30k.py --config.data.directory=FOLDER --workdir=runs/mine (README, 'Your own text')"
+
+test: $(INSTALLED) lint types  ## everything that must hold: format, lint, types, tests
+	$(BIN)/python -m pytest --quiet -n 2 --dist=worksteal
+
+lint: $(INSTALLED)  ## format check and lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(INSTALLED)  ## static types
+	$(BIN)/mypy
+
+format: $(INSTALLED)  ## rewrite the source in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock:            ## pin every package anew for Python 3.11 to 3.13 (needs uv)
+	uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 --extra dev --output-file requirements.lock pyproject.toml
+
+clean:           ## remove the environment and every cache
+	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info build dist

@@ -1,0 +1,135 @@
+"""Every key of a translation experiment with its plainest value; a page starts here and changes some.
+
+The config comes back locked: a page that misspells a key is told so.
+"""
+
+import difflib
+import types
+from typing import Any
+
+from ml_collections import ConfigDict
+
+
+def base() -> ConfigDict:
+    """A small pre-norm Transformer on the embedded corpus."""
+    config = ConfigDict(
+        {
+            "task": "translate",
+            "model_name": "transformer",
+            "seed": 0,
+            "init_from": "",  # a workdir whose parameters a new run starts from
+            "data": {
+                "corpus": "grammar",  # grammar | text | tfds
+                "directory": "",  # text: the folder of TRAIN.SOURCE, TRAIN.TARGET …; tfds: its data_dir
+                "name": "",  # tfds: wmt14_translate/de-en …
+                "source": "en",
+                "target": "de",
+                "train": "train",
+                "dev": "val",
+                "test": "test",
+                "size": 20_000,  # grammar: training pairs
+                "max_length": 128,  # pieces a side, end of sentence included; longer pairs are left out and counted
+                "num_buckets": 6,
+                "cache": "",  # prepared corpora; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax
+            },
+            "vocab": {
+                "algorithm": "unigram",  # unigram | bpe
+                "size": 8000,
+                "joint": True,  # one vocabulary for both languages
+                "byte_fallback": True,  # an unseen character becomes its bytes, not <unk>
+                "source_model": "",  # a SentencePiece .model given instead of trained
+                "target_model": "",
+                "sampling_alpha": 0.0,  # subword regularisation (Kudo, 2018); 0 = off
+            },
+            "model": {
+                "num_encoder_layers": 3,
+                "num_decoder_layers": 3,
+                "d_model": 256,
+                "d_ff": 1024,
+                "num_heads": 4,
+                "d_k": 0,  # width of a head's queries and keys; 0 = d_model / num_heads
+                "d_v": 0,  # width of a head's values; 0 = d_model / num_heads
+                "dropout": 0.1,  # on residual branches and embeddings
+                "attention_dropout": 0.0,
+                "relu_dropout": 0.0,
+                "positions": "sinusoidal",  # sinusoidal | learned
+                "max_positions": 1024,
+                "tie_embeddings": "three-way",  # three-way | two-way (target and output) | none
+                "norm": "pre",  # pre | post
+                "activation": "relu",  # relu | gelu | swiglu
+                "dtype": "float32",  # of the arithmetic: float32 | bfloat16; the state is float32
+                "remat": False,  # recompute layers in the backward pass: less memory, a third more time
+            },
+            "loss": {"label_smoothing": 0.1},
+            "optimizer": {
+                "name": "adam",  # adam | adamw
+                "schedule": "inverse_sqrt",  # inverse_sqrt | noam | cosine | linear | constant, after a warm-up
+                "learning_rate": 1e-3,  # the peak; noam: a factor on (d_model * warmup_steps) ** -0.5
+                "warmup_steps": 4000,
+                "beta1": 0.9,
+                "beta2": 0.98,
+                "epsilon": 1e-9,
+                "weight_decay": 0.0,
+                "clip_norm": 0.0,  # 0 = off
+                "ema_decay": 0.0,  # 0 = off
+            },
+            "train": {
+                "steps": 2000,
+                "batch_tokens": 4096,  # target tokens of the global batch, padding included
+                "accumulate": 1,  # micro-batches a step
+                "log_every": 10,
+                "eval_every": 200,
+                "checkpoint_every": 200,
+                "keep_last": 10,
+                "keep_best": 1,
+                "early_stopping_metric": "bleu",  # bleu | loss
+                "patience": 0,  # evaluations without improvement; 0 = off
+                "minutes": 0.0,  # stop after so much training time; 0 = off
+            },
+            "eval": {
+                "max_segments": 500,  # dev sentences translated for dev/bleu; 0 = loss only
+                "beam_size": 1,
+                "batch_tokens": 8192,
+            },
+            "decode": {
+                "beam_size": 5,
+                "length_penalty": 0.6,  # Wu et al. (2016), eq. 14
+                "max_length_ratio": 1.5,  # target pieces <= ratio * source pieces + offset
+                "max_length_offset": 10,
+                "average": 1,  # the mean of the last n checkpoints translates
+            },
+            "mesh": {"model": 1},  # devices that share one model; the others share the batch
+        }
+    )
+    return config.lock()
+
+
+def parse_arg(arg: str, **defaults: Any) -> types.SimpleNamespace:
+    """`size=base,smoke=true` over `defaults`, each value read as its default's type; ValueError if one is unknown."""
+    values = dict(defaults)
+    for item in filter(None, arg.split(",")):
+        name, equals, text = item.partition("=")
+        if name not in defaults:
+            near = difflib.get_close_matches(name, defaults, n=1) or list(defaults)
+            raise ValueError(f"unknown argument {name!r}; did you mean {' or '.join(near)}?")
+        if isinstance(defaults[name], bool):
+            if text.lower() not in ("true", "false"):
+                raise ValueError(f"argument {name} takes true or false, not {text!r}")
+            values[name] = text.lower() == "true"
+        elif not equals:
+            raise ValueError(f"argument {name} needs a value: {name}={defaults[name]}")
+        else:
+            values[name] = type(defaults[name])(text)
+    return types.SimpleNamespace(**values)
+
+
+def smoke(config: ConfigDict) -> ConfigDict:
+    """The same experiment in small, for a test: one step of a tiny model on a few embedded sentences."""
+    config.data.update(corpus="grammar", source="en", target="de", size=200, max_length=64, num_buckets=2)
+    config.vocab.update(size=400, source_model="", target_model="")
+    config.model.update(num_encoder_layers=1, num_decoder_layers=1, d_model=16, d_ff=32, num_heads=2, d_k=0, d_v=0)
+    config.train.update(
+        steps=1, batch_tokens=512, log_every=1, eval_every=1, checkpoint_every=1, keep_last=1, minutes=0.0
+    )
+    config.eval.update(max_segments=4, batch_tokens=512)
+    return config

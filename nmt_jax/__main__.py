@@ -1,0 +1,188 @@
+"""`nmt-jax VERB …`: picks the verb, reads its flags, and turns every mistake into one line and an exit code."""
+
+import difflib
+import importlib
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from absl import flags
+
+from nmt_jax.errors import UserError
+from nmt_jax.interrupts import Interrupted
+
+USAGE_ERROR = 2
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+class Verb(NamedTuple):
+    """A line of the help; the module `nmt_jax.<verb>` is imported only when the verb is called."""
+
+    summary: str
+    usage: str
+    example: str
+
+
+VERBS = {
+    "train": Verb(
+        "train a model, or go on where training stopped",
+        "--config=FILE[:ARGUMENT] --workdir=FOLDER [--config.KEY=VALUE …]",
+        "--config=configs/quickstart.py --workdir=runs/quickstart",
+    ),
+    "translate": Verb(
+        "translate lines of text with a trained model",
+        "--workdir=FOLDER [FLAG …] < SOURCE > TRANSLATION",
+        "--workdir=runs/quickstart < source.txt > hypothesis.txt",
+    ),
+    "score": Verb(
+        "compare translations with references: BLEU, chrF, TER",
+        "HYPOTHESIS [HYPOTHESIS …] --reference=FILE [--reference=FILE …] [FLAG …]",
+        "hypothesis.txt --reference=reference.txt --metrics=bleu,chrf",
+    ),
+    "corpus": Verb(
+        "write the text of an experiment's corpus as plain files",
+        "--workdir=FOLDER|--config=FILE --output=PREFIX [--split=test] [--lines=N]",
+        "--workdir=runs/quickstart --split=test --output=test",
+    ),
+    "plot": Verb(
+        "draw learning curves, or the attention of a sentence",
+        "--workdir=FOLDER [--kind=curves|attention] [FLAG …]",
+        '--workdir=runs/quickstart --kind=attention --sentence="the old man sleeps ."',
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `nmt-jax` with `argv` (without the program's name; the process's by default) -> exit code.
+
+    0 success; 2 a mistake of the user, told in one line; 128 + signal interrupted; 141 nobody reads the output.
+    """
+    try:
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        print(f"nmt-jax: error: {_one_line(str(error))}", file=sys.stderr)
+        return USAGE_ERROR
+    except Interrupted as interrupted:  # it has said on stderr what was saved
+        return 128 + interrupted.signal
+    except KeyboardInterrupt:
+        print("nmt-jax: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # `nmt-jax … | head`: the interpreter's own last flush must not complain either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+def _dispatch(arguments: list[str]) -> int:
+    """Help, the version, or the verb named first."""
+    if not arguments or arguments[0] in ("-h", "--help", "-help", "help"):
+        print(_overview())
+        return 0
+    if arguments[0] == "--version":
+        print(f"nmt-jax {importlib.import_module('nmt_jax').__version__}")
+        return 0
+    name, *rest = arguments
+    if name not in VERBS:
+        raise UserError(f"no verb {name!r}{_did_you_mean(name, VERBS)}; the verbs: {', '.join(VERBS)}")
+    module = importlib.import_module(f"nmt_jax.{name}")
+    flag_values = flags.FlagValues()
+    flag_values.set_gnu_getopt(True)  # flags may stand after file names
+    module.define_flags(flag_values)
+    if {"-h", "--help", "-help"}.intersection(rest[: rest.index("--")] if "--" in rest else rest):
+        print(_verb_help(name, flag_values))
+        return 0
+    if "override" in flag_values:
+        rest = _gather_overrides(rest)
+    positional = _parse_flags(name, flag_values, rest)
+    return module.main(flag_values, positional) or 0
+
+
+def _gather_overrides(arguments: list[str]) -> list[str]:
+    """`--config.KEY=VALUE` and `--config.KEY VALUE` become `--override=KEY=VALUE`: absl has no open flag names."""
+    gathered: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            return [*gathered, argument, *rest]
+        dashless = argument.removeprefix("-").removeprefix("-")
+        if argument == dashless or not dashless.startswith("config."):
+            gathered.append(argument)
+            continue
+        key, equals, value = dashless.removeprefix("config.").partition("=")
+        if not equals:
+            value = next(rest, "--")
+            if value.startswith("--"):
+                raise UserError(f"--config.{key} needs a value: --config.{key}=VALUE")
+        gathered.append(f"--override={key}={value}")
+    return gathered
+
+
+def _parse_flags(verb: str, flag_values: flags.FlagValues, arguments: list[str]) -> list[str]:
+    """Read `arguments` into `flag_values` -> what is not a flag."""
+    try:
+        return flag_values([f"nmt-jax {verb}", *arguments])[1:]
+    except flags.UnrecognizedFlagError as error:
+        near = _did_you_mean(error.flagname, list(flag_values), "--")
+        raise UserError(
+            f"nmt-jax {verb}: no flag --{error.flagname}{near}; `nmt-jax {verb} --help` lists them"
+        ) from None
+    except flags.Error as error:
+        raise UserError(f"nmt-jax {verb}: {_one_line(str(error))}") from None
+
+
+def _overview() -> str:
+    """Every verb with an example."""
+    lines = [
+        "nmt-jax – from parallel text to a trained, decoded, scored translator",
+        "",
+        "usage: nmt-jax VERB [FLAG …]",
+        "",
+    ]
+    for name, verb in VERBS.items():
+        lines += [f"  {name:<11}{verb.summary}", f"  {'':<11}$ nmt-jax {name} {verb.example}", ""]
+    return "\n".join([*lines, "`nmt-jax VERB --help` lists the flags of a verb."])
+
+
+def _verb_help(name: str, flag_values: flags.FlagValues) -> str:
+    """The flags of a verb with their defaults."""
+    verb = VERBS[name]
+    lines = [f"nmt-jax {name} – {verb.summary}", "", f"usage: nmt-jax {name} {verb.usage}"]
+    lines += [f"   $ nmt-jax {name} {verb.example}", ""]
+    names = list(flag_values)
+    indent = max(map(len, names)) + 6
+    for flag in (flag_values[flag_name] for flag_name in names):
+        # absl wraps the text: the choices before it, a remark on flags that may be repeated behind it
+        help_text = re.sub(r"^<\S+>: |;\n.*", "", str(flag.help), flags=re.DOTALL)
+        default = str(flag.default_as_str).strip("'") if flag.default not in (None, "", []) else ""
+        choices = getattr(flag.parser, "enum_values", None)
+        text = " ".join(
+            filter(None, [help_text, f"({' | '.join(choices)})" if choices else "", default and f"[{default}]"])
+        )
+        lines += textwrap.wrap(
+            text,
+            110,
+            initial_indent=f"  --{flag.name}".ljust(indent),
+            subsequent_indent=" " * indent,
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines)
+
+
+def _did_you_mean(word: str, known: Sequence[str] | dict[str, Verb], prefix: str = "") -> str:
+    """`; did you mean …?` naming the nearest of `known`, or the empty string."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {prefix}{near[0]}?" if near else ""
+
+
+def _one_line(text: str) -> str:
+    """`text` without its line breaks: one mistake, one line."""
+    return " ".join(text.split())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

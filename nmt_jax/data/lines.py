@@ -1,0 +1,60 @@
+"""Lines of text as bytes mean them: UTF-8, ended by a line feed and nothing else."""
+
+import gzip
+import os
+import pathlib
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import IO, cast
+
+from nmt_jax.errors import UserError
+
+
+def find(path: str | os.PathLike[str]) -> pathlib.Path:
+    """The path itself, or with .gz appended where only that exists; UserError where neither is a file."""
+    for candidate in (pathlib.Path(path), pathlib.Path(f"{os.fspath(path)}.gz")):
+        if candidate.exists() and not candidate.is_dir():
+            return candidate
+    what = "is a folder, not a file" if pathlib.Path(path).is_dir() else "no such file, plain or with .gz"
+    raise UserError(f"{path}: {what}")
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The lines of a file, plain or .gz, as `decode_lines`.
+
+    Raises UserError for a file that is missing, empty, cut short or not UTF-8, naming the line.
+    """
+    path = find(path)
+    number = 0
+    try:
+        with _open_bytes(path) as file:
+            for number, line in enumerate(decode_lines(file, str(path)), start=1):  # noqa: B007  used in the errors
+                yield line
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(f"{path}:{number + 1}: not a whole gzip file ({error}); fetch it again") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot read it: {error.strerror or error}") from error
+    if not number:
+        raise UserError(f"{path}: the file is empty")
+
+
+def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    r"""The lines of a byte stream without their ends and without a byte-order mark.
+
+    A line ends at \n (or \r\n) only: U+2028, U+0085, a lone \r, \v or \f are characters like any other.
+    Raises UserError `name:LINE` where a line is not UTF-8.
+    """
+    for number, line in enumerate(stream, start=1):
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        try:
+            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+        except UnicodeDecodeError as error:
+            where = f"byte 0x{error.object[error.start]:02x} at column {error.start + 1}"
+            raise UserError(f"{name}:{number}: not UTF-8 ({where}); convert the text to UTF-8") from None
+
+
+def _open_bytes(path: pathlib.Path) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    return open(path, "rb")

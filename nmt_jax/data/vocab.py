@@ -1,0 +1,183 @@
+"""Subword vocabularies: SentencePiece (Kudo and Richardson 2018), unigram or BPE, trained here or read from a file.
+
+A vocabulary trained here keeps every character of a text as it is (normalisation "identity", not NFKC): no-break
+spaces, ligatures and full-width forms come out of `decode` as they went into `encode`. Only plain spaces at the ends
+and repeated plain spaces are dropped, because they mean nothing to a translation, and U+2581 (▁), SentencePiece's own
+mark of a space, comes back as a space.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import io
+import os
+import pathlib
+import random
+import re
+import threading
+from collections.abc import Iterable, Sequence
+
+import sentencepiece
+
+from nmt_jax.errors import UserError
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+
+ALGORITHMS = ("unigram", "bpe")
+# Past this many sentences more text no longer changes the pieces, and the trainer holds all it reads in memory.
+MAX_SENTENCES = 2_000_000
+
+# SentencePiece seeds the generator of a thread once, from one global seed: whoever draws sets it under this lock.
+_seed_lock = threading.Lock()
+sentencepiece.set_min_log_level(3)  # its errors reach us as exceptions; stderr is for what the user must read
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocab:
+    """A frozen vocabulary with PAD, UNK, BOS, EOS = 0, 1, 2, 3; `model` is the content of a .model file."""
+
+    model: bytes = dataclasses.field(repr=False)
+
+    @classmethod
+    def train(cls, texts: Iterable[str], *, size: int, algorithm: str = "unigram", byte_fallback: bool = True) -> Vocab:
+        """Trains at most `size` pieces on texts (a stream); the same texts give the same bytes in every process.
+
+        Unigram: Kudo (2018), section 3.2; BPE: Sennrich et al. (2016), section 3.2. A corpus too small for `size`
+        pieces gives fewer. With `byte_fallback` a character outside the vocabulary is spelt in UTF-8 bytes, so no text
+        is lost. Raises UserError where the texts are empty or `size` is too small to hold the alphabet.
+        """
+        if algorithm not in ALGORITHMS:
+            raise UserError(f"config.vocab.algorithm: {algorithm!r} is not one of {', '.join(ALGORITHMS)}")
+        sentences = _sample(texts, MAX_SENTENCES)
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(sentences),
+                model_writer=model,
+                model_type=algorithm,
+                vocab_size=size,
+                hard_vocab_limit=False,
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                byte_fallback=byte_fallback,
+                # The rarest characters of a large corpus would each take a piece never learnt: bytes spell them.
+                character_coverage=0.9999 if byte_fallback else 1.0,
+                normalization_rule_name="identity",
+                num_threads=4,  # fixed: the sums of the threads decide ties
+                minloglevel=3,
+            )
+        except RuntimeError as error:
+            if "sentences_.empty()" in str(error) or "all_chars_count" in str(error):
+                raise UserError(f"cannot train a vocabulary: no usable text in {len(sentences)} lines") from error
+            least = re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error))
+            if least is None:
+                raise
+            alphabet = (
+                "the alphabet and the 256 bytes of config.vocab.byte_fallback" if byte_fallback else "the alphabet"
+            )
+            raise UserError(
+                f"config.vocab.size: {size} pieces cannot hold {alphabet}: give {least[1]} or more"
+            ) from error
+        return cls(model.getvalue())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Vocab:
+        """Reads a .model file; UserError where it is missing, broken, or numbers the special pieces differently."""
+        try:
+            model = pathlib.Path(path).read_bytes()
+        except OSError as error:
+            raise UserError(f"{path}: cannot read the vocabulary: {error.strerror}") from error
+        vocab = cls(model)
+        try:
+            processor = vocab._processor
+        except RuntimeError as error:
+            raise UserError(f"{path}: not a SentencePiece .model file; train it again or name another") from error
+        found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        if found != (PAD, UNK, BOS, EOS):
+            raise UserError(
+                f"{path}: its pad, unk, bos, eos are {found}; train it with "
+                f"--pad_id={PAD} --unk_id={UNK} --bos_id={BOS} --eos_id={EOS}"
+            )
+        return vocab
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the .model file, whole or not at all."""
+        path = pathlib.Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        unfinished.write_bytes(self.model)
+        unfinished.replace(path)
+
+    @functools.cached_property
+    def _processor(self) -> sentencepiece.SentencePieceProcessor:
+        if not self.model:
+            raise RuntimeError("an empty model")  # SentencePiece itself would wait for a file name
+        return sentencepiece.SentencePieceProcessor(model_proto=self.model)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the model."""
+        return hashlib.sha256(self.model).hexdigest()
+
+    def __len__(self) -> int:
+        return self._processor.get_piece_size()
+
+    def encode(self, text: str) -> list[int]:
+        """The best segmentation of text, without BOS and EOS; [] for nothing but spaces."""
+        return self._processor.encode(text)
+
+    def sample(self, text: str, alpha: float, seed: int) -> list[int]:
+        """A random segmentation, a pure function of (text, alpha, seed): subword regularisation.
+
+        Unigram: drawn in proportion to P(segmentation)**alpha (Kudo 2018, equation 9, l = infinity), so a small alpha
+        is the more random; BPE: each merge is dropped with probability alpha (Provilkov et al. 2020, algorithm 1).
+        """
+        ids: list[int] = []
+
+        def draw() -> None:
+            ids.extend(self._processor.encode(text, enable_sampling=True, nbest_size=-1, alpha=alpha))
+
+        # The generator belongs to the thread and is seeded at its first draw; a thread of one's own is a fresh one.
+        with _seed_lock:
+            sentencepiece.set_random_generator_seed(seed)
+            thread = threading.Thread(target=draw)
+            thread.start()
+            thread.join()
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids up to the first EOS, without PAD and BOS; UNK is written as ⁇."""
+        return self._processor.decode(_until_eos(ids))
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces themselves, one an id, for people to read: specials as <pad>, <s>, </s>, a space as ▁."""
+        return [self._processor.id_to_piece(int(i)) for i in ids]
+
+
+def _sample(texts: Iterable[str], size: int) -> list[str]:
+    """At most `size` of the texts, each as likely as any other, and the same ones every time.
+
+    Vitter (1985), algorithm R; SentencePiece's own sample is another one in each process, whatever its seed.
+    """
+    generator = random.Random(0)
+    kept: list[str] = []
+    for count, text in enumerate(texts):
+        if count < size:
+            kept.append(text)
+        elif (slot := generator.randrange(count + 1)) < size:
+            kept[slot] = text
+    return kept
+
+
+def _until_eos(ids: Iterable[int]) -> list[int]:
+    kept = []
+    for i in map(int, ids):
+        if i == EOS:
+            break
+        if i not in (PAD, BOS):
+            kept.append(i)
+    return kept

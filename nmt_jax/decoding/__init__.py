@@ -1,0 +1,1 @@
+"""Searches over one step closure and one cache; no model class is known here."""

@@ -1,0 +1,106 @@
+"""Losses: each returns (sum, weight); one division, at the end, over all devices."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from nmt_jax.models.layers import matmul, product, transposed
+
+Array = jax.Array
+
+CHUNK_LOGITS = 1 << 21  # logits held at once by `cross_entropy`: 8 MB of float32 stay near a CPU's caches
+
+
+def smoothed_cross_entropy(logits: Array, labels: Array, label_smoothing: float) -> Array:
+    """-sum_v q(v) log p(v) with q = (1 - a) onehot + a / V (Szegedy et al., 2016, section 7), a in [0, 1).
+
+    logits float[..., V], labels int[...] -> float32[...].
+    """
+    logits = logits.astype(jnp.float32)
+    log_normalizer = jax.nn.logsumexp(logits, axis=-1)
+    label_logit = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    return log_normalizer - (1 - label_smoothing) * label_logit - label_smoothing * jnp.mean(logits, axis=-1)
+
+
+def cross_entropy(
+    hidden: Array, kernel: Array, labels: Array, weights: Array, label_smoothing: float = 0.0, dtype: Any = jnp.float32
+) -> tuple[Array, Array]:
+    """Label-smoothed cross-entropy of softmax(hidden kernel), in nats -> (sum, weight), float32 scalars.
+
+    hidden float[B, T, D], kernel float[D, V], labels int[B, T], weights float[B, T]. The B*T*V logits are never held at
+    once: a scan over chunks of T computes loss and gradient together, so that the logits are computed only once.
+    """
+    chunk = functools.partial(_chunks, num_chunks=_num_chunks(labels.shape, kernel.shape[1]))
+    total = _chunked_sum(chunk(hidden), kernel, chunk(labels), chunk(weights), label_smoothing, jnp.dtype(dtype).name)
+    return total, jnp.sum(weights)
+
+
+def _num_chunks(shape: tuple[int, ...], vocab_size: int) -> int:
+    """The number of chunks of T that keeps to CHUNK_LOGITS, with the least padding up to twice as many."""
+    batch_size, length = shape
+    least = min(length, -(-batch_size * length * vocab_size // CHUNK_LOGITS))
+    return min(range(least, min(length, 2 * least) + 1), key=lambda count: (-length % count, count))
+
+
+def _chunks(x: Array, num_chunks: int) -> Array:
+    """x [B, T, ...] -> [C, B, T / C, ...], padded with zeros; a device keeps its own rows of B."""
+    x = jnp.pad(x, ((0, 0), (0, -x.shape[1] % num_chunks)) + ((0, 0),) * (x.ndim - 2))
+    return x.reshape(x.shape[0], num_chunks, -1, *x.shape[2:]).swapaxes(0, 1)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+def _chunked_sum(
+    hidden: Array, kernel: Array, labels: Array, weights: Array, label_smoothing: float, dtype: str
+) -> Array:
+    def add(total: Array, chunk: tuple[Array, Array, Array]) -> tuple[Array, None]:
+        h, y, w = chunk
+        logits = matmul(h, kernel, dtype)
+        return total + jnp.sum(w * smoothed_cross_entropy(logits, y, label_smoothing)), None
+
+    return jax.lax.scan(add, jnp.float32(0), (hidden, labels, weights))[0]
+
+
+def _chunked_forward(
+    hidden: Array, kernel: Array, labels: Array, weights: Array, label_smoothing: float, dtype: str
+) -> tuple[Array, tuple[Array, Array, Array]]:
+    vocab_size = kernel.shape[1]
+    if dtype == "bfloat16":
+        times, turn = product, transposed
+        kernel = kernel.astype(jnp.bfloat16)
+    else:
+        times, turn = jnp.dot, jnp.transpose
+    kernel_t = turn(kernel)
+
+    def add(carry: tuple[Array, Array], chunk: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], Array]:
+        total, d_kernel = carry
+        h, y, w = chunk
+        rows = h.reshape(-1, h.shape[-1])
+        y, w = y.reshape(-1, 1), w.reshape(-1, 1)
+        logits = times(rows, kernel)
+        top = jnp.max(logits, axis=-1, keepdims=True)
+        exponentials = jnp.exp(logits - top)
+        normalizer = jnp.sum(exponentials, axis=-1, keepdims=True)
+        label_logit = jnp.take_along_axis(logits, y, axis=-1)
+        mean_logit = jnp.mean(logits, axis=-1, keepdims=True) if label_smoothing else 0.0
+        loss = top + jnp.log(normalizer) - (1 - label_smoothing) * label_logit - label_smoothing * mean_logit
+        # d loss / d logits = softmax - q, with q the smoothed label
+        onehot = (jnp.arange(vocab_size)[None, :] == y).astype(jnp.float32)
+        d_logits = exponentials * (w / normalizer) - w * ((1 - label_smoothing) * onehot + label_smoothing / vocab_size)
+        d_hidden = times(d_logits, kernel_t).reshape(h.shape)
+        return (total + jnp.sum(w * loss), d_kernel + times(turn(rows), d_logits)), d_hidden
+
+    start = (jnp.float32(0), jnp.zeros(kernel.shape, jnp.float32))
+    (total, d_kernel), d_hidden = jax.lax.scan(add, start, (hidden, labels, weights))
+    return total, (d_hidden, d_kernel, weights)
+
+
+def _chunked_backward(
+    label_smoothing: float, dtype: str, saved: tuple[Array, Array, Array], gradient: Array
+) -> tuple[Array, Array, None, Array]:
+    d_hidden, d_kernel, weights = saved
+    return gradient * d_hidden, gradient * d_kernel, None, jnp.zeros_like(weights)
+
+
+_chunked_sum.defvjp(_chunked_forward, _chunked_backward)

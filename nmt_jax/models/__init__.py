@@ -1,0 +1,1 @@
+"""Linen modules: hyperparameters plus pure `apply`; no config, no input or output."""

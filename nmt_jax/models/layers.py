@@ -1,0 +1,184 @@
+"""Layers that every model is made of: dense, layer norm, dropout, embedding, positions, feed-forward."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Array = jax.Array
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": nn.relu, "gelu": nn.gelu, "swiglu": nn.silu}
+
+
+def matmul(x: Array, kernel: Array, dtype: Any = jnp.float32) -> Array:
+    """x float[..., D] times kernel float[D, F] -> float32[..., F], accumulated in float32.
+
+    With dtype bfloat16 the operands of the product and of both products of its gradient are rounded to bfloat16
+    (Micikevicius et al., 2018); everything between two products stays float32.
+    """
+    if jnp.dtype(dtype) == jnp.float32:
+        return jnp.dot(x, kernel)
+    return _matmul_bfloat16(x, kernel)
+
+
+def product(a: Array, b: Array) -> Array:
+    """a float[N, D] times b float[D, M] -> float32[N, M] with bfloat16 operands and a float32 sum."""
+    return jnp.dot(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+
+
+def transposed(a: Array) -> Array:
+    """a float[N, M] -> bfloat16[M, N], written out: CPUs multiply untransposed bfloat16 twice as fast as transposed."""
+    return jax.lax.optimization_barrier(a.astype(jnp.bfloat16).T)
+
+
+@jax.custom_vjp
+def _matmul_bfloat16(x: Array, kernel: Array) -> Array:
+    return product(x.reshape(-1, x.shape[-1]), kernel).reshape(*x.shape[:-1], -1)
+
+
+def _matmul_forward(x: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
+    x = x.astype(jnp.bfloat16)
+    return _matmul_bfloat16(x, kernel), (x, kernel)
+
+
+def _matmul_backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    x, kernel = saved
+    gradient = gradient.astype(jnp.bfloat16)
+    rows = gradient.reshape(-1, gradient.shape[-1])
+    d_x = product(rows, transposed(kernel)).reshape(x.shape)
+    d_kernel = product(transposed(x.reshape(-1, x.shape[-1])), rows)
+    return d_x, d_kernel
+
+
+_matmul_bfloat16.defvjp(_matmul_forward, _matmul_backward)
+
+
+def dropout(x: Array, rate: float, key: Array) -> Array:
+    """Zero units of x float[..., D] with probability `rate`, rounded to 1/256, and scale up the others.
+
+    Srivastava et al. (2014). One random byte a unit, a quarter of the bits of a Bernoulli draw, which are the first
+    cost of dropout on a CPU; the same mask on any number of devices.
+    """
+    keep = round(256 * (1 - rate))
+    words = jax.random.bits(key, (*x.shape[:-1], -(-x.shape[-1] // 4)), jnp.uint32)
+    units = jax.lax.bitcast_convert_type(words, jnp.uint8).reshape(*x.shape[:-1], -1)[..., : x.shape[-1]]
+    return jnp.where(units < keep, x * (256 / keep), 0.0)
+
+
+class Dropout(nn.Module):
+    """`dropout` with the module's own random stream; the identity when not training or when the rate is 0."""
+
+    rate: float
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool) -> Array:
+        """x float[..., D] -> float[..., D]."""
+        if not train or self.rate == 0.0:
+            return x
+        return dropout(x, self.rate, self.make_rng("dropout"))
+
+
+class Dense(nn.Module):
+    """y = x W + b; W drawn by Glorot and Bengio (2010), b zero."""
+
+    features: int
+    use_bias: bool = True
+    dtype: Any = jnp.float32
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """x float[..., D] -> float32[..., features]."""
+        kernel = self.param("kernel", nn.initializers.xavier_uniform(), (x.shape[-1], self.features))
+        y = matmul(x, kernel, self.dtype)
+        if self.use_bias:
+            bias = self.param("bias", nn.initializers.zeros, (self.features,))
+            y = y + jnp.broadcast_to(bias, y.shape)
+        return y
+
+
+class LayerNorm(nn.Module):
+    """Ba et al. (2016): (x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis, in float32."""
+
+    epsilon: float = 1e-6
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """x float[..., D] -> float32[..., D]."""
+        scale = self.param("scale", nn.initializers.ones, (x.shape[-1],))
+        bias = self.param("bias", nn.initializers.zeros, (x.shape[-1],))
+        x = x.astype(jnp.float32)
+        centred = x - jnp.mean(x, axis=-1, keepdims=True)
+        variance = jnp.mean(centred * centred, axis=-1, keepdims=True)
+        normal = centred * jax.lax.rsqrt(variance + self.epsilon)
+        return normal * jnp.broadcast_to(scale, x.shape) + jnp.broadcast_to(bias, x.shape)
+
+
+class Embedding(nn.Module):
+    """A table of V vectors of width D, N(0, 1/D), that may also serve as the output layer (Press and Wolf, 2017)."""
+
+    vocab_size: int
+    d_model: int
+
+    def setup(self) -> None:
+        """Create the table."""
+        init = nn.initializers.normal(self.d_model**-0.5)
+        self.table = self.param("table", init, (self.vocab_size, self.d_model))
+
+    def __call__(self, tokens: Array) -> Array:
+        """Tokens int[...] -> float[..., D], times sqrt(D) (Vaswani et al., 2017, section 3.4)."""
+        return self.table[tokens] * self.d_model**0.5
+
+
+@functools.lru_cache
+def sinusoids(length: int, d_model: int) -> np.ndarray:
+    """Positions 0 .. length-1 -> float32[length, D], sines then cosines (Vaswani et al., 2017, section 3.5)."""
+    half = -(-d_model // 2)
+    angles = np.arange(length)[:, None] / 10000.0 ** (np.arange(half) / half)
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)[:, :d_model].astype(np.float32)
+
+
+class Positions(nn.Module):
+    """Vectors of the positions 0 .. max_positions-1: `sinusoidal` or `learned` (Gehring et al., 2017)."""
+
+    kind: str
+    max_positions: int
+    d_model: int
+
+    def setup(self) -> None:
+        """Make the table of the learned kind."""
+        if self.kind == "learned":
+            init = nn.initializers.normal(1.0)
+            self.table = self.param("table", init, (self.max_positions, self.d_model))
+
+    def __call__(self, length: int) -> Array:
+        """-> float[length, D]; ValueError beyond the learned table."""
+        if self.kind == "sinusoidal":
+            return jnp.asarray(sinusoids(length, self.d_model))
+        if length > self.max_positions:
+            raise ValueError(f"a sequence of {length} positions, but max_positions={self.max_positions}")
+        return self.table[:length]
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = act(x W1 + b1) W2 + b2 (Vaswani et al., 2017, eq. 2).
+
+    The activation `swiglu` makes it (silu(x W1) * x V) W2 (Shazeer, 2020, eq. 6).
+    """
+
+    d_ff: int
+    activation: str
+    dropout: float
+    dtype: Any
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool) -> Array:
+        """x float[..., D] -> float[..., D]; dropout falls on the F hidden units."""
+        hidden = ACTIVATIONS[self.activation](Dense(self.d_ff, dtype=self.dtype, name="hidden")(x))
+        if self.activation == "swiglu":
+            hidden = hidden * Dense(self.d_ff, dtype=self.dtype, name="gate")(x)
+        hidden = Dropout(self.dropout)(hidden, train)
+        return Dense(x.shape[-1], dtype=self.dtype, name="output")(hidden)

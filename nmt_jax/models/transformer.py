@@ -1,0 +1,281 @@
+"""The encoder-decoder Transformer (Vaswani et al., 2017), every column of its Table 3 a field."""
+
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from nmt_jax.data.vocab import BOS, PAD
+from nmt_jax.models.attention import MultiHeadAttention
+from nmt_jax.models.layers import ACTIVATIONS, Dropout, Embedding, FeedForward, LayerNorm, Positions, matmul
+
+Array = jax.Array
+
+CHOICES = {
+    "positions": ("sinusoidal", "learned"),
+    "tie_embeddings": ("three-way", "two-way", "none"),
+    "norm": ("pre", "post"),
+    "activation": tuple(ACTIVATIONS),
+    "dtype": ("float32", "bfloat16"),
+}
+
+
+class Sublayer(nn.Module):
+    """The residual connection around a layer: x + drop(f(norm(x))) (pre) or norm(x + drop(f(x))) (post)."""
+
+    norm: str
+    dropout: float
+
+    def setup(self) -> None:
+        """Create the norm."""
+        self.layer_norm = LayerNorm()
+        self.residual_dropout = Dropout(self.dropout)
+
+    def before(self, x: Array) -> Array:
+        """x float[B, T, D] -> what the layer reads."""
+        return self.layer_norm(x) if self.norm == "pre" else x
+
+    def after(self, x: Array, y: Array, train: bool) -> Array:
+        """x float[B, T, D] and what the layer made of it -> the sublayer's output."""
+        x = x + self.residual_dropout(y, train)
+        return x if self.norm == "pre" else self.layer_norm(x)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward, each in a residual connection."""
+
+    attention: dict[str, Any]
+    feed_forward: dict[str, Any]
+    norm: str
+    dropout: float
+
+    def setup(self) -> None:
+        """Create the two sublayers."""
+        self.self_attention = MultiHeadAttention(**self.attention)
+        self.self_attention_residual = Sublayer(self.norm, self.dropout)
+        self.ffn = FeedForward(**self.feed_forward)
+        self.ffn_residual = Sublayer(self.norm, self.dropout)
+
+    def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
+        """x float[B, S, D], mask bool[B, 1, 1, S] -> float[B, S, D], weights float[B, H, S, S]."""
+        y = self.self_attention_residual.before(x)
+        y, weights = self.self_attention(y, self.self_attention.memory(y), mask, train)
+        x = self.self_attention_residual.after(x, y, train)
+        return self.ffn_residual.after(x, self.ffn(self.ffn_residual.before(x), train), train), weights
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the source, and feed-forward, each in a residual connection."""
+
+    attention: dict[str, Any]
+    feed_forward: dict[str, Any]
+    norm: str
+    dropout: float
+
+    def setup(self) -> None:
+        """Create the three sublayers."""
+        self.self_attention = MultiHeadAttention(**self.attention)
+        self.self_attention_residual = Sublayer(self.norm, self.dropout)
+        self.cross_attention = MultiHeadAttention(**self.attention)
+        self.cross_attention_residual = Sublayer(self.norm, self.dropout)
+        self.ffn = FeedForward(**self.feed_forward)
+        self.ffn_residual = Sublayer(self.norm, self.dropout)
+
+    def _after_self_attention(
+        self, x: Array, y: Array, memory: tuple[Array, Array], mask: Array, train: bool
+    ) -> tuple[Array, Array]:
+        x = self.self_attention_residual.after(x, y, train)
+        y, cross = self.cross_attention(self.cross_attention_residual.before(x), memory, mask, train)
+        x = self.cross_attention_residual.after(x, y, train)
+        return self.ffn_residual.after(x, self.ffn(self.ffn_residual.before(x), train), train), cross
+
+    def __call__(
+        self, x: Array, causal: Array, memory: tuple[Array, Array], mask: Array, train: bool
+    ) -> tuple[Array, Array, Array]:
+        """x float[B, T, D], causal bool[1, 1, T, T], the source's memory and mask -> float[B, T, D], two weights."""
+        y = self.self_attention_residual.before(x)
+        y, weights = self.self_attention(y, self.self_attention.memory(y), causal, train)
+        x, cross = self._after_self_attention(x, y, memory, mask, train)
+        return x, weights, cross
+
+    def step(
+        self, x: Array, past: tuple[Array, Array], position: Array, own: Array, memory: tuple[Array, Array], mask: Array
+    ) -> tuple[Array, tuple[Array, Array]]:
+        """One token a beam: x float[B, K, D], `own` bool[B, 1, K, T * K] -> float[B, K, D], the longer past."""
+        y, past = self.self_attention.extend(self.self_attention_residual.before(x), past, position, own)
+        x, _ = self._after_self_attention(x, y, memory, mask, train=False)
+        return x, past
+
+
+class Model(nn.Module):
+    """Sequence to sequence by attention alone; `d_k`, `d_v` = 0 mean d_model / num_heads."""
+
+    source_vocab_size: int
+    target_vocab_size: int
+    num_encoder_layers: int = 6
+    num_decoder_layers: int = 6
+    d_model: int = 512
+    d_ff: int = 2048
+    num_heads: int = 8
+    d_k: int = 0
+    d_v: int = 0
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    relu_dropout: float = 0.0
+    positions: str = "sinusoidal"
+    max_positions: int = 1024
+    tie_embeddings: str = "three-way"
+    norm: str = "post"
+    activation: str = "relu"
+    dtype: str = "float32"
+    remat: bool = False
+
+    def __post_init__(self) -> None:
+        """ValueError on hyperparameters that cannot be meant."""
+        for field, choices in CHOICES.items():
+            if getattr(self, field) not in choices:
+                raise ValueError(f"{field}={getattr(self, field)!r} is none of {', '.join(choices)}")
+        for field in ("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers", "max_positions"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field}={getattr(self, field)} must be at least 1")
+        for field in ("dropout", "attention_dropout", "relu_dropout"):
+            if not 0.0 <= getattr(self, field) < 1.0:
+                raise ValueError(f"{field}={getattr(self, field)} must be in [0, 1)")
+        if not (self.d_k and self.d_v) and self.d_model % self.num_heads:
+            raise ValueError(
+                f"d_model={self.d_model} is not divisible by num_heads={self.num_heads}: "
+                "change one of them, or give d_k and d_v"
+            )
+        if self.tie_embeddings == "three-way" and self.source_vocab_size != self.target_vocab_size:
+            raise ValueError(
+                "tie_embeddings='three-way' needs one joint vocabulary, but the vocabularies have "
+                f"{self.source_vocab_size} and {self.target_vocab_size} pieces: use 'two-way' or 'none'"
+            )
+        super().__post_init__()
+
+    def setup(self) -> None:
+        """Create embeddings, layers, and the output layer where it is not tied."""
+        per_head = self.d_model // self.num_heads
+        layer: dict[str, Any] = {
+            "attention": {
+                "d_model": self.d_model,
+                "num_heads": self.num_heads,
+                "d_k": self.d_k or per_head,
+                "d_v": self.d_v or per_head,
+                "dropout": self.attention_dropout,
+                "dtype": self.dtype,
+            },
+            "feed_forward": {
+                "d_ff": self.d_ff,
+                "activation": self.activation,
+                "dropout": self.relu_dropout,
+                "dtype": self.dtype,
+            },
+            "norm": self.norm,
+            "dropout": self.dropout,
+        }
+        encoder_layer = nn.remat(EncoderLayer, static_argnums=(3,)) if self.remat else EncoderLayer
+        decoder_layer = nn.remat(DecoderLayer, static_argnums=(5,)) if self.remat else DecoderLayer
+        self.encoder = [encoder_layer(**layer) for _ in range(self.num_encoder_layers)]
+        self.decoder = [decoder_layer(**layer) for _ in range(self.num_decoder_layers)]
+        self.source_embedding = Embedding(self.source_vocab_size, self.d_model)
+        if self.tie_embeddings == "three-way":
+            self.target_embedding = self.source_embedding
+        else:
+            self.target_embedding = Embedding(self.target_vocab_size, self.d_model)
+        if self.tie_embeddings == "none":
+            self.output_table = Embedding(self.target_vocab_size, self.d_model)
+        self.position = Positions(self.positions, self.max_positions, self.d_model)
+        self.target_position = (
+            self.position
+            if self.positions == "sinusoidal"
+            else Positions(self.positions, self.max_positions, self.d_model)
+        )
+        self.embedding_dropout = Dropout(self.dropout)
+        if self.norm == "pre":
+            self.encoder_norm = LayerNorm()
+            self.decoder_norm = LayerNorm()
+
+    def output_kernel(self) -> Array:
+        """-> float[D, V] of the output layer, tied or not."""
+        table = self.output_table if self.tie_embeddings == "none" else self.target_embedding
+        return table.table.T
+
+    def _encode(self, source: Array, train: bool) -> tuple[Array, tuple[Array, ...]]:
+        mask = (source != PAD)[:, None, None, :]
+        x = self.source_embedding(source)
+        x = self.embedding_dropout(x + self.position(source.shape[1])[None], train)
+        all_weights = []
+        for layer in self.encoder:
+            x, weights = layer(x, mask, train)
+            all_weights.append(weights)
+        return (self.encoder_norm(x) if self.norm == "pre" else x), tuple(all_weights)
+
+    def __call__(self, source: Array, target: Array, train: bool = False) -> tuple[Array, dict[str, Any]]:
+        """Teacher forcing: source int[B, S], labels int[B, T] -> logits float[B, T, V] and named intermediates.
+
+        `encoder`, `decoder`, `cross`: L attention weights each, float[B, H, ·, ·]; `hidden` float[B, T, D] and
+        `output_kernel` float[D, V], whose product the logits are, for a loss that never holds all of them.
+        """
+        encoded, encoder_weights = self._encode(source, train)
+        inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
+        length = target.shape[1]
+        causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
+        mask = (source != PAD)[:, None, None, :]
+        x = self.target_embedding(inputs)
+        x = self.embedding_dropout(x + self.target_position(length)[None], train)
+        decoder_weights, cross_weights = [], []
+        for layer in self.decoder:
+            x, weights, cross = layer(x, causal, layer.cross_attention.memory(encoded), mask, train)
+            decoder_weights.append(weights)
+            cross_weights.append(cross)
+        hidden = self.decoder_norm(x) if self.norm == "pre" else x
+        kernel = self.output_kernel()
+        return matmul(hidden, kernel, self.dtype), {
+            "encoder": encoder_weights,
+            "decoder": tuple(decoder_weights),
+            "cross": tuple(cross_weights),
+            "hidden": hidden,
+            "output_kernel": kernel,
+        }
+
+    def encode(self, source: Array) -> Array:
+        """source int[B, S] -> float[B, S, D]."""
+        return self._encode(source, train=False)[0]
+
+    def init_cache(self, encoded: Array, source: Array, beam_size: int, max_length: int) -> dict[str, Any]:
+        """What decoding carries from step to step, for K beams a sentence and T steps.
+
+        Keys and values lead with B and are never reordered: row t of beam k's history is found through
+        `ancestry` int[B*K, T], the beam slot in which that token was written (-1: not yet).
+        """
+        batch_size = encoded.shape[0]
+        return {
+            "position": jnp.int32(0),
+            "ancestry": jnp.full((batch_size * beam_size, max_length), -1, jnp.int32),
+            "past": tuple(
+                layer.self_attention.init_memory(batch_size, beam_size, max_length) for layer in self.decoder
+            ),
+            "memory": tuple(layer.cross_attention.memory(encoded) for layer in self.decoder),
+            "source_mask": source != PAD,
+        }
+
+    def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
+        """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, and the cache one step longer."""
+        batch_size = cache["source_mask"].shape[0]
+        beam_size, position = tokens.shape[0] // batch_size, cache["position"]
+        slots = jnp.arange(beam_size)
+        ancestry = cache["ancestry"].at[:, position].set(jnp.tile(slots, batch_size))
+        own = ancestry.reshape(batch_size, 1, beam_size, -1, 1) == slots.reshape(1, 1, 1, 1, -1)
+        own = own.reshape(batch_size, 1, beam_size, -1)  # [B, 1, K, T * K]
+        mask = cache["source_mask"][:, None, None, :]
+        x = self.target_embedding(tokens.reshape(batch_size, beam_size))
+        x = x + self.target_position(ancestry.shape[1])[position][None, None]
+        past = []
+        for layer, old, memory in zip(self.decoder, cache["past"], cache["memory"], strict=True):
+            x, new = layer.step(x, old, position, own, memory, mask)
+            past.append(new)
+        hidden = self.decoder_norm(x) if self.norm == "pre" else x
+        logits = matmul(hidden, self.output_kernel(), self.dtype).reshape(tokens.shape[0], -1)
+        return logits, {**cache, "position": position + 1, "ancestry": ancestry, "past": tuple(past)}

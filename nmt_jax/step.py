@@ -1,0 +1,134 @@
+"""One training step: a pure function of state and batch, the same on one device and on many."""
+
+from typing import Any, Protocol
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import optax
+
+from nmt_jax.optim import Schedule
+
+Batch = dict[str, jax.Array]
+Metrics = dict[str, jax.Array]
+
+
+@flax.struct.dataclass
+class TrainState:
+    """All that changes from step to step on the devices.
+
+    step: int32, the index of the next batch; it advances even when a step is skipped.
+    ema: exponential moving average of the parameters, or () when off.
+    skipped: int32, how many of the latest steps in a row had no finite loss or gradient and changed nothing.
+    """
+
+    step: jax.Array
+    params: Any
+    opt_state: Any
+    ema: Any
+    skipped: jax.Array
+
+    @property
+    def averaged(self) -> Any:
+        """The parameters to evaluate and translate with: the moving average where there is one."""
+        return self.ema if jax.tree.leaves(self.ema) else self.params
+
+
+class LossFn(Protocol):
+    """The training objective of a task."""
+
+    def __call__(self, params: Any, batch: Any, rng: jax.Array | None, train: bool) -> tuple[jax.Array, jax.Array]:
+        """-> (loss summed over tokens, number of tokens)."""
+
+
+def new_state(params: Any, optimizer: optax.GradientTransformation, ema_decay: float) -> TrainState:
+    """The state before the first step."""
+    ema = jax.tree.map(jnp.copy, params) if ema_decay else ()  # a copy: the step may not be given one buffer twice
+    zero = jnp.zeros((), jnp.int32)
+    return TrainState(step=zero, params=params, opt_state=optimizer.init(params), ema=ema, skipped=jnp.copy(zero))
+
+
+def make_train_step(
+    loss_fn: LossFn,
+    optimizer: optax.GradientTransformation,
+    schedule: Schedule,
+    *,
+    accumulate: int,
+    ema_decay: float,
+    seed: int,
+    shardings: TrainState | None = None,
+) -> jax.stages.Wrapped:
+    """Compile (state, batch) -> (state, metrics); the state given is consumed.
+
+    A batch [B, ...] is cut into `accumulate` micro-batches [B / accumulate, ...], whose sums are added up and divided
+    once, by the weight of the whole global batch. A step whose loss or gradient is not finite leaves parameters,
+    optimizer and average bit for bit as they were. The dropout key is folded from (seed, step), so a resumed run needs
+    no stored key. `shardings` places the new state.
+    metrics: loss (per unit of weight), weight, grad_norm (before clipping), learning_rate, skipped (in a row).
+    """
+
+    def sums(params: Any, batch: Batch, rng: jax.Array) -> tuple[jax.Array, jax.Array, Any]:
+        objective = jax.value_and_grad(lambda params: loss_fn(params, batch, rng, train=True), has_aux=True)
+        (loss, weight), grads = objective(params)
+        return loss, jnp.asarray(weight, loss.dtype), grads
+
+    def accumulated_sums(params: Any, batch: Batch, rng: jax.Array) -> tuple[jax.Array, jax.Array, Any]:
+        if accumulate == 1:
+            return sums(params, batch, rng)
+
+        def add(totals: Any, numbered: tuple[jax.Array, Batch]) -> tuple[Any, None]:
+            number, micro_batch = numbered
+            return jax.tree.map(jnp.add, totals, sums(params, micro_batch, jax.random.fold_in(rng, number))), None
+
+        zeros = (jnp.zeros(()), jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
+        numbered = (jnp.arange(accumulate), micro_batches(batch, accumulate))
+        return jax.lax.scan(add, zeros, numbered)[0]
+
+    def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+        rng = jax.random.fold_in(jax.random.key(seed), state.step)
+        loss_sum, weight, grads = accumulated_sums(state.params, batch, rng)
+        grads = jax.tree.map(lambda grad: grad / weight, grads)
+        grad_norm = optax.tree.norm(grads)
+        finite = jnp.isfinite(loss_sum / weight) & jnp.isfinite(grad_norm)
+        learning_rate = schedule(state.step + 1)
+
+        direction, opt_state = optimizer.update(grads, state.opt_state, state.params)
+        params = jax.tree.map(lambda param, change: param - learning_rate * change, state.params, direction)
+        ema = state.ema
+        if ema_decay:
+            # A short memory at first, or the random start would weigh in for 1 / (1 - ema_decay) steps.
+            decay = jnp.minimum(ema_decay, (1.0 + state.step) / (10.0 + state.step))
+            ema = jax.tree.map(lambda old, new: decay * old + (1.0 - decay) * new, ema, params)
+
+        def keep(new: Any, old: Any) -> Any:
+            return jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, old)
+
+        skipped = jnp.where(finite, 0, state.skipped + 1)
+        metrics = {
+            "loss": loss_sum / weight,
+            "weight": weight,
+            "grad_norm": grad_norm,
+            "learning_rate": learning_rate,
+            "skipped": skipped,
+        }
+        state = TrainState(
+            step=state.step + 1,
+            params=keep(params, state.params),
+            opt_state=keep(opt_state, state.opt_state),
+            ema=keep(ema, state.ema),
+            skipped=skipped,
+        )
+        return state, metrics
+
+    if shardings is None:
+        return jax.jit(train_step, donate_argnums=0)
+    return jax.jit(train_step, donate_argnums=0, out_shardings=(shardings, None))
+
+
+def micro_batches(batch: Batch, count: int) -> Batch:
+    """Cut [B, ...] into [count, B / count, ...]; micro-batch i has rows i mod count, so every device keeps its own."""
+
+    def cut(array: jax.Array) -> jax.Array:
+        return array.reshape(array.shape[0] // count, count, *array.shape[1:]).swapaxes(0, 1)
+
+    return jax.tree.map(cut, batch)

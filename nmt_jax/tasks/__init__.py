@@ -1,0 +1,55 @@
+"""What a loop can do: each task turns text into batches, batches into a loss, and parameters into predictions."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+from ml_collections import ConfigDict
+
+Batch = dict[str, np.ndarray]
+
+
+class BatchSource(Protocol):
+    """Training batches by number: batch n is a pure function of (corpus, settings, seed, n)."""
+
+    shapes: Sequence[tuple[int, ...]]
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Batch: ...
+
+
+class Task(Protocol):
+    """All that a training run needs to know of what is learned."""
+
+    def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None: ...
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Rows for the table printed at the start: what, and how much of it."""
+
+    def batches(self, steps: int) -> BatchSource:
+        """The batches of `steps` steps."""
+
+    def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
+        """A batch of this shape, to compile with."""
+
+    def init(self, rng: jax.Array) -> Any:
+        """-> parameters."""
+
+    def loss_fn(self, params: Any, batch: Any, rng: jax.Array | None, train: bool) -> tuple[jax.Array, jax.Array]:
+        """-> (sum, weight) of the loss; pure; `rng` is None when not training."""
+
+    def evaluate(self, params: Any) -> dict[str, float]:
+        """-> `dev/loss` and the task's own measures."""
+
+
+def __getattr__(name: str) -> Any:
+    """`TASKS`: the tasks by the name that `config.task` gives them."""
+    if name == "TASKS":
+        from nmt_jax.tasks.translate import Translate  # late: the protocol above is needed without any model
+
+        return {"translate": Translate}
+    raise AttributeError(name)

@@ -1,0 +1,288 @@
+"""Sequence to sequence: parallel text in, translations out."""
+
+import functools
+import importlib
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+from ml_collections import ConfigDict
+
+from metrics_jax.surface import BLEU
+from nmt_jax import config as configs
+from nmt_jax import losses, sharding
+from nmt_jax.data.batches import Batches, bucketed
+from nmt_jax.data.corpora import open_text
+from nmt_jax.data.prepared import PreparedCorpus, prepare
+from nmt_jax.data.vocab import BOS, EOS, PAD, Vocab
+from nmt_jax.decoding.beam import IMPOSSIBLE, beam_search
+from nmt_jax.tasks import Batch
+
+
+class Hypothesis(NamedTuple):
+    """One translation: its text, its log-probability over the length penalty, and its pieces."""
+
+    text: str
+    score: float
+    pieces: list[str]
+
+
+class Translate:
+    """The translation task (`tasks.Task`) of one workdir; corpora are opened only when training or evaluation asks."""
+
+    def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
+        self.config = config
+        self.workdir = Path(workdir)
+        self.mesh = mesh
+
+    @functools.cached_property
+    def vocabularies(self) -> tuple[Vocab, Vocab]:
+        """Source and target vocabulary: the workdir's, else the given, else trained on the corpus and saved."""
+        settings, data = self.config.vocab, self.config.data
+        folder = self.workdir / "vocab"
+        names = ("joint",) if settings.joint else ("source", "target")
+        given = (settings.source_model, settings.target_model or settings.source_model)
+        vocabularies = []
+        for side, name in enumerate(names):
+            path = folder / f"{name}.model"
+            if not path.exists():
+                if given[side]:
+                    vocab = Vocab.load(given[side])
+                else:
+                    texts = (
+                        text
+                        for pair in open_text(data, "train")
+                        for text in (pair if settings.joint else pair[side : side + 1])
+                    )
+                    vocab = Vocab.train(
+                        texts,
+                        size=settings.size,
+                        algorithm=settings.algorithm,
+                        byte_fallback=settings.byte_fallback,
+                    )
+                folder.mkdir(parents=True, exist_ok=True)
+                vocab.save(path)
+            vocabularies.append(Vocab.load(path))
+        return vocabularies[0], vocabularies[-1]
+
+    @functools.cached_property
+    def model(self) -> Any:
+        """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
+        module = importlib.import_module(f"nmt_jax.models.{self.config.model_name}")
+        source, target = self.vocabularies
+        sizes = {"source_vocab_size": len(source), "target_vocab_size": len(target)}
+        return configs.build_model(module.Model, self.config.model, **sizes)
+
+    # Training
+
+    @functools.cached_property
+    def train_corpus(self) -> PreparedCorpus:
+        """The training pairs as piece numbers."""
+        return prepare(self.config.data, "train", self.vocabularies)
+
+    @functools.cached_property
+    def dev_corpus(self) -> PreparedCorpus:
+        """The development pairs as piece numbers."""
+        return prepare(self.config.data, "dev", self.vocabularies)
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Rows for the start table: corpora and vocabularies."""
+        source, target = self.vocabularies
+        sizes = f"{len(source)} joint" if self.config.vocab.joint else f"{len(source)} source, {len(target)} target"
+        return [
+            ("training pairs", self.train_corpus.report),
+            ("development pairs", self.dev_corpus.report),
+            ("vocabulary", f"{sizes} ({self.config.vocab.algorithm})"),
+        ]
+
+    def batches(self, steps: int) -> Batches:
+        """The training batches of `steps` steps."""
+        config = self.config
+        return Batches(
+            self.train_corpus,
+            batch_tokens=config.train.batch_tokens,
+            num_buckets=config.data.num_buckets,
+            multiple_of=self._rows_multiple(config.train.accumulate),
+            seed=config.seed,
+            steps=steps,
+            process_index=jax.process_index(),
+            process_count=jax.process_count(),
+            sampling_alpha=config.vocab.sampling_alpha,
+        )
+
+    def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
+        """(rows, S, T) -> a full batch."""
+        rows, source_length, target_length = shape
+        return {
+            "source": np.full((rows, source_length), EOS, np.int32),
+            "target": np.full((rows, target_length), EOS, np.int32),
+        }
+
+    def init(self, rng: jax.Array) -> Any:
+        """-> parameters."""
+        tokens = jnp.full((1, 2), EOS, jnp.int32)
+        return self.model.init(rng, tokens, tokens)["params"]
+
+    def loss_fn(
+        self, params: Any, batch: dict[str, jax.Array], rng: jax.Array | None, train: bool
+    ) -> tuple[jax.Array, jax.Array]:
+        """Cross-entropy of the target pieces (EOS included), label-smoothed when training -> (sum, weight)."""
+        logits, out = self.model.apply(
+            {"params": params}, batch["source"], batch["target"], train=train, rngs={"dropout": rng} if train else {}
+        )
+        weights = (batch["target"] != PAD).astype(jnp.float32)
+        smoothing = self.config.loss.label_smoothing if train else 0.0
+        if "output_kernel" not in out:
+            loss = losses.smoothed_cross_entropy(logits, batch["target"], smoothing)
+            return jnp.sum(loss * weights), jnp.sum(weights)
+        # The same loss without ever holding all logits, which jit then does not compute.
+        return losses.cross_entropy(
+            out["hidden"], out["output_kernel"], batch["target"], weights, smoothing, self.model.dtype
+        )
+
+    @functools.cached_property
+    def _dev_batches(self) -> Batches:
+        """One epoch of the development pairs."""
+        config = self.config
+        return Batches(
+            self.dev_corpus,
+            batch_tokens=config.eval.batch_tokens,
+            num_buckets=config.data.num_buckets,
+            multiple_of=self._rows_multiple(),
+        )
+
+    def _rows_multiple(self, accumulate: int = 1) -> int:
+        """What the rows of a batch are a multiple of: at least 8, so that 1, 2, 4, 8 devices see the same batches."""
+        return math.lcm(8, self.mesh.shape["data"] * accumulate)
+
+    @functools.cached_property
+    def _dev_pairs(self) -> list[tuple[str, str]]:
+        """The first `eval.max_segments` development pairs as text, none left out."""
+        return list(itertools.islice(open_text(self.config.data, "dev"), self.config.eval.max_segments))
+
+    @functools.cached_property
+    def _eval_loss(self) -> Any:
+        return jax.jit(functools.partial(self.loss_fn, rng=None, train=False))
+
+    def evaluate(self, params: Any) -> dict[str, float]:
+        """-> `dev/loss` (nats a target piece, not smoothed), `dev/perplexity`, `dev/bleu`."""
+        settings, batches = self.config.eval, self._dev_batches
+        total = weight = 0.0
+        for number in range(len(batches)):
+            loss, count = self._eval_loss(params, sharding.shard_batch(batches[number], self.mesh))
+            total, weight = total + float(loss), weight + float(count)
+        measures = {"dev/loss": total / weight, "dev/perplexity": float(np.exp(total / weight))}
+        if settings.max_segments:
+            sources, references = zip(*self._dev_pairs, strict=True)
+            best = self.translate(params, sources, beam_size=settings.beam_size)
+            measures["dev/bleu"] = BLEU()([hypotheses[0].text for hypotheses in best], references).score
+        return measures
+
+    # Translating
+
+    @functools.cached_property
+    def search(self) -> Any:
+        """One compiled program a shape, beam size and number of results."""
+
+        def search(
+            params: Any,
+            source: jax.Array,
+            limits: jax.Array,
+            alpha: jax.Array,
+            beam_size: int,
+            n_best: int,
+            max_length: int,
+        ) -> tuple[jax.Array, jax.Array]:
+            def apply(*args: Any, method: str) -> Any:
+                return self.model.apply({"params": params}, *args, method=method)
+
+            def step(tokens: jax.Array, cache: Any) -> tuple[jax.Array, Any]:
+                logits, cache = apply(tokens, cache, method="decode_step")
+                log_probs = jax.nn.log_softmax(logits.astype(jnp.float32))
+                never = jnp.zeros(log_probs.shape[1]).at[jnp.array([PAD, BOS])].set(IMPOSSIBLE)
+                return log_probs + never[None], cache
+
+            encoded = apply(source, method="encode")
+            return beam_search(
+                step,
+                apply(encoded, source, beam_size, max_length, method="init_cache"),
+                beam_size=beam_size,
+                n_best=n_best,
+                max_length=max_length,
+                limits=limits,
+                length_penalty_alpha=alpha,
+                bos=BOS,
+                eos=EOS,
+            )
+
+        return jax.jit(search, static_argnames=("beam_size", "n_best", "max_length"))
+
+    def translate(
+        self,
+        params: Any,
+        sentences: Sequence[str],
+        *,
+        beam_size: int,
+        n_best: int = 1,
+        length_penalty: float | None = None,
+        max_length_ratio: float | None = None,
+        max_length_offset: int | None = None,
+        batch_tokens: int | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Sentences -> for each, in their order, the n best hypotheses, best first; an empty line gives an empty one.
+
+        What is not given is taken from `config.decode`; length_penalty is Wu's alpha.
+        """
+        decode = self.config.decode
+        alpha = decode.length_penalty if length_penalty is None else length_penalty
+        ratio = decode.max_length_ratio if max_length_ratio is None else max_length_ratio
+        offset = decode.max_length_offset if max_length_offset is None else max_length_offset
+        source_vocab, target_vocab = self.vocabularies
+        ids = [source_vocab.encode(sentence) for sentence in sentences]
+        filled = [number for number, pieces in enumerate(ids) if pieces]
+        results = [[Hypothesis("", 0.0, [])] * n_best for _ in sentences]
+        budget = batch_tokens or self.config.eval.batch_tokens // beam_size
+        for numbers, batch in bucketed(
+            [ids[number] for number in filled], batch_tokens=budget, multiple_of=self.mesh.shape["data"]
+        ):
+            source = batch["source"]
+            # The limit hangs on the sentence's own length, so that a translation never depends on its neighbours.
+            lengths = (source != PAD).sum(axis=1)
+            limits = np.where(lengths > 0, np.ceil(ratio * lengths) + offset, 0).astype(np.int32)
+            tokens, scores = self.search(
+                params,
+                *sharding.shard_batch((source, limits), self.mesh),
+                np.float32(alpha),
+                beam_size=beam_size,
+                n_best=n_best,
+                max_length=int(np.ceil(ratio * source.shape[1])) + offset,
+            )
+            tokens, scores = np.asarray(tokens), np.asarray(scores)
+            for row, number in enumerate(numbers):
+                results[filled[number]] = [
+                    Hypothesis(
+                        target_vocab.decode(best), float(score), target_vocab.pieces(best[~np.isin(best, (PAD, EOS))])
+                    )
+                    for best, score in zip(tokens[row], scores[row], strict=True)
+                ]
+        return results
+
+    def attention(self, params: Any, source: str, target: str) -> dict[str, Any]:
+        """All attention weights of one pair: its pieces, and `encoder`, `decoder`, `cross` float[L, H, ·, ·].
+
+        Row t of `decoder` and `cross` is the step that predicts target piece t.
+        """
+        source_vocab, target_vocab = self.vocabularies
+        source_ids, target_ids = [*source_vocab.encode(source), EOS], [*target_vocab.encode(target), EOS]
+        _, out = self.model.apply({"params": params}, jnp.asarray([source_ids]), jnp.asarray([target_ids]))
+        return {
+            "source_pieces": source_vocab.pieces(source_ids),
+            "target_pieces": target_vocab.pieces(target_ids),
+            **{kind: np.concatenate(out[kind]) for kind in ("encoder", "decoder", "cross") if kind in out},
+        }

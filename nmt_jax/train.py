@@ -1,0 +1,110 @@
+"""`nmt-jax train`: a config and a folder become a trained model; the same command goes on where it stopped."""
+
+import dataclasses
+import importlib
+import pathlib
+import shutil
+from collections.abc import Mapping, Sequence
+
+from absl import flags
+from ml_collections import ConfigDict
+
+from nmt_jax import config as configs
+from nmt_jax.errors import UserError
+from nmt_jax.workdir import Workdir
+
+
+def define_flags(flag_values: flags.FlagValues) -> None:
+    """The flags of `nmt-jax train`."""
+    flags.DEFINE_string(
+        "config",
+        None,
+        "The experiment: FILE.py or FILE.py:ARGUMENT. Not needed to go on with a workdir as it is.",
+        flag_values=flag_values,
+    )
+    flags.DEFINE_string("workdir", None, "The run's folder: made, or gone on with.", flag_values=flag_values)
+    flags.DEFINE_multi_string(
+        "override",
+        [],
+        "KEY=VALUE changes one key of the config; --config.KEY=VALUE is the same.",
+        flag_values=flag_values,
+    )
+
+
+def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
+    """Flags in, one call."""
+    if positional:
+        raise UserError(f"nmt-jax train takes no {positional[0]!r}: the experiment is --config=FILE")
+    if not flag_values.workdir:
+        raise UserError("nmt-jax train needs --workdir=FOLDER, where the run will live")
+    overrides = dict(configs.split_override(text) for text in flag_values.override)
+    run(flag_values.config, pathlib.Path(flag_values.workdir), overrides)
+    return 0
+
+
+def run(spec: str | None, workdir: pathlib.Path | str, overrides: Mapping[str, str] | None = None) -> dict[str, float]:
+    """Train the experiment `spec` (None: the one the workdir was begun with) in `workdir` -> the last metrics.
+
+    Continues the workdir if a checkpoint lies there, else starts from the workdir `config.init_from`, else from
+    scratch.
+    UserError for a config that cannot be meant, or that describes another model than the workdir's.
+    """
+    folder = Workdir(pathlib.Path(workdir))
+    config = resolve(spec, folder, overrides or {})
+    # Below, not above: a mistake in the config is told before the seconds that importing JAX takes.
+    import jax
+
+    from nmt_jax import compilation, loop, sharding
+    from nmt_jax.tasks import TASKS
+
+    if config.task not in TASKS:
+        raise UserError(f"config.task={config.task!r} is none of {', '.join(TASKS)}")
+    check_model(config)
+    compilation.cache_compilations()
+    if jax.process_index() == 0:
+        begin(config, folder)
+    task = TASKS[config.task](config, folder.path, sharding.make_mesh(config.mesh.model))
+    return loop.run(config, folder.path, task)
+
+
+def resolve(spec: str | None, folder: Workdir, overrides: Mapping[str, str]) -> ConfigDict:
+    """The config of the run; UserError where a workdir that has checkpoints was made for another model."""
+    if spec:
+        config = configs.load(spec, overrides)
+    elif folder.config_file.is_file():
+        config = configs.override(folder.config(), overrides)
+    else:
+        raise UserError("nmt-jax train needs --config=FILE to begin a workdir, such as --config=configs/quickstart.py")
+    if folder.started:
+        try:
+            configs.check_same_model(folder.config(), config)
+        except UserError as error:
+            raise UserError(f"{folder.path}: {error}") from None
+    return config
+
+
+def check_model(config: ConfigDict) -> None:
+    """UserError for a model that does not exist or cannot be built, before a vocabulary is trained for it."""
+    try:
+        module = importlib.import_module(f"nmt_jax.models.{config.model_name}")
+    except ModuleNotFoundError:
+        raise UserError(f"config.model_name: there is no model {config.model_name!r} in nmt_jax.models") from None
+    sizes = [field.name for field in dataclasses.fields(module.Model) if field.name.endswith("vocab_size")]
+    configs.build_model(module.Model, config.model, **dict.fromkeys(sizes, config.vocab.size))
+
+
+def begin(config: ConfigDict, folder: Workdir) -> None:
+    """Write the config into the workdir.
+
+    Before the first checkpoint nothing is lost by a change of mind: a vocabulary made for other settings goes, so that
+    `vocab/` always belongs to `config.json`.
+    """
+    try:
+        if folder.vocab.is_dir() and not folder.started and folder.config_file.is_file():
+            old = folder.config()
+            if (old.vocab, old.data) != (config.vocab, config.data):
+                shutil.rmtree(folder.vocab)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        configs.save(config, folder.config_file)
+    except OSError as error:
+        raise UserError(f"{folder.path}: cannot write the workdir: {error.strerror}") from None

@@ -1,0 +1,24 @@
+"""What every test shares: a strict JAX, a compilation cache, and the way to the reference data."""
+
+import os
+import pathlib
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_compilation_cache_dir", str(ROOT / ".cache" / "compilation"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@pytest.fixture(scope="session")
+def shared() -> pathlib.Path:
+    """The folder of public data and golden values beside the checkout; tests that need it skip loudly without it."""
+    path = pathlib.Path(os.environ.get("NMT_JAX_SHARED", ROOT.parent / "shared"))
+    if not path.is_dir():
+        pytest.skip(f"reference data not found at {path}: set NMT_JAX_SHARED")
+    return path

@@ -1,0 +1,150 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nmt_jax.data.vocab import BOS, EOS, PAD
+from nmt_jax.decoding.beam import reorder
+from nmt_jax.models.transformer import Model
+
+B, S, T, K, V = 2, 5, 6, 3, 11
+TINY = {
+    "source_vocab_size": V,
+    "target_vocab_size": V,
+    "num_encoder_layers": 1,
+    "num_decoder_layers": 2,
+    "d_model": 8,
+    "d_ff": 12,
+    "num_heads": 2,
+}
+
+
+def make(**fields):
+    model = Model(**{**TINY, **fields})
+    source = jnp.array([[4, 5, 6, 7, EOS], [8, 9, EOS, PAD, PAD]])
+    target = jnp.array([[5, 6, 7, 8, 9, EOS], [4, 10, EOS, PAD, PAD, PAD]])
+    return model, jax.jit(model.init)(jax.random.key(0), source, target), source, target
+
+
+VARIANTS = [
+    {},
+    {"norm": "pre", "activation": "gelu", "tie_embeddings": "two-way"},
+    {"positions": "learned", "activation": "swiglu", "tie_embeddings": "none", "d_k": 3, "d_v": 5, "remat": True},
+]
+
+
+@pytest.mark.parametrize("fields", VARIANTS)
+def test_a_label_moves_only_later_steps(fields):
+    model, variables, source, target = make(**fields)
+    # Tokens are integers: change each one and see which logits move.
+    base = model.apply(variables, source, target)[0]
+    for t in range(T):
+        changed = target.at[:, t].set(jnp.where(target[:, t] == 4, 5, 4))
+        moved = np.abs(np.asarray(model.apply(variables, source, changed)[0] - base)).max(axis=(0, 2)) > 0
+        assert not moved[: t + 1].any(), f"label {t} is seen at or before the step that predicts it"
+        assert t == T - 1 or moved[t + 1], f"label {t} has no influence on the next step"
+
+
+def test_future_gradient_is_exactly_zero():
+    model, variables, source, target = make(positions="learned", tie_embeddings="none", dropout=0.0)
+    table = variables["params"]["target_position"]["table"]
+
+    def logits_at(position, table):
+        params = {**variables["params"], "target_position": {"table": table}}
+        return model.apply({"params": params}, source, target)[0][:, position].sum()
+
+    for position in range(T):
+        gradient = np.asarray(jax.grad(lambda table, p=position: logits_at(p, table))(table))
+        assert (gradient[position + 1 :] == 0).all()
+        assert (np.abs(gradient[: position + 1]).sum(axis=1) > 0).all()
+
+
+@pytest.mark.parametrize("fields", VARIANTS)
+def test_padding_has_no_influence(fields):
+    model, variables, source, target = make(**fields)
+    padded_source = jnp.pad(source, ((0, 0), (0, 3)))
+    padded_target = jnp.pad(target, ((0, 0), (0, 2)))
+    short = model.apply(variables, source[1:, :3], target[1:, :3])[0]
+    np.testing.assert_allclose(model.apply(variables, padded_source, padded_target)[0][1:, :3], short, atol=2e-6)
+
+
+def test_masked_positions_get_exactly_zero_weight():
+    model, variables, source, target = make()
+    _, out = model.apply(variables, source, target)
+    assert [w.shape for w in out["encoder"]] == [(B, 2, S, S)]
+    assert [w.shape for w in out["decoder"]] == [(B, 2, T, T)] * 2
+    assert [w.shape for w in out["cross"]] == [(B, 2, T, S)] * 2
+    for weights in out["cross"]:
+        assert (np.asarray(weights)[1, :, :, 3:] == 0).all()
+        np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-6)
+    for weights in out["decoder"]:
+        assert (np.triu(np.asarray(weights), 1) == 0).all()
+
+
+@pytest.mark.parametrize("fields", VARIANTS)
+def test_cached_decoding_equals_the_full_pass_whatever_the_beams_do(fields):
+    """K beams that swap places at random: each one's logits are those of a full pass over its own history."""
+    model, variables, source, _ = make(**fields)
+    rng = np.random.default_rng(0)
+
+    def apply(*args, method):
+        return model.apply(variables, *args, method=method)
+
+    cache = apply(apply(source, method="encode"), source, K, T, method="init_cache")
+    history = np.zeros((B, K, 0), np.int32)
+    tokens = np.full((B, K), BOS, np.int32)
+    step = jax.jit(lambda tokens, cache: apply(tokens, cache, method="decode_step"))
+    for t in range(T):
+        logits, cache = step(tokens.reshape(-1), cache)
+        labels = np.concatenate([history, np.full((B, K, 1), 4, np.int32)], axis=2).reshape(B * K, -1)
+        full = model.apply(variables, np.repeat(source, K, axis=0), labels)[0][:, t]
+        np.testing.assert_allclose(logits, full, atol=1e-5)
+        parents = rng.integers(0, K, (B, K))
+        tokens = rng.integers(4, V, (B, K)).astype(np.int32)
+        cache = reorder(cache, jnp.asarray(parents), B)
+        history = np.concatenate([history[np.arange(B)[:, None], parents], tokens[:, :, None]], axis=2)
+
+
+def test_hidden_times_kernel_is_the_logits():
+    model, variables, source, target = make(tie_embeddings="none")
+    logits, out = model.apply(variables, source, target)
+    np.testing.assert_allclose(out["hidden"] @ out["output_kernel"], logits, rtol=1e-5, atol=1e-6)
+
+
+def test_remat_changes_nothing_but_memory():
+    model, variables, source, target = make(dropout=0.0)
+    other = Model(**{**TINY, "remat": True, "dropout": 0.0})
+
+    def loss(model, params):
+        return (model.apply(params, source, target, train=True, rngs={"dropout": jax.random.key(1)})[0] ** 2).sum()
+
+    plain = jax.grad(lambda p: loss(model, p))(variables)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
+        plain,
+        jax.grad(lambda p: loss(other, p))(variables),
+    )
+
+
+def test_bfloat16_products_stay_near_float32():
+    model, variables, source, target = make()
+    low = Model(**{**TINY, "dtype": "bfloat16"})
+    exact, rough = model.apply(variables, source, target)[0], low.apply(variables, source, target)[0]
+    assert rough.dtype == jnp.float32
+    assert 0 < np.abs(np.asarray(exact - rough)).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"d_model": 9}, "d_model=9 is not divisible by num_heads=2"),
+        ({"norm": "middle"}, "norm='middle' is none of pre, post"),
+        ({"dropout": 1.0}, "dropout=1.0"),
+        ({"num_heads": 0}, "num_heads=0"),
+        ({"source_vocab_size": 12}, "three-way"),
+    ],
+)
+def test_hyperparameters_that_cannot_be_meant(fields, words):
+    with pytest.raises(ValueError, match=words):
+        Model(**{**TINY, **fields})
+    assert Model(**{**TINY, "d_model": 9, "d_k": 4, "d_v": 4}).d_k == 4

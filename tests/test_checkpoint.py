@@ -1,0 +1,233 @@
+"""Checkpoints: exact, atomic, kept as asked, and damage never becomes a wrong number."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from jax.sharding import SingleDeviceSharding
+
+from nmt_jax.checkpoint import Checkpoints, load_params, name_differences
+from nmt_jax.errors import UserError
+from nmt_jax.step import TrainState, new_state
+from tests.toy import ROOT
+
+OPTIMIZER = optax.scale_by_adam()
+
+
+def make_state(step: int, ema_decay: float = 0.0, size: int = 5) -> TrainState:
+    keys = jax.random.split(jax.random.key(step), 2)
+    params = {"layer": {"kernel": jax.random.normal(keys[0], (size, 3)), "bias": jax.random.normal(keys[1], (3,))}}
+    return new_state(params, OPTIMIZER, ema_decay).replace(step=jnp.int32(step))
+
+
+def abstract(state: TrainState) -> TrainState:
+    place = SingleDeviceSharding(jax.devices()[0])
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place), state)
+
+
+def assert_same(ours, theirs) -> None:
+    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
+    jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+
+
+def save_all(directory: Path, steps, keep_last=10, keep_best=0, scores=None, **options) -> None:
+    with Checkpoints(directory, keep_last, keep_best) as checkpoints:
+        for step in steps:
+            score = scores[step] if scores else None
+            checkpoints.save(step, make_state(step, **options), {"next": step}, {"loss": step / 3}, score)
+
+
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+def test_what_is_saved_comes_back_exactly(ema_decay, tmp_path):
+    state = make_state(7, ema_decay)
+    meta = {"best": 1 / 3, "none": None, "nan": float("nan"), "metrics": {"dev/bleu": 0.1 + 0.2}}
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(7, state, {"next_index": 7, "nested": [1, 2]}, meta)
+    restored = Checkpoints(tmp_path).restore(abstract(state))
+    assert restored.step == 7
+    assert_same(restored.state, state)
+    assert restored.data_state == {"next_index": 7, "nested": [1, 2]}
+    assert repr(restored.meta) == repr(meta)
+
+
+def test_the_state_may_be_consumed_while_it_is_being_saved(tmp_path):
+    state = make_state(1, size=500_000)
+    expected = jax.tree.map(np.array, state)
+    consume = jax.jit(lambda state: jax.tree.map(lambda leaf: leaf * 0 + 9, state), donate_argnums=0)
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(1, state, None, {})
+        for _ in range(5):
+            state = consume(state)
+        jax.block_until_ready(state)
+    assert_same(Checkpoints(tmp_path).restore(abstract(state)).state, expected)
+
+
+def test_nothing_saved_restores_nothing(tmp_path):
+    assert Checkpoints(tmp_path / "never made").restore(abstract(make_state(0))) is None
+
+
+def test_the_last_and_the_best_are_kept_also_after_a_restart(tmp_path):
+    scores = {1: 0.5, 2: 0.9, 3: 0.1, 4: None, 5: 0.9, 6: 0.2, 7: 0.3}
+    save_all(tmp_path, [1, 2, 3, 4], 2, 1, scores)
+    assert Checkpoints(tmp_path).steps() == [2, 3, 4]
+    save_all(tmp_path, [5, 6, 7], 2, 1, scores)
+    assert Checkpoints(tmp_path).steps() == [2, 6, 7]  # 5 only equals 2
+    assert Checkpoints(tmp_path).best_steps() == [2, 7, 6]
+
+
+def test_a_half_written_checkpoint_is_never_picked_up(tmp_path):
+    program = (
+        "import sys, os, signal; from tests.test_checkpoint import *\n"
+        "checkpoints = Checkpoints(Path(sys.argv[1]))\n"
+        "checkpoints.save(1, make_state(1), None, {}); checkpoints.wait()\n"
+        "checkpoints.save(2, make_state(2, size=4_000_000), None, {})\n"
+        "while not any(path.name.startswith('2.') for path in checkpoints.directory.iterdir()): pass\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    process = subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    assert any(path.name.startswith("2.") for path in tmp_path.iterdir()), "the kill came too late to test anything"
+    checkpoints = Checkpoints(tmp_path)
+    assert checkpoints.steps() == [1]
+    assert_same(checkpoints.restore(abstract(make_state(1))).state, make_state(1))
+    with checkpoints:
+        checkpoints.save(2, make_state(2), None, {})  # the remains are not in the way
+    assert checkpoints.restore(abstract(make_state(2))).step == 2
+
+
+@pytest.mark.parametrize("damage", ["truncate", "remove", "change", "empty"])
+def test_damage_to_any_file_is_found_and_falls_back(damage, tmp_path, capsys):
+    save_all(tmp_path / "good", [1, 2])
+    files = [path.relative_to(tmp_path / "good") for path in (tmp_path / "good/2").rglob("*") if path.is_file()]
+    assert len(files) > 8
+    for number, name in enumerate(files):
+        folder = tmp_path / str(number)
+        shutil.copytree(tmp_path / "good", folder)
+        path = folder / name
+        content = path.read_bytes()
+        if damage == "remove" or not content:
+            path.unlink()
+        elif damage == "change":
+            path.write_bytes(content[:-3] + bytes(byte ^ 1 for byte in content[-3:]))
+        else:
+            os.truncate(path, len(content) // 2 if damage == "truncate" else 0)
+        restored = Checkpoints(folder).restore(abstract(make_state(0)))
+        if name.name == "sums.json" and damage == "remove":
+            assert restored.step == 2  # as after a kill in that very moment: whole, but without sums
+            continue
+        assert restored.step == 1, name
+        assert_same(restored.state, make_state(1))
+        errors = capsys.readouterr().err
+        assert errors.count("\n") == 1
+        assert f"{folder / '2'}: damaged, trying the checkpoint before it" in errors
+        assert sorted(path.name for path in folder.iterdir()) == ["1", "2.damaged"]
+
+
+def test_all_damaged_is_an_error_and_nothing_is_removed(tmp_path):
+    save_all(tmp_path, [1, 2])
+    for step in (1, 2):
+        shutil.rmtree(tmp_path / str(step) / "rest")
+    with pytest.raises(UserError, match="all 2 checkpoints are damaged"):
+        Checkpoints(tmp_path).restore(abstract(make_state(0)))
+    assert Checkpoints(tmp_path).steps() == [1, 2]
+
+
+def test_another_model_is_named_not_called_damage(tmp_path):
+    save_all(tmp_path, [1])
+    with pytest.raises(UserError, match=r"of another shape: params/layer/kernel \[5, 3\] instead of \[6, 3\]"):
+        Checkpoints(tmp_path).restore(abstract(make_state(0, size=6)))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True).returncode:
+        pytest.skip("a full disk needs the right to mount a tmpfs")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_is_one_clear_line_and_the_last_good_checkpoint_stays(small_disk, capfd):
+    checkpoints = Checkpoints(small_disk / "checkpoints", keep_last=1)
+    good = make_state(1, size=50_000)
+    checkpoints.save(1, good, None, {})
+    checkpoints.save(2, make_state(2, size=1_000_000), None, {})
+    with pytest.raises(UserError) as error:
+        checkpoints.wait()
+    assert str(error.value) == (
+        f"{small_disk}/checkpoints: cannot save step 2: the disk is full; the checkpoint of step 1 stays: "
+        "mend that and run the same command again"
+    )
+    assert capfd.readouterr().err == ""
+    assert [path.name for path in (small_disk / "checkpoints").iterdir()] == ["1"]
+    assert_same(checkpoints.restore(abstract(good)).state, good)
+    checkpoints.save(3, make_state(3), None, {})  # space was given back
+    checkpoints.wait()
+    assert checkpoints.steps() == [3]
+
+
+def test_a_failed_save_comes_out_of_check(small_disk):
+    checkpoints = Checkpoints(small_disk / "checkpoints")
+    checkpoints.save(2, make_state(2, size=1_000_000), None, {})
+    checkpoints._saving.join()
+    with pytest.raises(UserError, match="there is no checkpoint yet"):
+        checkpoints.check()
+    checkpoints.check()  # said once
+
+
+def test_params_best_last_and_average(tmp_path):
+    save_all(tmp_path / "checkpoints", [1, 2, 3], scores={1: 0.1, 2: 0.3, 3: 0.2})
+    assert_same(load_params(tmp_path, "best"), make_state(2).params)
+    assert_same(load_params(tmp_path, "last"), make_state(3).params)
+    mean = jax.tree.map(
+        lambda *leaves: np.mean(np.array(leaves, np.float64), 0), *(make_state(n).params for n in (2, 3))
+    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-7), load_params(tmp_path, 2), mean)
+    assert_same(load_params(tmp_path, 1), make_state(3).params)
+
+
+def test_params_are_the_moving_average_where_there_is_one(tmp_path):
+    state = make_state(1, 0.9)
+    state = state.replace(ema=jax.tree.map(lambda leaf: leaf + 1, state.ema))
+    with Checkpoints(tmp_path / "checkpoints") as checkpoints:
+        checkpoints.save(1, state, None, {})
+    assert_same(load_params(tmp_path), state.ema)
+
+
+def test_params_of_a_damaged_checkpoint_fall_back(tmp_path, capsys):
+    save_all(tmp_path / "checkpoints", [1, 2, 3], scores={1: 0.1, 2: 0.3, 3: 0.2})
+    shutil.rmtree(tmp_path / "checkpoints/2/params/d")
+    assert_same(load_params(tmp_path, "best"), make_state(3).params)
+    assert "checkpoints/2: damaged" in capsys.readouterr().err
+    load_params(tmp_path, 3)
+    assert "averaging 2 checkpoints, not 3" in capsys.readouterr().err
+    assert Checkpoints(tmp_path / "checkpoints").steps() == [1, 2, 3]  # reading moves nothing
+
+
+def test_params_of_an_empty_workdir(tmp_path):
+    with pytest.raises(UserError, match=r"no checkpoint here: train one first with `nmt-jax train"):
+        load_params(tmp_path)
+
+
+def test_a_relative_folder_works(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_all(Path("checkpoints"), [1])
+    assert_same(load_params(Path(".")), make_state(1).params)
+
+
+def test_name_differences():
+    wanted = {"a": jnp.zeros((2, 3)), "b": {"c": jnp.zeros(4), "d": jnp.zeros(1)}}
+    assert name_differences(wanted, wanted) == ""
+    found = {"a": jnp.zeros((3, 2)), "b": {"c": jnp.zeros(4)}, "e": jnp.zeros(1)}
+    assert (
+        name_differences(wanted, found) == "missing: b/d; unexpected: e; of another shape: a [3, 2] instead of [2, 3]"
+    )

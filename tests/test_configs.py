@@ -1,0 +1,76 @@
+import importlib.util
+import pathlib
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from ml_collections import ConfigDict
+
+from nmt_jax import config as configs
+from nmt_jax import train
+from nmt_jax.models.transformer import Model
+
+FOLDER = pathlib.Path(__file__).parent.parent / "configs"
+PAGES = sorted(page.stem for page in FOLDER.glob("*.py") if page.stem != "common")
+SIZES = [f"transformer.py:size={size}" for size in ("tiny", "small", "base", "big")]
+
+
+@pytest.fixture(scope="module")
+def common():
+    """The module configs/common.py, which only pages import."""
+    spec = importlib.util.spec_from_file_location("common_under_test", FOLDER / "common.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("spec", [f"{page}.py" for page in PAGES] + SIZES)
+def test_a_page_has_every_key_and_a_model_that_can_be_built(spec, common):
+    config = configs.load(str(FOLDER / spec))
+    assert set(configs.flatten(config)) == set(configs.flatten(common.base()))
+    size = config.vocab.size
+    model = configs.build_model(Model, config.model, source_vocab_size=size, target_vocab_size=size)
+    tokens = jnp.ones((1, 3), jnp.int32)
+    params = jax.eval_shape(model.init, jax.random.key(0), tokens, tokens)
+    assert sum(np.prod(leaf.shape) for leaf in jax.tree.leaves(params)) > 100_000
+    assert config.train.keep_last >= config.decode.average
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_says_its_command_and_what_comes_of_it(page):
+    text = (FOLDER / f"{page}.py").read_text().split('"""')[1]
+    assert f"nmt-jax train --config=configs/{page}.py" in text
+    assert "BLEU" in text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_trains_one_step(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path / "cache"))
+    metrics = train.run(str(FOLDER / f"{page}.py:smoke=true"), tmp_path / "w")
+    assert np.isfinite(metrics["loss"])
+    assert np.isfinite(metrics["dev/loss"])
+    assert configs.read(tmp_path / "w" / "config.json") == configs.load(str(FOLDER / f"{page}.py:smoke=true"))
+
+
+def test_base_has_plain_values_only_and_is_locked(common):
+    config = common.base()
+    assert {type(value) for value in configs.flatten(config).values()} <= {bool, int, float, str, list}
+    with pytest.raises(AttributeError):
+        config.model.num_layers = 3
+    assert isinstance(config, ConfigDict)
+
+
+def test_arguments_are_read_as_the_type_of_their_default(common):
+    parsed = common.parse_arg("size=big,n=3,smoke=True", size="base", n=1, smoke=False, rate=0.5)
+    assert vars(parsed) == {"size": "big", "n": 3, "smoke": True, "rate": 0.5}
+    for wrong in ("sise=big", "smoke=2", "smoke", "n=x", "size"):
+        with pytest.raises(ValueError, match=r"argument|literal"):
+            common.parse_arg(wrong, size="base", n=1, smoke=False)
+
+
+def test_pages_leave_nothing_behind():
+    configs.load(str(FOLDER / "quickstart.py"))
+    assert "common" not in sys.modules
+    assert str(FOLDER) not in sys.path

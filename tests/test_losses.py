@@ -1,0 +1,67 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nmt_jax import losses
+
+B, T, D, V = 3, 7, 5, 13
+
+
+def case(seed=0):
+    rng = np.random.default_rng(seed)
+    hidden = jnp.asarray(rng.normal(size=(B, T, D)), jnp.float32)
+    kernel = jnp.asarray(rng.normal(size=(D, V)), jnp.float32)
+    labels = jnp.asarray(rng.integers(0, V, (B, T)), jnp.int32)
+    weights = jnp.asarray(rng.integers(0, 2, (B, T)), jnp.float32)
+    return hidden, kernel, labels, weights
+
+
+def dense(hidden, kernel, labels, weights, smoothing):
+    """The definition, with the whole smoothed label distribution written out."""
+    log_p = jax.nn.log_softmax(hidden @ kernel)
+    q = (1 - smoothing) * jax.nn.one_hot(labels, V) + smoothing / V
+    return jnp.sum(-jnp.sum(q * log_p, -1) * weights)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("budget", [1, 4 * B * V, 1 << 20])
+def test_loss_and_gradient_are_the_definition_for_any_chunks(smoothing, budget, monkeypatch):
+    monkeypatch.setattr(losses, "CHUNK_LOGITS", budget)
+    hidden, kernel, labels, weights = case()
+    total, weight = losses.cross_entropy(hidden, kernel, labels, weights, smoothing)
+    np.testing.assert_allclose(total, dense(hidden, kernel, labels, weights, smoothing), rtol=1e-5)
+    assert weight == weights.sum()
+    ours = jax.grad(lambda h, k: 2.5 * losses.cross_entropy(h, k, labels, weights, smoothing)[0], (0, 1))(
+        hidden, kernel
+    )
+    theirs = jax.grad(lambda h, k: 2.5 * dense(h, k, labels, weights, smoothing), (0, 1))(hidden, kernel)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_differentiated_and_plain_value_agree():
+    hidden, kernel, labels, weights = case()
+
+    def loss(h):
+        return losses.cross_entropy(h, kernel, labels, weights, 0.1)[0]
+
+    np.testing.assert_allclose(jax.value_and_grad(loss)(hidden)[0], loss(hidden), rtol=1e-6)
+
+
+def test_zero_weight_has_no_influence():
+    hidden, kernel, labels, weights = case()
+    gradient = jax.grad(lambda h: losses.cross_entropy(h, kernel, labels, weights, 0.1)[0])(hidden)
+    assert (np.asarray(gradient)[np.asarray(weights) == 0] == 0).all()
+    changed = jnp.where(weights == 0, (labels + 1) % V, labels)
+    assert losses.cross_entropy(hidden, kernel, changed, weights, 0.1)[0] == pytest.approx(
+        float(losses.cross_entropy(hidden, kernel, labels, weights, 0.1)[0])
+    )
+
+
+def test_bfloat16_is_near_float32():
+    hidden, kernel, labels, weights = case()
+    exact = jax.value_and_grad(lambda h: losses.cross_entropy(h, kernel, labels, weights, 0.1)[0])(hidden)
+    rough = jax.value_and_grad(lambda h: losses.cross_entropy(h, kernel, labels, weights, 0.1, "bfloat16")[0])(hidden)
+    np.testing.assert_allclose(rough[0], exact[0], rtol=1e-2)
+    assert np.abs(rough[1] - exact[1]).max() < 0.05

@@ -1,0 +1,220 @@
+import importlib.util
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from nmt_jax import __main__ as cli
+from nmt_jax import score
+from nmt_jax import train as train_verb
+from nmt_jax.interrupts import Interrupted
+from nmt_jax.workdir import Workdir
+
+ROOT = pathlib.Path(__file__).parent.parent
+QUICKSTART = str(ROOT / "configs" / "quickstart.py")
+
+
+@pytest.fixture
+def fails(capfd):
+    """Runs nmt-jax, which must end with code 2 and one line on stderr alone -> the line."""
+
+    def run(*arguments: str) -> str:
+        assert cli.main(list(arguments)) == 2
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert err.startswith("nmt-jax: error: ")
+        assert err.count("\n") == 1
+        assert "Traceback" not in err
+        return err.removeprefix("nmt-jax: error: ").strip()
+
+    return run
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["help"]])
+def test_help_lists_every_verb_with_an_example(arguments, capsys):
+    assert cli.main(arguments) == 0
+    out = capsys.readouterr().out
+    for verb in cli.VERBS:
+        assert f"$ nmt-jax {verb} " in out
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_help_of_a_verb_lists_its_flags_with_defaults(verb, capsys):
+    assert cli.main([verb, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"nmt-jax {verb} " in lines[0]
+    assert max(map(len, lines)) <= 120
+    flags = [line.split()[0] for line in lines if line.startswith("  --")]
+    assert len(flags) >= 3
+    if verb == "score":
+        assert "[13a]" in "\n".join(lines)
+
+
+def test_every_verb_is_a_module_and_every_example_has_flags_that_exist():
+    for name, verb in cli.VERBS.items():
+        assert importlib.util.find_spec(f"nmt_jax.{name}")
+        module = importlib.import_module(f"nmt_jax.{name}")
+        flag_values = cli.flags.FlagValues()
+        module.define_flags(flag_values)
+        flags = [word.split("=")[0].removeprefix("--") for word in verb.example.split() if word.startswith("--")]
+        assert flags
+        assert set(flags) <= set(flag_values)
+
+
+def test_misspelt_verbs_and_flags_name_the_nearest(fails):
+    assert "did you mean train?" in fails("trian")
+    assert "did you mean --workdir?" in fails("train", "--workdri=x")
+    assert "did you mean --beam_size?" in fails("translate", "--beam-size=3", "--workdir=x")
+    assert "beam_size" in fails("translate", "--beam_size=0", "--workdir=x")
+    assert "beam_size" in fails("translate", "--beam_size=wide", "--workdir=x")
+
+
+def test_overrides_come_with_an_equals_sign_or_a_blank():
+    gathered = cli._gather_overrides(["--config=a.py", "--config.a.b=1", "-config.c", "-2", "x", "--", "--config.d=3"])
+    assert gathered == ["--config=a.py", "--override=a.b=1", "--override=c=-2", "x", "--", "--config.d=3"]
+
+
+def test_an_override_without_a_value_is_refused(fails, tmp_path):
+    assert "--config.train.steps needs a value" in fails("train", f"--workdir={tmp_path}", "--config.train.steps")
+    assert "needs a value" in fails("train", "--config.train.steps", f"--workdir={tmp_path}")
+
+
+def test_a_key_that_does_not_exist_and_a_value_of_the_wrong_type(fails, tmp_path):
+    base = ("train", f"--config={QUICKSTART}", f"--workdir={tmp_path / 'w'}")
+    assert "did you mean train.steps?" in fails(*base, "--config.train.step=3")
+    assert "a whole number" in fails(*base, "--config.train.steps", "few")
+    assert not (tmp_path / "w").exists()  # nothing is begun with a config that cannot be meant
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("model.num_heads=3", "d_model=128 is not divisible by num_heads=3"),
+        ("model.norm=middle", "norm='middle' is none of pre, post"),
+        ("model_name=transformr", "no model 'transformr'"),
+        ("task=translat", "config.task='translat' is none of translate"),
+    ],
+)
+def test_a_model_that_cannot_be_built_begins_nothing(fails, tmp_path, override, words):
+    line = fails("train", f"--config={QUICKSTART}", f"--workdir={tmp_path / 'w'}", f"--config.{override}")
+    assert words in line
+    assert not (tmp_path / "w").exists()
+
+
+def test_flags_that_are_missing(fails, tmp_path):
+    assert "--workdir" in fails("train", f"--config={QUICKSTART}")
+    assert "--config=FILE" in fails("train", f"--workdir={tmp_path}")
+    assert "no such config file" in fails("train", f"--workdir={tmp_path}", "--config=nowhere.py")
+    assert "takes no 'x'" in fails("train", "x", f"--workdir={tmp_path}")
+    assert "--workdir" in fails("translate")
+    assert "--workdir" in fails("plot")
+    assert "HYPOTHESIS" in fails("score")
+
+
+def test_an_empty_or_missing_workdir(fails, tmp_path):
+    for verb in ("translate", "plot"):
+        assert "no such workdir" in fails(verb, f"--workdir={tmp_path / 'nowhere'}")
+        assert "not a workdir" in fails(verb, f"--workdir={tmp_path}")
+
+
+def _begin(folder: pathlib.Path, checkpoint: bool, **overrides: str) -> Workdir:
+    """A workdir as training leaves it, without the arrays."""
+    workdir = Workdir(folder)
+    config = train_verb.resolve(QUICKSTART, workdir, overrides)
+    train_verb.begin(config, workdir)
+    workdir.vocab.mkdir()
+    if checkpoint:
+        (workdir.checkpoints / "10").mkdir(parents=True)
+    return workdir
+
+
+def test_a_workdir_without_a_checkpoint_translates_nothing(fails, tmp_path):
+    _begin(tmp_path / "w", checkpoint=False)
+    assert "no checkpoint yet" in fails("translate", f"--workdir={tmp_path / 'w'}")
+
+
+def test_a_workdir_of_another_model_stays_as_it_is(fails, tmp_path):
+    workdir = _begin(tmp_path / "w", checkpoint=True)
+    before = workdir.config_file.read_bytes()
+    line = fails("train", f"--config={QUICKSTART}", f"--workdir={workdir.path}", "--config.model.d_model=64")
+    assert str(workdir.path) in line
+    assert "model.d_model was 128, now 64" in line
+    assert workdir.config_file.read_bytes() == before
+    assert workdir.vocab.is_dir()
+
+
+def test_going_on_needs_no_config_and_may_change_all_but_the_model(tmp_path):
+    workdir = _begin(tmp_path / "w", checkpoint=True, **{"model.d_model": "64", "train.steps": "7"})
+    config = train_verb.resolve(None, workdir, {"train.steps": "9"})
+    assert (config.model.d_model, config.train.steps) == (64, 9)
+    train_verb.begin(config, workdir)
+    assert workdir.config() == config
+
+
+def test_before_the_first_checkpoint_another_vocabulary_replaces_the_old(tmp_path):
+    workdir = _begin(tmp_path / "w", checkpoint=False)
+    train_verb.begin(train_verb.resolve(QUICKSTART, workdir, {"model.d_model": "64"}), workdir)
+    assert workdir.vocab.is_dir()
+    train_verb.begin(train_verb.resolve(QUICKSTART, workdir, {"vocab.size": "99"}), workdir)
+    assert not workdir.vocab.exists()
+
+
+def test_a_workdir_that_cannot_be_made(fails, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "cannot write the workdir" in fails(
+        "train", f"--config={QUICKSTART}", f"--workdir={tmp_path / 'file' / 'w'}"
+    )
+
+
+def test_a_log_cut_short_by_a_crash_is_read_without_its_last_line(tmp_path):
+    workdir = Workdir(tmp_path)
+    workdir.metrics_file.write_text('{"step": 1}\n{"step": 2}\n{"st')
+    assert [row["step"] for row in workdir.metrics()] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(KeyboardInterrupt(), 130), (Interrupted(15), 143), (Interrupted(2), 130)],
+)
+def test_interruptions_are_exit_codes(monkeypatch, error, code):
+    def interrupted(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(score, "main", interrupted)
+    assert cli.main(["score", "x"]) == code
+
+
+def _python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def test_help_imports_no_jax():
+    code = (
+        "import sys; from nmt_jax.__main__ import main; main(); main(['train', '--help']); print('jax' in sys.modules)"
+    )
+    assert _python(code).endswith("False\n")
+
+
+def test_score_imports_no_flax(tmp_path):
+    (tmp_path / "x").write_text("a b c d e\n")
+    code = (
+        f"import sys; from nmt_jax.__main__ import main; main(['score', {str(tmp_path / 'x')!r}, "
+        f"'--reference={tmp_path / 'x'}']); print(sorted({{'jax', 'flax', 'tensorflow_datasets'}} & set(sys.modules)))"
+    )
+    assert _python(code).endswith("[]\n")
+
+
+def test_a_closed_pipe_is_no_error(tmp_path):
+    if not shutil.which("sh"):
+        pytest.skip("needs a shell")
+    run = subprocess.run(
+        f'"{sys.executable}" -c "import sys, time; time.sleep(1); from nmt_jax.__main__ import main; sys.exit(main())"'
+        " | true",
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stderr == ""

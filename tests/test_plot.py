@@ -1,0 +1,134 @@
+import itertools
+import json
+import pathlib
+import struct
+import sys
+
+import numpy as np
+import pytest
+
+from nmt_jax import __main__ as cli
+from nmt_jax import plot
+from nmt_jax.errors import UserError
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture
+def workdir(tmp_path) -> pathlib.Path:
+    """A run's folder with a log."""
+    (tmp_path / "config.json").write_text('{"loss": {"label_smoothing": 0.1}}')
+    rows = [{"step": n, "loss": 8 / n + 1, "learning_rate": 0.1 / n, "tokens_per_second": 90.0} for n in range(1, 80)]
+    rows[40]["loss"] = None  # a step whose loss was not finite
+    rows += [{"step": n, "dev/loss": 4 / n + 1, "dev/bleu": n * (80 - n) / 16} for n in range(10, 80, 10)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def attention(layers: int, heads: int, source: list[str], target: list[str]) -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    shapes = {"cross": (target, source), "encoder": (source, source), "decoder": (target, target)}
+    weights = {
+        kind: rng.dirichlet(np.ones(len(keys)), size=(layers, heads, len(queries)))
+        for kind, (queries, keys) in shapes.items()
+    }
+    return {"source_pieces": source, "target_pieces": target, **weights}
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_curves_are_written_in_the_format_of_the_name(workdir, suffix, magic, capsys):
+    output = workdir / f"x{suffix}"
+    assert cli.main(["plot", f"--workdir={workdir}", f"--output={output}"]) == 0
+    assert output.read_bytes().startswith(magic)
+    assert capsys.readouterr().out.strip() == str(output)
+
+
+def test_curves_show_every_finite_point_and_mark_the_best_bleu(workdir):
+    rows = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
+    figure = plot.draw_curves(rows)
+    loss, bleu = figure.axes[0], figure.axes[1]
+    assert len(loss.lines[0].get_xdata()) == 78
+    assert list(bleu.lines[0].get_xdata()) == list(range(10, 80, 10))
+    assert [text.get_text() for text in bleu.texts] == ["100.0"]  # 40 * 40 / 16
+
+
+def test_a_run_without_translations_shows_perplexity():
+    rows = [{"step": n, "loss": 1.0, "dev/loss": 1.0, "dev/perplexity": 9.0 - n} for n in range(3)]
+    axes = plot.draw_curves(rows).axes[1]
+    assert "perplexity" in axes.get_title() + axes.get_title(loc="left")
+    assert [text.get_text() for text in axes.texts] == ["7.0"]
+
+
+def test_smoothing_keeps_a_straight_line_straight():
+    line = np.linspace(3, 5, 400)
+    np.testing.assert_allclose(plot._smooth(line), line)
+    noisy = line + np.random.default_rng(0).normal(size=400)
+    assert np.std(plot._smooth(noisy) - line) < 0.5
+
+
+def test_attention_is_one_picture_of_all_layers_and_heads():
+    source, target = ["▁the", "▁dog", "s", "▁run", "</s>"], ["▁die", "▁Hunde", "</s>"]
+    weights = attention(2, 4, source, target)
+    figure = plot.draw_attention(weights)
+    cells = [axes for axes in figure.axes if axes.images]
+    assert len(cells) == 8
+    for number, axes in enumerate(cells):
+        layer, head = divmod(number, 4)
+        np.testing.assert_allclose(axes.images[0].get_array(), weights["cross"][layer, head], rtol=1e-6)
+        columns = [label.get_text() for label in axes.get_xticklabels()]
+        rows = [label.get_text() for label in axes.get_yticklabels()]
+        assert columns == (["the", "dog", "·s", "run", "</s>"] if layer == 0 else [])
+        assert rows == (["die", "Hunde", "</s>"] if head == 0 else [])
+
+
+def test_the_decoder_reads_its_words_a_step_late():
+    figure = plot.draw_attention(attention(1, 1, ["▁a"], ["▁x", "▁y", "</s>"]), "decoder")
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["<s>", "x", "y"]
+
+
+def test_labels_never_overlap(tmp_path):
+    source = [f"▁word{n}" for n in range(40)]
+    figure = plot.draw_attention(attention(1, 2, source, source[:30]))
+    figure.savefig(tmp_path / "x.png")
+    for labels, side in ((figure.axes[0].get_xticklabels(), "x"), (figure.axes[0].get_yticklabels(), "y")):
+        boxes = [label.get_window_extent() for label in labels]
+        starts = sorted((getattr(box, f"{side}0"), getattr(box, f"{side}1")) for box in boxes)
+        assert all(end <= start + 1e-6 for (_, end), (start, _) in itertools.pairwise(starts))
+        assert all(box.x0 >= 0 and box.y1 <= figure.bbox.y1 for box in boxes)
+
+
+@pytest.mark.parametrize(
+    "piece", ["▁彼は", "▁привет", "▁שלום", "🙂", "$5", "$x_1$", "<0xE2>", "▁", "", "\u2028", "\t", "w" * 500]
+)
+def test_any_piece_can_be_drawn_without_a_warning(piece, tmp_path, monkeypatch):
+    monkeypatch.setattr(plot, "attention_of", lambda *_: attention(1, 2, [piece, "</s>"], [piece, piece, "</s>"]))
+    (tmp_path / "config.json").write_text('{"loss": {"label_smoothing": 0.0}}')
+    for kind in ("cross", "encoder", "decoder"):
+        plot.run(tmp_path, kind="attention", sentence="x", attention=kind)
+
+
+def test_a_very_long_sentence_stays_a_picture_that_can_be_opened(tmp_path, monkeypatch):
+    pieces = ["▁x"] * 700
+    monkeypatch.setattr(plot, "attention_of", lambda *_: attention(1, 2, pieces, pieces[:5]))
+    (tmp_path / "config.json").write_text('{"loss": {"label_smoothing": 0.0}}')
+    output = plot.run(tmp_path, kind="attention", sentence="x")
+    width, height = struct.unpack(">II", output.read_bytes()[16:24])
+    assert max(width, height) <= plot.LARGEST
+
+
+def test_bad_requests_are_one_line(workdir, monkeypatch):
+    with pytest.raises(UserError, match=r"ends in \.png"):
+        plot.run(workdir, output=workdir / "x.jpeg")
+    with pytest.raises(UserError, match="no such folder"):
+        plot.run(workdir, output=workdir / "y" / "x.png")
+    with pytest.raises(UserError, match="needs a sentence"):
+        plot.run(workdir, kind="attention")
+    (workdir / "metrics.jsonl").unlink()
+    with pytest.raises(UserError, match="nothing was logged yet"):
+        plot.run(workdir)
+
+
+def test_without_matplotlib_the_line_says_what_to_install(workdir, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert cli.main(["plot", f"--workdir={workdir}"]) == 2
+    assert "pip install 'nmt-jax[plot]'" in capsys.readouterr().err

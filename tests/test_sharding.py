@@ -1,0 +1,93 @@
+"""Eight simulated devices do what one does. They need a process of their own: this file is also that program."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec
+
+from nmt_jax.errors import UserError
+from nmt_jax.optim import make_optimizer, make_schedule
+from nmt_jax.sharding import make_mesh, replicated, shard_batch, shard_state
+from nmt_jax.step import make_train_step, new_state
+from tests import toy
+from tests.toy import ROOT
+
+STEPS = 20
+
+
+def train(accumulate: int = 1, model: int = 1) -> list[list[float]]:
+    """Loss and gradient norm of 20 steps on all devices."""
+    config, mesh = toy.config(), make_mesh(model)
+    task, optimizer = toy.Toy(config), make_optimizer(config.optimizer)
+    state = new_state(task.init(jax.random.key(0)), optimizer, 0.9)
+    shardings = shard_state(state, mesh)
+    state = jax.device_put(state, shardings)
+    schedule = make_schedule(config.optimizer, STEPS)
+    options = {"accumulate": accumulate, "ema_decay": 0.9, "seed": 0, "shardings": shardings}
+    step = make_train_step(task.loss_fn, optimizer, schedule, **options)
+    history = []
+    for n in range(STEPS):
+        batch = shard_batch(toy.ToyBatches(STEPS)[n], mesh)
+        if accumulate > 1 and n == 0:
+            text = step.lower(state, batch).compile().as_text()
+            assert "all-to-all" not in text, "rows must not travel between devices"
+        state, metrics = step(state, batch)
+        history.append([float(metrics["loss"]), float(metrics["grad_norm"])])
+    assert jax.tree.map(lambda leaf: leaf.sharding, state) == shardings
+    if model > 1:
+        assert state.opt_state[0].mu["embedding"].sharding.spec == PartitionSpec(None, "model")
+    assert step._cache_size() == len(toy.SHAPES)
+    return history
+
+
+if __name__ == "__main__":
+    assert jax.device_count() == 8
+    results = {"data": train(), "accumulated": train(accumulate=2), "model": train(model=2)}
+    toy.train(Path(sys.argv[1]), **{"train.steps": 12})  # goes on from the checkpoint of one device
+    print(json.dumps(results))
+
+
+@pytest.fixture(scope="module")
+def eight(tmp_path_factory):
+    """(what eight devices computed, a workdir that one device began, eight went on with)."""
+    workdir = tmp_path_factory.mktemp("workdir")
+    toy.train(workdir, **{"train.steps": 6})
+    environment = {**toy.ENVIRONMENT, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    command = [sys.executable, "-m", "tests.test_sharding", str(workdir)]
+    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    assert "continued at step 6" in process.stderr
+    return json.loads(process.stdout), workdir
+
+
+@pytest.mark.parametrize("name", ["data", "accumulated", "model"])
+def test_eight_devices_equal_one(eight, name):
+    one = train(accumulate=2 if name == "accumulated" else 1)
+    np.testing.assert_allclose(eight[0][name], one, rtol=0, atol=1e-5)
+    assert one[-1][0] < one[0][0] - 0.1
+
+
+def test_a_checkpoint_of_one_device_goes_on_on_eight_and_back_on_one(eight, tmp_path):
+    _, workdir = eight
+    toy.train(workdir, **{"train.steps": 18})
+    toy.train(tmp_path, **{"train.steps": 18})
+    ours, theirs = ({row["step"]: row["loss"] for row in toy.rows(d) if "loss" in row} for d in (workdir, tmp_path))
+    assert ours == pytest.approx(theirs, abs=1e-5)
+    assert sorted(ours) == list(range(1, 19))
+
+
+def test_a_mesh_that_does_not_fit_is_an_error():
+    with pytest.raises(UserError, match=r"mesh\.model=3 does not divide the 1 devices"):
+        make_mesh(3)
+
+
+def test_a_batch_is_split_by_rows_and_the_state_is_not():
+    mesh = make_mesh()
+    batch = shard_batch({"source": np.ones((4, 3), np.int32)}, mesh)
+    assert batch["source"].sharding.spec == PartitionSpec("data")
+    assert shard_state({"kernel": np.ones((4, 2))}, mesh) == {"kernel": replicated(mesh)}
