@@ -1,7 +1,6 @@
 """Losses: each returns (sum, weight); one division, at the end, over all devices."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +24,7 @@ def smoothed_cross_entropy(logits: Array, labels: Array, label_smoothing: float)
 
 
 def cross_entropy(
-    hidden: Array, kernel: Array, labels: Array, weights: Array, label_smoothing: float = 0.0, dtype: Any = jnp.float32
+    hidden: Array, kernel: Array, labels: Array, weights: Array, label_smoothing: float = 0.0, dtype: str = "float32"
 ) -> tuple[Array, Array]:
     """Label-smoothed cross-entropy of softmax(hidden kernel), in nats -> (sum, weight), float32 scalars.
 
@@ -33,7 +32,7 @@ def cross_entropy(
     once: a scan over chunks of T computes loss and gradient together, so that the logits are computed only once.
     """
     chunk = functools.partial(_chunks, num_chunks=_num_chunks(labels.shape, kernel.shape[1]))
-    total = _chunked_sum(chunk(hidden), kernel, chunk(labels), chunk(weights), label_smoothing, jnp.dtype(dtype).name)
+    total = _chunked_sum(chunk(hidden), kernel, chunk(labels), chunk(weights), label_smoothing, dtype)
     return total, jnp.sum(weights)
 
 
@@ -66,19 +65,15 @@ def _chunked_forward(
     hidden: Array, kernel: Array, labels: Array, weights: Array, label_smoothing: float, dtype: str
 ) -> tuple[Array, tuple[Array, Array, Array]]:
     vocab_size = kernel.shape[1]
-    if dtype == "bfloat16":
-        times, turn = product, transposed
-        kernel = kernel.astype(jnp.bfloat16)
-    else:
-        times, turn = jnp.dot, jnp.transpose
-    kernel_t = turn(kernel)
+    kernel = kernel.astype(dtype)
+    kernel_t = transposed(kernel, dtype)
 
     def add(carry: tuple[Array, Array], chunk: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], Array]:
         total, d_kernel = carry
         h, y, w = chunk
         rows = h.reshape(-1, h.shape[-1])
         y, w = y.reshape(-1, 1), w.reshape(-1, 1)
-        logits = times(rows, kernel)
+        logits = product(rows, kernel, dtype)
         top = jnp.max(logits, axis=-1, keepdims=True)
         exponentials = jnp.exp(logits - top)
         normalizer = jnp.sum(exponentials, axis=-1, keepdims=True)
@@ -88,8 +83,8 @@ def _chunked_forward(
         # d loss / d logits = softmax - q, with q the smoothed label
         onehot = (jnp.arange(vocab_size)[None, :] == y).astype(jnp.float32)
         d_logits = exponentials * (w / normalizer) - w * ((1 - label_smoothing) * onehot + label_smoothing / vocab_size)
-        d_hidden = times(d_logits, kernel_t).reshape(h.shape)
-        return (total + jnp.sum(w * loss), d_kernel + times(turn(rows), d_logits)), d_hidden
+        d_hidden = product(d_logits, kernel_t, dtype).reshape(h.shape)
+        return (total + jnp.sum(w * loss), d_kernel + product(transposed(rows, dtype), d_logits, dtype)), d_hidden
 
     start = (jnp.float32(0), jnp.zeros(kernel.shape, jnp.float32))
     (total, d_kernel), d_hidden = jax.lax.scan(add, start, (hidden, labels, weights))

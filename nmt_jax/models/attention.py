@@ -1,6 +1,6 @@
 """Multi-head scaled dot-product attention, for whole sequences and for beams that grow by one token."""
 
-from typing import Any
+from collections.abc import Callable
 
 import flax.linen as nn
 import jax
@@ -13,17 +13,19 @@ Array = jax.Array
 MASKED = -1e9  # finite, so that a row with nothing to attend to is uniform instead of NaN
 
 
-def attend(query: Array, keys: Array, values: Array, mask: Array, drop: Any = None) -> tuple[Array, Array]:
+def attend(
+    query: Array, keys: Array, values: Array, mask: Array, drop: Callable[[Array], Array] = lambda weights: weights
+) -> tuple[Array, Array]:
     """softmax(Q K^T / sqrt(d_k)) V (Vaswani et al., 2017, eq. 1).
 
     query float[B, H, T, Dk], keys float[B, H, S, Dk], values float[B, H, S, Dv], mask bool broadcast to [B, H, T, S]
     -> context float[B, H, T, Dv], weights float32[B, H, T, S]; masked positions get exactly zero.
+    `drop` is applied to the weights that average the values, not to those returned.
     """
     scores = jnp.einsum("bhtd,bhsd->bhts", query, keys) * query.shape[-1] ** -0.5
     scores = jnp.where(jnp.broadcast_to(mask, scores.shape), scores.astype(jnp.float32), MASKED)
     weights = jax.nn.softmax(scores)
-    dropped = weights if drop is None else drop(weights)
-    return jnp.einsum("bhts,bhsd->bhtd", dropped, values), weights
+    return jnp.einsum("bhts,bhsd->bhtd", drop(weights), values), weights
 
 
 class MultiHeadAttention(nn.Module):
@@ -34,7 +36,7 @@ class MultiHeadAttention(nn.Module):
     d_k: int
     d_v: int
     dropout: float
-    dtype: Any
+    dtype: str
 
     def setup(self) -> None:
         """The four projections, without bias as in the paper."""

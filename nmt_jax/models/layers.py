@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -14,47 +13,42 @@ Array = jax.Array
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": nn.relu, "gelu": nn.gelu, "swiglu": nn.silu}
 
 
-def matmul(x: Array, kernel: Array, dtype: Any = jnp.float32) -> Array:
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def matmul(x: Array, kernel: Array, dtype: str = "float32") -> Array:
     """x float[..., D] times kernel float[D, F] -> float32[..., F], accumulated in float32.
 
-    With dtype bfloat16 the operands of the product and of both products of its gradient are rounded to bfloat16
+    With dtype "bfloat16" the operands of this product and of both products of its gradient are rounded to bfloat16
     (Micikevicius et al., 2018); everything between two products stays float32.
     """
-    if jnp.dtype(dtype) == jnp.float32:
-        return jnp.dot(x, kernel)
-    return _matmul_bfloat16(x, kernel)
+    return product(x.reshape(-1, x.shape[-1]), kernel, dtype).reshape(*x.shape[:-1], -1)
 
 
-def product(a: Array, b: Array) -> Array:
-    """a float[N, D] times b float[D, M] -> float32[N, M] with bfloat16 operands and a float32 sum."""
-    return jnp.dot(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+def _matmul_forward(x: Array, kernel: Array, dtype: str) -> tuple[Array, tuple[Array, Array]]:
+    return matmul(x, kernel, dtype), (x.astype(dtype), kernel)
 
 
-def transposed(a: Array) -> Array:
-    """a float[N, M] -> bfloat16[M, N], written out: CPUs multiply untransposed bfloat16 twice as fast as transposed."""
-    return jax.lax.optimization_barrier(a.astype(jnp.bfloat16).T)
-
-
-@jax.custom_vjp
-def _matmul_bfloat16(x: Array, kernel: Array) -> Array:
-    return product(x.reshape(-1, x.shape[-1]), kernel).reshape(*x.shape[:-1], -1)
-
-
-def _matmul_forward(x: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
-    x = x.astype(jnp.bfloat16)
-    return _matmul_bfloat16(x, kernel), (x, kernel)
-
-
-def _matmul_backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+def _matmul_backward(dtype: str, saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    # Written out because JAX's own rule makes XLA's CPU compiler copy the gradient transposed: a tenth of a step.
     x, kernel = saved
-    gradient = gradient.astype(jnp.bfloat16)
-    rows = gradient.reshape(-1, gradient.shape[-1])
-    d_x = product(rows, transposed(kernel)).reshape(x.shape)
-    d_kernel = product(transposed(x.reshape(-1, x.shape[-1])), rows)
-    return d_x, d_kernel
+    rows = gradient.reshape(-1, gradient.shape[-1]).astype(dtype)
+    d_x = product(rows, transposed(kernel, dtype), dtype).reshape(x.shape)
+    return d_x, product(transposed(x.reshape(-1, x.shape[-1]), dtype), rows, dtype)
 
 
-_matmul_bfloat16.defvjp(_matmul_forward, _matmul_backward)
+matmul.defvjp(_matmul_forward, _matmul_backward)
+
+
+def product(a: Array, b: Array, dtype: str) -> Array:
+    """a float[N, D] times b float[D, M] -> float32[N, M]: operands rounded to `dtype`, sums in float32."""
+    return jnp.dot(a.astype(dtype), b.astype(dtype), preferred_element_type=jnp.float32)
+
+
+def transposed(a: Array, dtype: str) -> Array:
+    """a float[N, M] -> [M, N] for a product in `dtype`; bfloat16 is written out.
+
+    CPUs multiply untransposed bfloat16 matrices twice as fast as transposed ones; float32 makes no difference.
+    """
+    return jax.lax.optimization_barrier(a.astype(dtype).T) if dtype == "bfloat16" else a.T
 
 
 def dropout(x: Array, rate: float, key: Array) -> Array:
@@ -87,7 +81,7 @@ class Dense(nn.Module):
 
     features: int
     use_bias: bool = True
-    dtype: Any = jnp.float32
+    dtype: str = "float32"
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
@@ -172,7 +166,7 @@ class FeedForward(nn.Module):
     d_ff: int
     activation: str
     dropout: float
-    dtype: Any
+    dtype: str
 
     @nn.compact
     def __call__(self, x: Array, train: bool) -> Array:
