@@ -2,10 +2,9 @@
 
 import json
 import pathlib
-import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags
@@ -99,52 +98,16 @@ def run(
 
     def results() -> Iterator[list["Hypothesis"]]:
         for group in _chunks(lines, chunk):
-            parts = [split_long(line, task.vocabularies[0].encode, config.data.max_length) for line in group]
-            translated = iter(
-                task.translate(
-                    params,
-                    [part for line in parts for part in line],
-                    beam_size=width,
-                    length_penalty=length_penalty,
-                    max_length_ratio=max_length_ratio,
-                    n_best=n_best,
-                )
+            yield from task.translate(
+                params,
+                group,
+                beam_size=width,
+                length_penalty=length_penalty,
+                max_length_ratio=max_length_ratio,
+                n_best=n_best,
             )
-            for line in parts:
-                yield _join([next(translated) for _ in line])
 
     return results()
-
-
-def split_long(line: str, encode: Callable[[str], Sequence[int]], limit: int) -> list[str]:
-    """`line` in parts of fewer than `limit` pieces, cut after a sentence, else at a blank, near the middle.
-
-    The model saw nothing longer than `limit` (the end of sentence included) in training, and the time and memory of
-    attention grow with the square of the length.
-    """
-    if len(encode(line)) < limit or len(line) < 2:
-        return [line]
-    middle = len(line) // 2
-    for border in (r"[.!?;:] ", " "):
-        cuts = [match.end() for match in re.finditer(border, line) if middle / 2 <= match.end() <= middle * 3 / 2]
-        if cuts:
-            middle = min(cuts, key=lambda cut: abs(cut - middle))
-            break
-    return [part for half in (line[:middle], line[middle:]) for part in split_long(half, encode, limit)]
-
-
-def _join(parts: list[list["Hypothesis"]]) -> list["Hypothesis"]:
-    """The n-th best hypotheses of the parts of a line as the n-th best of the line."""
-    if len(parts) == 1:
-        return parts[0]
-    return [
-        best[0]._replace(
-            text=" ".join(part.text for part in best if part.text),
-            score=sum(part.score for part in best),
-            pieces=[piece for part in best for piece in part.pieces],
-        )
-        for best in zip(*parts, strict=True)
-    ]
 
 
 def write(results: Iterable[list["Hypothesis"]], n_best: int, form: str) -> None:

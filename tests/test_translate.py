@@ -3,8 +3,6 @@ import json
 import pathlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nmt_jax import __main__ as cli
 from nmt_jax import train, translate
@@ -134,18 +132,6 @@ def test_a_file_is_read_instead_of_stdin(workdir, tmp_path, capfdbinary):
 def test_a_line_of_ten_thousand_words_is_translated_in_parts(workdir):
     (long,), (short,) = translate.run(workdir, ["dog " * 10_000, "the dog ."])
     assert len(long.text) > 100 * len(short.text) > 0
-
-
-@given(st.text(alphabet="ab .!\u2028", max_size=300), st.integers(2, 40))
-def test_parts_are_short_and_make_up_the_line(line, limit):
-    parts = translate.split_long(line, list, limit)
-    assert "".join(parts) == line
-    assert all(len(part) < limit or len(part) == 1 for part in parts)
-
-
-def test_a_long_line_is_cut_between_its_sentences():
-    assert translate.split_long("a b c d e. f g h i.", list, 15) == ["a b c d e. ", "f g h i."]
-    assert translate.split_long("aaaa bbbb cccc", list, 14) == ["aaaa ", "bbbb cccc"]
 
 
 def test_requests_that_exclude_each_other(workdir):

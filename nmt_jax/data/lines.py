@@ -3,8 +3,9 @@
 import gzip
 import os
 import pathlib
+import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, cast
 
 from nmt_jax.errors import UserError
@@ -58,3 +59,20 @@ def _open_bytes(path: pathlib.Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     return open(path, "rb")
+
+
+def split_long(line: str, encode: Callable[[str], Sequence[int]], limit: int) -> list[str]:
+    """`line` in parts of fewer than `limit` pieces, cut after a sentence, else at a blank, near the middle.
+
+    The model saw nothing longer than `limit` (the end of sentence included) in training, and the time and memory of
+    attention grow with the square of the length.
+    """
+    if len(encode(line)) < limit or len(line) < 2:
+        return [line]
+    middle = len(line) // 2
+    for border in (r"[.!?;:] ", " "):
+        cuts = [match.end() for match in re.finditer(border, line) if middle / 2 <= match.end() <= middle * 3 / 2]
+        if cuts:
+            middle = min(cuts, key=lambda cut: abs(cut - middle))
+            break
+    return [part for half in (line[:middle], line[middle:]) for part in split_long(half, encode, limit)]

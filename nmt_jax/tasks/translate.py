@@ -19,6 +19,7 @@ from nmt_jax import config as configs
 from nmt_jax import losses, sharding
 from nmt_jax.data.batches import Batches, bucketed
 from nmt_jax.data.corpora import open_text
+from nmt_jax.data.lines import split_long
 from nmt_jax.data.prepared import PreparedCorpus, prepare
 from nmt_jax.data.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.beam import IMPOSSIBLE, beam_search
@@ -31,6 +32,20 @@ class Hypothesis(NamedTuple):
     text: str
     score: float
     pieces: list[str]
+
+
+def _join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
+    """The n-th best hypotheses of the parts of a line as the n-th best of the line."""
+    if len(parts) == 1:
+        return parts[0]
+    return [
+        best[0]._replace(
+            text=" ".join(part.text for part in best if part.text),
+            score=sum(part.score for part in best),
+            pieces=[piece for part in best for piece in part.pieces],
+        )
+        for best in zip(*parts, strict=True)
+    ]
 
 
 class Translate:
@@ -237,16 +252,18 @@ class Translate:
     ) -> list[list[Hypothesis]]:
         """Sentences -> for each, in their order, the n best hypotheses, best first; an empty line gives an empty one.
 
-        What is not given is taken from `config.decode`; length_penalty is Wu's alpha.
+        What is not given is taken from `config.decode`; length_penalty is Wu's alpha. A sentence of `data.max_length`
+        pieces or more, longer than anything the model was trained on, is translated in parts.
         """
         decode = self.config.decode
         alpha = decode.length_penalty if length_penalty is None else length_penalty
         ratio = decode.max_length_ratio if max_length_ratio is None else max_length_ratio
         offset = decode.max_length_offset if max_length_offset is None else max_length_offset
         source_vocab, target_vocab = self.vocabularies
-        ids = [source_vocab.encode(sentence) for sentence in sentences]
+        split = [split_long(line, source_vocab.encode, self.config.data.max_length) for line in sentences]
+        ids = [source_vocab.encode(part) for parts in split for part in parts]
         filled = [number for number, pieces in enumerate(ids) if pieces]
-        results = [[Hypothesis("", 0.0, [])] * n_best for _ in sentences]
+        results = [[Hypothesis("", 0.0, [])] * n_best for _ in ids]
         budget = batch_tokens or self.config.eval.batch_tokens // beam_size
         for numbers, batch in bucketed(
             [ids[number] for number in filled], batch_tokens=budget, multiple_of=self.mesh.shape["data"]
@@ -271,7 +288,8 @@ class Translate:
                     )
                     for best, score in zip(tokens[row], scores[row], strict=True)
                 ]
-        return results
+        translated = iter(results)
+        return [_join([next(translated) for _ in parts]) for parts in split]
 
     def attention(self, params: Any, source: str, target: str) -> dict[str, Any]:
         """All attention weights of one pair: its pieces, and `encoder`, `decoder`, `cross` float[L, H, ·, ·].

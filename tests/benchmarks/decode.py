@@ -7,12 +7,10 @@ on the same sentences with a model of the same shape, run in turn with ours.
 """
 
 import argparse
-import pathlib
 import statistics
 import tempfile
 
 from tests.benchmarks import measure
-from tests.benchmarks.train import D_FF, D_MODEL, HEADS, LAYERS, VOCABULARY
 
 SENTENCES, BATCH, BEAM, STEPS, ROUNDS = 320, 32, 5, 20, 3
 
@@ -28,22 +26,15 @@ def main() -> None:
     import jax
     import numpy as np
 
-    from nmt_jax import compilation, sharding
-    from nmt_jax import config as configs
     from nmt_jax.data.corpora import open_text
     from nmt_jax.data.vocab import EOS, PAD
-    from nmt_jax.tasks.translate import Translate
+    from tests.benchmarks import model_t
 
-    compilation.cache_compilations()
-    config = configs.load(str(measure.ROOT / "configs" / "multi30k.py"))
-    config.data.directory = str(measure.SHARED / "data" / "multi30k")
-    config.vocab.size = VOCABULARY
-    config.model.update(num_encoder_layers=LAYERS, num_decoder_layers=LAYERS, d_model=D_MODEL, d_ff=D_FF)
-    config.model.update(num_heads=HEADS, norm="post", dtype=options.dtype)
     with tempfile.TemporaryDirectory() as workdir:
-        task = Translate(config, pathlib.Path(workdir), sharding.make_mesh())
+        task = model_t.task(options.dtype, workdir)
         vocab = task.vocabularies[0]
-        ids = sorted(([*vocab.encode(text), EOS] for text, _ in open_text(config.data, "test")), key=len)[-SENTENCES:]
+        ids = [[*vocab.encode(text), EOS] for text, _ in open_text(task.config.data, "test")]
+        ids = sorted(ids, key=len)[-SENTENCES:]
         params = jax.jit(task.init)(jax.random.key(0))
     source = np.full((SENTENCES, max(map(len, ids))), PAD, np.int32)
     for row, sentence in zip(source, ids, strict=True):
@@ -53,18 +44,15 @@ def main() -> None:
 
     def ours() -> None:
         for rows in groups:
-            task.search(params, rows, limits, np.float32(0.6), beam_size=BEAM, n_best=1, max_length=STEPS)[
-                0
-            ].block_until_ready()
+            search = task.search(params, rows, limits, np.float32(0.6), beam_size=BEAM, n_best=1, max_length=STEPS)
+            jax.block_until_ready(search)
 
     speeds, peers = [], []
     for _ in range(ROUNDS):
         speeds.append(SENTENCES / measure.cpu_seconds(ours, repeats=2))
         if options.peer:
-            arrays = {
-                "source": source,
-                "shape": np.array([LAYERS, D_MODEL, D_FF, HEADS, VOCABULARY, BATCH, BEAM, STEPS]),
-            }
+            sizes = (model_t.LAYERS, model_t.D_MODEL, model_t.D_FF, model_t.HEADS, model_t.VOCABULARY)
+            arrays = {"source": source, "shape": np.array([*sizes, BATCH, BEAM, STEPS])}
             result = measure.peer(options.peer, "peer_ctranslate2.py", arrays, options.peer_compute)
             peers.append(result["sentences_per_cpu_second"])
     figures = {"sentences_per_cpu_second": statistics.median(speeds), "matmul_gflops": measure.matmul_rate() / 1e9}

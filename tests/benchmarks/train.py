@@ -8,25 +8,23 @@ is `peer_torch.py`, a plain PyTorch loop over the same batches, run in turn with
 """
 
 import argparse
-import pathlib
 import statistics
 import tempfile
 import time
 
 from tests.benchmarks import measure
 
-LAYERS, D_MODEL, D_FF, HEADS, VOCABULARY = 3, 256, 1024, 4, 8000
 STEPS, ROUNDS = 12, 3
 
 
-def operations(batch: dict) -> float:
+def operations(batch: dict, layers: int, d_model: int, d_ff: int, vocabulary: int) -> float:
     """Multiplications and additions of a forward and backward pass (twice the forward) over the real tokens."""
     source, target = (batch["source"] != 0).sum(1), (batch["target"] != 0).sum(1)
-    square, feed_forward = D_MODEL * D_MODEL, 2 * D_MODEL * D_FF
-    encoder = LAYERS * (4 * square + feed_forward) * source.sum()
-    decoder = (LAYERS * (6 * square + feed_forward) + D_MODEL * VOCABULARY) * target.sum()
-    decoder += LAYERS * 2 * square * source.sum()  # keys and values of the source
-    attention = LAYERS * 2 * D_MODEL * (source * source + target * target + target * source).sum()
+    square, feed_forward = d_model * d_model, 2 * d_model * d_ff
+    encoder = layers * (4 * square + feed_forward) * source.sum()
+    decoder = (layers * (6 * square + feed_forward) + d_model * vocabulary) * target.sum()
+    decoder += layers * 2 * square * source.sum()  # keys and values of the source
+    attention = layers * 2 * d_model * (source * source + target * target + target * source).sum()
     return 3 * 2 * float(encoder + decoder + attention)
 
 
@@ -39,24 +37,17 @@ def main() -> None:
 
     import jax
 
-    from nmt_jax import compilation, sharding
-    from nmt_jax import config as configs
+    from nmt_jax import sharding
     from nmt_jax.optim import make_optimizer
     from nmt_jax.step import make_train_step, new_state
-    from nmt_jax.tasks.translate import Translate
+    from tests.benchmarks import model_t
 
-    compilation.cache_compilations()
-    config = configs.load(str(measure.ROOT / "configs" / "multi30k.py"))
-    config.data.directory = str(measure.SHARED / "data" / "multi30k")
-    config.vocab.size = VOCABULARY
-    config.model.update(num_encoder_layers=LAYERS, num_decoder_layers=LAYERS, d_model=D_MODEL, d_ff=D_FF)
-    config.model.update(num_heads=HEADS, dropout=0.1, attention_dropout=0.1, relu_dropout=0.1, dtype=options.dtype)
-    config.train.batch_tokens = 2048
     with tempfile.TemporaryDirectory() as workdir:
-        task = Translate(config, pathlib.Path(workdir), sharding.make_mesh())
+        task = model_t.task(options.dtype, workdir)
         source = task.batches(STEPS * ROUNDS)
         batches = [source[n] for n in range(STEPS * ROUNDS)]
-        state = new_state(jax.jit(task.init)(jax.random.key(0)), optimizer := make_optimizer(config.optimizer), 0.0)
+        optimizer = make_optimizer(task.config.optimizer)
+        state = new_state(jax.jit(task.init)(jax.random.key(0)), optimizer, ema_decay=0.0)
         step = make_train_step(task.loss_fn, optimizer, lambda update: 1e-4, accumulate=1, ema_decay=0.0, seed=0)
         for shape in source.shapes:
             state, _ = jax.block_until_ready(step(state, sharding.shard_batch(task.dummy_batch(shape), task.mesh)))
@@ -70,7 +61,9 @@ def main() -> None:
                 state, metrics = step(state, sharding.shard_batch(batch, task.mesh))
             jax.block_until_ready((state, metrics))
             seconds = time.process_time() - start
-            ours.append((tokens / seconds, sum(map(operations, mine)) / seconds / rates[-1]))
+            sizes = (model_t.LAYERS, model_t.D_MODEL, model_t.D_FF, model_t.VOCABULARY)
+            work = sum(operations(batch, *sizes) for batch in mine)
+            ours.append((tokens / seconds, work / seconds / rates[-1]))
             if options.peer:
                 arrays = {f"{side}{i}": batch[side] for i, batch in enumerate(mine) for side in batch}
                 theirs.append(measure.peer(options.peer, "peer_torch.py", arrays)["tokens_per_cpu_second"])

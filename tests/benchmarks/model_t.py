@@ -1,0 +1,22 @@
+"""Transformer T, on which training and decoding are measured: 3+3 layers, 4 heads, a joint vocabulary, Multi30k."""
+
+import pathlib
+
+from nmt_jax import compilation, sharding
+from nmt_jax import config as configs
+from nmt_jax.tasks.translate import Translate
+from tests.benchmarks import measure
+
+LAYERS, D_MODEL, D_FF, HEADS, VOCABULARY = 3, 256, 1024, 4, 8000
+
+
+def task(dtype: str, workdir: str) -> Translate:
+    """The translation task of T, post-norm with dropout 0.1 everywhere, in batches of 2048 target tokens."""
+    compilation.cache_compilations()
+    config = configs.load(str(measure.ROOT / "configs" / "multi30k.py"))
+    config.data.directory = str(measure.SHARED / "data" / "multi30k")
+    config.vocab.size = VOCABULARY
+    config.model.update(num_encoder_layers=LAYERS, num_decoder_layers=LAYERS, d_model=D_MODEL, d_ff=D_FF)
+    config.model.update(num_heads=HEADS, dropout=0.1, attention_dropout=0.1, relu_dropout=0.1, norm="post", dtype=dtype)
+    config.train.batch_tokens = 2048
+    return Translate(config, pathlib.Path(workdir), sharding.make_mesh())
