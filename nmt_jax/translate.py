@@ -3,7 +3,6 @@
 import json
 import pathlib
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +57,12 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         n_best=flag_values.nbest,
         chunk=1 if interactive else flag_values.chunk,
     )
-    progress = sys.stderr.isatty() and not sys.stdout.isatty()
-    write(_counted(results) if progress else results, flag_values.nbest, flag_values.format)
+    if not sys.stdout.isatty():  # the translations themselves show how far it is
+        from nmt_jax.progress import counted  # late: it imports JAX
+
+        total = sum(1 for _ in read_lines(flag_values.input)) if flag_values.input else None
+        results = counted(results, "translated", total)
+    write(results, flag_values.nbest, flag_values.format)
     return 0
 
 
@@ -141,12 +144,3 @@ def _chunks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
         raise
     if chunk:
         yield chunk
-
-
-def _counted(results: Iterable[list["Hypothesis"]]) -> Iterator[list["Hypothesis"]]:
-    """The results, with a count on the terminal while they come."""
-    began = time.monotonic()
-    for number, result in enumerate(results, start=1):
-        yield result
-        print(f"\r{number} lines, {number / (time.monotonic() - began):.1f} a second", end="", file=sys.stderr)
-    print(file=sys.stderr)

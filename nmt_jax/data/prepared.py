@@ -26,6 +26,7 @@ from tensorflow_datasets.proto import tf_example_pb2
 from nmt_jax.data.corpora import Corpus, open_text
 from nmt_jax.data.vocab import EOS, Vocab
 from nmt_jax.errors import UserError
+from nmt_jax.progress import counted
 
 FORMAT = 1  # raise it whenever what lies in a prepared folder changes
 # The writer of TFDS holds what it writes in memory (and past 1 GB wants TensorFlow): a long corpus is written in parts.
@@ -167,7 +168,7 @@ def _encode(
 ) -> Iterator[dict[str, Any]]:
     """The examples to keep; counts all pairs and writes the lengths of the kept ones on the way."""
     dtypes = [_id_dtype(vocab) for vocab in vocabs]
-    for source, target in corpus:
+    for source, target in counted(corpus, f"preparing {corpus.name}"):
         source_ids, target_ids = (
             [*vocab.encode(text), EOS] for vocab, text in zip(vocabs, (source, target), strict=True)
         )

@@ -23,6 +23,7 @@ from nmt_jax.data.lines import split_long
 from nmt_jax.data.prepared import PreparedCorpus, prepare
 from nmt_jax.data.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.beam import IMPOSSIBLE, beam_search
+from nmt_jax.progress import counted
 from nmt_jax.tasks import Batch
 
 
@@ -72,7 +73,7 @@ class Translate:
                 else:
                     texts = (
                         text
-                        for pair in open_text(data, "train")
+                        for pair in counted(open_text(data, "train"), "reading for the vocabulary")
                         for text in (pair if settings.joint else pair[side : side + 1])
                     )
                     vocab = Vocab.train(
