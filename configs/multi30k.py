@@ -6,9 +6,12 @@
 
 DIRECTORY holds train.en, train.de, val.en, val.de … (plain or .gz). One hour only: --config.train.minutes=60.
 
-One hour on 2 CPU cores, sacreBLEU of test_2016_flickr (13a, mixed case, detokenised): To be measured.
-The full schedule, its cost and its sacreBLEU: To be measured.
-The published best of a text-only Transformer is 41.02, lower-cased and tokenised.
+One hour on 2 CPU cores (5,822 steps, 41 epochs; other work ran beside it), test_2016_flickr, beam 5, mean of 10 checkpoints:
+sacreBLEU 39.93, nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0 (lower-cased 40.31), on 2026-11-21.
+The full schedule of 20,000 steps, about three hours: not measured yet. The published best of a text-only Transformer is
+41.02, lower-cased and tokenised.
+
+bfloat16 products are fast only where the processor has the instructions; elsewhere add --config.model.dtype=float32.
 """
 
 import common

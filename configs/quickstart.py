@@ -17,6 +17,6 @@ def get_config(arg: str = "") -> ConfigDict:
     config.vocab.update(algorithm="bpe", size=3000)
     config.model.update(num_encoder_layers=2, num_decoder_layers=2, d_model=128, d_ff=512, num_heads=4, dropout=0.1)
     config.optimizer.update(schedule="linear", learning_rate=4e-3, warmup_steps=200)
-    config.train.update(steps=1200, batch_tokens=2048, eval_every=300, checkpoint_every=300, keep_last=3)
+    config.train.update(steps=1000, batch_tokens=2048, eval_every=250, checkpoint_every=250, keep_last=3)
     config.eval.update(max_segments=200)
     return common.smoke(config) if arguments.smoke else config
