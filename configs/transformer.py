@@ -3,8 +3,8 @@
     nmt-jax train --config=configs/transformer.py:size=base --workdir=runs/transformer-base
 
 Sizes: tiny, small, base (65 M parameters, 100,000 steps) and big (213 M, 300,000 steps). The paper, English to German:
-27.3 and 28.4 BLEU on newstest2014 after 12 hours and 3.5 days of 8 P100 GPUs. Not
-trained by us yet: this page wants accelerators.
+27.3 and 28.4 BLEU on newstest2014 after 12 hours and 3.5 days of 8 P100 GPUs.
+Not trained by us yet: this page wants accelerators.
 """
 
 import common

@@ -36,16 +36,15 @@ def print_table(rows: Sequence[tuple[str, str]]) -> None:
     rich.console.Console(stderr=True).print(table)
 
 
-def counted(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """The items, counted on a terminal while they come; with the time left where their number is known."""
+def counted(items: Iterable[T], what: str) -> Iterator[T]:
+    """The items, counted on a terminal while they come."""
     if not sys.stderr.isatty():
         yield from items
         return
     columns = ["{task.description}", "{task.completed:,.0f}", "{task.fields[rate]}"]
-    left = [rich.progress.BarColumn(), rich.progress.TimeRemainingColumn()] if total else []
     console = rich.console.Console(stderr=True)
-    with rich.progress.Progress(*columns, *left, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=total, rate="")
+    with rich.progress.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None, rate="")
         began = shown = time.monotonic()
         for count, item in enumerate(items, start=1):
             yield item

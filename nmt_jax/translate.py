@@ -60,8 +60,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if not sys.stdout.isatty():  # the translations themselves show how far it is
         from nmt_jax.progress import counted  # late: it imports JAX
 
-        total = sum(1 for _ in read_lines(flag_values.input)) if flag_values.input else None
-        results = counted(results, "translated", total)
+        results = counted(results, "translated")
     write(results, flag_values.nbest, flag_values.format)
     return 0
 
