@@ -1,3 +1,24 @@
-"""Metrics of text generation, with a signature on every number."""
+"""Metrics of generated text, each equal to its reference program, with a signature on every number.
+
+    from metrics_jax import BLEU
+    BLEU()(["the cat sat"], ["the cat sat down"]).score
+
+A metric's room is imported when the metric is first asked for; `parse("chrf|word_order:2")` makes one of a signature.
+"""
+
+import importlib
+from typing import Any
 
 __version__ = "0.1.0"
+
+from metrics_jax.signature import ROOMS, parse
+
+__all__ = ["__version__", "parse", *(kind for _, kind in ROOMS.values())]
+
+
+def __getattr__(name: str) -> Any:
+    """A metric's class, from its room."""
+    for room, kind in ROOMS.values():
+        if kind == name:
+            return getattr(importlib.import_module(f"metrics_jax.{room}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

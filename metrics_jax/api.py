@@ -1,10 +1,13 @@
 """What every metric is: options in, additive statistics, a score, and a signature that says how it came about."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
+
+from metrics_jax.signature import sign
 
 References = Sequence[str | Sequence[str]]
 
@@ -50,6 +53,66 @@ class Metric(Protocol):
         """Score a corpus."""
 
 
+class AdditiveMetric:
+    """The doors of `Metric` for a frozen dataclass that says how segments are counted and how sums become a score.
+
+    A metric whose corpus score is the mean over segments counts (value, ..., 1).
+    """
+
+    name: ClassVar[str]
+    higher_is_better: ClassVar[bool] = True
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
+        """-> float[N, K], additive over segments; errors as `check_texts`."""
+        raise NotImplementedError
+
+    def score(self, statistics: np.ndarray) -> np.ndarray:
+        """Summed statistics float[..., K] -> float[...]."""
+        raise NotImplementedError
+
+    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
+        """Summed statistics float[K] -> the named ingredients of their score."""
+        raise NotImplementedError
+
+    @property
+    def signature(self) -> str:
+        """Every option, `key:value` joined by `|`; `metrics_jax.parse` reads it."""
+        return sign(self)
+
+    def fitted(self, references: References) -> Self:
+        """This metric with all that it learns from a collection of references frozen; most learn nothing."""
+        return self
+
+    def __call__(
+        self, hypotheses: Sequence[str], references: References, sources: Sequence[str] | None = None
+    ) -> Result:
+        """Score a corpus; `references[i]`, a string or several, belong to `hypotheses[i]`; sources do not matter."""
+        grouped = check_texts(hypotheses, references)
+        return self.result(self.statistics(hypotheses, grouped), [len(group) for group in grouped])
+
+    def result(self, statistics: np.ndarray, num_references: Sequence[int]) -> Result:
+        """Statistics float[N, K] of segments with so many references each -> the corpus's result.
+
+        Its signature also says how many references a segment had (`nrefs`, `var` if that varied).
+        """
+        total = statistics.sum(axis=0)
+        counts = set(num_references)
+        return Result(
+            score=float(self.score(total)),
+            segments=self.score(statistics),
+            signature=sign(self, nrefs=counts.pop() if len(counts) == 1 else "var"),
+            parts=self.parts(total),
+        )
+
+    def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        """-> float[H, R], the score of every hypothesis against every single reference."""
+        for what, texts in (("hypotheses", hypotheses), ("references", references)):
+            if isinstance(texts, str):
+                raise TypeError(f"{what} must be a sequence of strings, one a segment, not a single string")
+        rows = [self.score(self.statistics([text] * len(references), references)) for text in hypotheses]
+        return np.array(rows).reshape(len(hypotheses), len(references))
+
+
 def check_texts(hypotheses: Sequence[str], references: References) -> list[list[str]]:
     """-> the references of each of N >= 1 hypotheses, as a list of lists.
 
@@ -64,7 +127,9 @@ def check_texts(hypotheses: Sequence[str], references: References) -> list[list[
     if not len(hypotheses):
         raise ValueError("no segments: a corpus of no hypotheses has no score")
     grouped = [[group] if isinstance(group, str) else list(group) for group in references]
-    for number, (hypothesis, group) in enumerate(zip(hypotheses, grouped, strict=True)):
+    if all(grouped) and {*map(type, hypotheses), *map(type, itertools.chain.from_iterable(grouped))} == {str}:
+        return grouped
+    for number, (hypothesis, group) in enumerate(zip(hypotheses, grouped, strict=True)):  # what is wrong, and where?
         if not group:
             raise ValueError(f"segment {number} has no reference")
         if not all(isinstance(text, str) for text in (hypothesis, *group)):

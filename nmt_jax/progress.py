@@ -1,12 +1,11 @@
-"""What the user sees on stderr: a table, a count, a live bar of the training on a terminal or plain lines elsewhere."""
+"""What the user sees of a training run on stderr: a table, then a live bar on a terminal or plain lines elsewhere."""
 
 import datetime
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TypeVar
 
 import jax
 import rich.box
@@ -15,10 +14,7 @@ import rich.progress
 import rich.table
 import rich.text
 
-T = TypeVar("T")
-
 LINE_SECONDS = 10.0  # between two plain lines, so that the log of a long batch job stays readable
-COUNT_SECONDS = 0.1  # between two updates of a count
 
 
 def print_table(rows: Sequence[tuple[str, str]]) -> None:
@@ -34,23 +30,6 @@ def print_table(rows: Sequence[tuple[str, str]]) -> None:
     for name, value in rows:
         table.add_row(name, rich.text.Text(value))  # Text: square brackets are no markup here
     rich.console.Console(stderr=True).print(table)
-
-
-def counted(items: Iterable[T], what: str) -> Iterator[T]:
-    """The items, counted on a terminal while they come."""
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    columns = ["{task.description}", "{task.completed:,.0f}", "{task.fields[rate]}"]
-    console = rich.console.Console(stderr=True)
-    with rich.progress.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None, rate="")
-        began = shown = time.monotonic()
-        for count, item in enumerate(items, start=1):
-            yield item
-            if (now := time.monotonic()) - shown > COUNT_SECONDS:
-                bar.update(task, completed=count, rate=f"{count / (now - began):,.0f}/s")
-                shown = now
 
 
 class Progress:

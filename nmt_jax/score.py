@@ -1,63 +1,69 @@
 """`nmt-jax score`: files of translations against files of references, by the field's metrics."""
 
+import dataclasses
 import functools
-import json
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from absl import flags
 
-from metrics_jax.api import Metric, Result
-from metrics_jax.surface import BLEU, TER, TOKENIZERS, ChrF
+from metrics_jax import parse, significance
+from metrics_jax.api import AdditiveMetric, Result, check_texts
+from metrics_jax.signature import ROOMS, SHORTHANDS
+from nmt_jax import score_table
+from nmt_jax.counting import counted
 from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.errors import UserError
 
-METRICS: dict[str, Callable[..., Metric]] = {
-    "bleu": BLEU,
-    "chrf": ChrF,
-    "chrf++": functools.partial(ChrF, word_order=2),
-    "ter": TER,
-}
+PAIRED = {"bootstrap": significance.paired_bootstrap, "randomisation": significance.paired_randomisation}
+_CHUNK = 200  # segments between two updates of the count
 
 
-class Score(NamedTuple):
-    """The result of one system by one metric."""
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """What one metric says of one system, and how sure it is, if that was asked."""
 
     system: str
-    metric: str
-    higher_is_better: bool
+    metric: AdditiveMetric
     result: Result
+    interval: significance.Interval | None = None
+    comparison: significance.Comparison | None = None
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """The flags of `nmt-jax score`."""
     given: dict[str, Any] = {"flag_values": flag_values}
     flags.DEFINE_multi_string("reference", [], "Reference translations, a line each; may be given repeatedly.", **given)
-    flags.DEFINE_list("metrics", ["bleu", "chrf", "ter"], f"Any of {', '.join(METRICS)}.", **given)
-    flags.DEFINE_enum("tokenize", "13a", TOKENIZERS, "BLEU's tokenizer.", **given)
-    flags.DEFINE_boolean("lowercase", False, "Ignore case in BLEU and chrF; TER always does.", **given)
-    flags.DEFINE_enum("format", "text", ["text", "json"], "text: a table, and in a pipe tab-separated rows.", **given)
+    flags.DEFINE_list(
+        "metrics",
+        ["bleu", "chrf", "ter"],
+        f"Any of {', '.join([*ROOMS, *SHORTHANDS])}; with options 'bleu|tokenize:zh', or a whole signature.",
+        **given,
+    )
+    flags.DEFINE_boolean("segments", False, "A row for every line instead of one for the whole.", **given)
+    flags.DEFINE_boolean("confidence", False, "95 % intervals, by bootstrap.", **given)
+    flags.DEFINE_enum("paired", None, list(PAIRED), "Test every system against the first.", **given)
+    flags.DEFINE_integer("seed", significance.SEED, "Of the resamples.", **given)
+    formats = list(score_table.WRITERS)
+    flags.DEFINE_enum("format", "text", formats, "text: a table, and in a pipe rows without a heading.", **given)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Flags in, a table out."""
+    if flag_values.segments and flag_values.format == "latex":
+        raise UserError("--segments and --format=latex do not go together: use --format=tsv")
     scores = run(
         positional,
         flag_values.reference,
         metrics=flag_values.metrics,
-        tokenize=flag_values.tokenize,
-        lowercase=flag_values.lowercase,
+        confidence=flag_values.confidence,
+        paired=flag_values.paired,
+        seed=flag_values.seed,
     )
-    if flag_values.format == "json":
-        print(json.dumps([_as_json(score) for score in scores], indent=2, ensure_ascii=False))
-    elif sys.stdout.isatty():
-        _print_table(scores)
-    else:
-        for score in scores:
-            print(score.system, score.metric, f"{score.result.score:.2f}", score.result.signature, sep="\t")
+    print(score_table.WRITERS[flag_values.format](scores, flag_values.segments))
     return 0
 
 
@@ -66,42 +72,87 @@ def run(
     references: Sequence[str],
     *,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
-    tokenize: str = "13a",
-    lowercase: bool = False,
+    confidence: bool = False,
+    paired: str | None = None,
+    seed: int = significance.SEED,
 ) -> list[Score]:
     """Score files of hypotheses ("-" is stdin) against one or more files of references, line N against line N.
 
-    UserError for files that are missing, empty, not UTF-8 or of unequal length (naming both and their lengths), and for
-    a metric that does not exist.
+    metrics: names or signatures. confidence: with intervals. paired: "bootstrap" or "randomisation" also tests every
+    system against the first. The scores come metric by metric. UserError for files that are missing, empty, not UTF-8
+    or of unequal length (naming both and their lengths), and for a metric or option that does not exist.
     """
     if not hypotheses:
         raise UserError("nmt-jax score needs a file of translations: nmt-jax score HYPOTHESIS --reference=FILE")
     if not references:
         raise UserError("nmt-jax score needs references: --reference=FILE (several for several references)")
-    measures = [_metric(name, tokenize, lowercase) for name in metrics]
+    if paired and len(hypotheses) < 2:
+        raise UserError("--paired compares systems: give the baseline first, then the others")
+    if repeated := [name for i, name in enumerate(hypotheses) if name in hypotheses[:i]]:
+        raise UserError(f"{repeated[0]} is given twice: a system is named by its file")
+    measures = [_metric(spec) for spec in metrics]
     reference_lines = {name: _read(name) for name in references}
-    scores = []
-    for system in hypotheses:
-        lines = _read(system)
+    systems = {name: _read(name) for name in hypotheses}
+    for system, lines in systems.items():
         for name, others in reference_lines.items():
             if len(lines) != len(others):
                 raise UserError(
                     f"{system} has {len(lines)} lines but {name} has {len(others)}: line N belongs to line N, "
                     "an empty translation is an empty line"
                 )
-        grouped = list(zip(*reference_lines.values(), strict=True))
-        for name, measure in zip(metrics, measures, strict=True):
-            scores.append(Score(system, name, measure.higher_is_better, measure(lines, grouped)))
+    grouped = list(zip(*reference_lines.values(), strict=True))
+    return [score for measure in measures for score in _scores(measure, systems, grouped, confidence, paired, seed)]
+
+
+def _scores(
+    metric: AdditiveMetric,
+    systems: dict[str, list[str]],
+    grouped: list[tuple[str, ...]],
+    confidence: bool,
+    paired: str | None,
+    seed: int,
+) -> list[Score]:
+    """Every system by one metric."""
+    try:
+        metric = metric.fitted(grouped)
+        statistics = {system: _statistics(metric, system, lines, grouped) for system, lines in systems.items()}
+    except ValueError as error:  # a database or model that is not there
+        raise UserError(f"--metrics: {error}") from error
+    scores = [
+        Score(system, metric, metric.result(table, [len(group) for group in grouped]))
+        for system, table in statistics.items()
+    ]
+    if paired:
+        rows = PAIRED[paired](metric, statistics, seed=seed)
+        return [
+            dataclasses.replace(score, interval=row.interval, comparison=row)
+            for score, row in zip(scores, rows, strict=True)
+        ]
+    if confidence:
+        interval: Callable[[np.ndarray], significance.Interval] = functools.partial(
+            significance.bootstrap, metric, seed=seed
+        )
+        return [dataclasses.replace(score, interval=interval(statistics[score.system])) for score in scores]
     return scores
 
 
-def _metric(name: str, tokenize: str, lowercase: bool) -> Metric:
-    """The metric of that name with the options that it has."""
-    if name not in METRICS:
-        raise UserError(f"--metrics: no metric {name!r}; there are {', '.join(METRICS)}")
-    if name == "bleu":
-        return METRICS[name](tokenize=tokenize, lowercase=lowercase)
-    return METRICS[name]() if name == "ter" else METRICS[name](lowercase=lowercase)
+def _statistics(metric: AdditiveMetric, system: str, lines: list[str], grouped: list[tuple[str, ...]]) -> np.ndarray:
+    """The statistics of all segments, counted on a terminal while they come."""
+    check_texts(lines, grouped)
+    starts = range(0, len(lines), _CHUNK)
+    rows = [
+        metric.statistics(lines[start : start + _CHUNK], grouped[start : start + _CHUNK])
+        for start in counted(starts, f"{metric.name} of {system}, by {_CHUNK} lines", total=len(starts))
+    ]
+    return np.concatenate(rows)
+
+
+def _metric(spec: str) -> AdditiveMetric:
+    """The metric of a name or signature."""
+    try:
+        return parse(spec)
+    except ValueError as error:
+        raise UserError(f"--metrics: {error}") from error
 
 
 def _read(name: str) -> list[str]:
@@ -112,43 +163,3 @@ def _read(name: str) -> list[str]:
     if not lines:
         raise UserError("stdin: nothing to score")
     return lines
-
-
-def _as_json(score: Score) -> dict[str, Any]:
-    """A score as plain data."""
-    result = score.result
-    parts = {name: part.tolist() if isinstance(part, np.ndarray) else part for name, part in result.parts.items()}
-    return {
-        "system": score.system,
-        "metric": score.metric,
-        "score": result.score,
-        "signature": result.signature,
-        "parts": parts,
-    }
-
-
-def _print_table(scores: Sequence[Score]) -> None:
-    """Systems down, metrics across, the best of each column in bold; signatures below."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    by_metric: dict[str, list[Score]] = {}
-    for score in scores:
-        by_metric.setdefault(score.metric, []).append(score)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("system", overflow="fold")
-    columns = []
-    for name, column in by_metric.items():
-        table.add_column(f"{name} {'↑' if column[0].higher_is_better else '↓'}", justify="right")
-        values = [score.result.score for score in column]
-        best = max(values) if column[0].higher_is_better else min(values)
-        emphasis = "bold green" if len(values) > 1 else "bold"
-        columns.append([f"[{emphasis}]{value:.2f}[/]" if value == best else f"{value:.2f}" for value in values])
-    systems = [score.system for score in next(iter(by_metric.values()))]
-    for system, *cells in zip(systems, *columns, strict=True):
-        table.add_row(system.replace("[", r"\["), *cells)
-    console.print(table)
-    for name, column in by_metric.items():
-        console.print(f"{name:<7}{column[0].result.signature}", style="dim", soft_wrap=True, markup=False)

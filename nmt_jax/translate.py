@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from nmt_jax.data.lines import decode_lines, read_lines
+from nmt_jax.counting import counted
+from nmt_jax.data.lines import count_lines, decode_lines, find, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.workdir import Workdir
 
@@ -57,12 +58,18 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         n_best=flag_values.nbest,
         chunk=1 if interactive else flag_values.chunk,
     )
-    if not sys.stdout.isatty():  # the translations themselves show how far it is
-        from nmt_jax.progress import counted  # late: it imports JAX
-
-        results = counted(results, "translated")
+    if not sys.stdout.isatty():  # on a terminal the translations themselves show how far it is
+        results = counted(results, "translated", total=_num_lines(flag_values.input))
     write(results, flag_values.nbest, flag_values.format)
     return 0
+
+
+def _num_lines(name: str | None) -> int | None:
+    """How many lines will come, where a file says so."""
+    if name is None:
+        return count_lines(sys.stdin.buffer)
+    with find(name).open("rb") as file:
+        return count_lines(file)
 
 
 def run(

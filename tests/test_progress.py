@@ -1,6 +1,5 @@
 """What the user sees: plain lines without a terminal, a bar on one; and the log file."""
 
-import io
 import json
 import math
 import os
@@ -12,7 +11,7 @@ import pytest
 
 from nmt_jax import progress
 from nmt_jax.logbook import Logbook, truncate
-from nmt_jax.progress import Progress, counted, print_table
+from nmt_jax.progress import Progress, print_table
 from tests import toy
 from tests.toy import ROOT
 
@@ -85,15 +84,3 @@ def test_rows_past_the_step_and_half_lines_are_cut_off(step, kept, tmp_path):
     path.write_text("".join(lines))
     truncate(path, step)
     assert path.read_text() == "".join(lines[:kept])
-
-
-def test_items_are_counted_on_a_terminal_only(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    for stream in (Terminal(), io.StringIO()):
-        monkeypatch.setattr("sys.stderr", stream)
-        monkeypatch.setattr("nmt_jax.progress.COUNT_SECONDS", 0.0)
-        assert list(counted(iter("abc"), "letters")) == ["a", "b", "c"]
-        assert ("letters" in stream.getvalue()) == stream.isatty()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from metrics_jax.surface import BLEU
+from metrics_jax import BLEU
 from nmt_jax import __main__ as cli
 from nmt_jax import score
 from nmt_jax.errors import UserError
@@ -26,10 +26,10 @@ def test_one_row_a_system_and_metric_in_a_pipe(files, capsys):
     good, bad, reference = files(good="a b c d e\nf\n", bad="a b c x y\nf\n", ref="a b c d e\nf\n")
     assert cli.main(["score", bad, "--metrics=bleu,ter", good, f"--reference={reference}"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert [row[:2] for row in rows] == [[bad, "bleu"], [bad, "ter"], [good, "bleu"], [good, "ter"]]
-    assert rows[2][2] == "100.00"
+    assert [row[:2] for row in rows] == [[bad, "bleu"], [good, "bleu"], [bad, "ter"], [good, "ter"]]
+    assert rows[1][2] == "100.00"
     assert rows[3][2] == "0.00"
-    assert rows[0][3].startswith("nrefs:1|case:mixed|")
+    assert rows[0][3].startswith("bleu|nrefs:1|tokenize:13a|")
 
 
 def test_json_holds_scores_signatures_and_parts(files, capsys):
@@ -51,7 +51,7 @@ def test_a_table_on_a_terminal(files, capsys, monkeypatch):
     assert "bleu ↑" in out
     assert "100.00" in out
     assert "h[1]" in "".join(out.split())
-    assert "nw:2" in out
+    assert "word_order:2" in out
 
 
 def test_lines_end_at_line_feeds_only_and_gz_is_read(files, tmp_path):
@@ -67,9 +67,72 @@ def test_lines_end_at_line_feeds_only_and_gz_is_read(files, tmp_path):
 def test_the_verb_gives_the_number_of_the_metric(files):
     hypotheses, references = ["der alte Mann schläft .", "Ein Hund"], ["der alte mann schläft !", "ein Hund"]
     paths = files(h="\n".join(hypotheses), r="\n".join(references))
-    for options in ({}, {"lowercase": True}, {"tokenize": "char"}):
-        result = score.run(paths[:1], paths[1:], metrics=["bleu"], **options)[0].result
-        assert result.score == BLEU(**options)(hypotheses, references).score
+    for spec, metric in (("bleu", BLEU()), ("bleu|lowercase:true|tokenize:char", BLEU("char", lowercase=True))):
+        assert score.run(paths[:1], paths[1:], metrics=[spec])[0].result.score == metric(hypotheses, references).score
+
+
+def test_a_signature_of_a_paper_gives_its_number(files, capsys):
+    paths = files(h="a b c d\nA b\n", r="a b c e\na b\n")
+    result = BLEU(lowercase=True, effective_order=True)(["a b c d", "A b"], ["a b c e", "a b"])
+    assert cli.main(["score", paths[0], f"--reference={paths[1]}", f"--metrics={result.signature}"]) == 0
+    assert capsys.readouterr().out.split("\t")[1:3] == [
+        "bleu|lowercase:true|effective_order:true",
+        f"{result.score:.2f}",
+    ]
+
+
+def test_a_row_a_line(files, capsys):
+    a, b, reference = files(a="a b c d\nx\n", b="y\na b c d\n", r="a b c d\na b c d\n")
+    command = ["score", a, b, f"--reference={reference}", "--metrics=bleu,chrf", "--segments"]
+    assert cli.main([*command, "--format=tsv"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["system", "line", "bleu", "chrf"]
+    assert [row[:2] for row in rows[1:]] == [[a, "1"], [a, "2"], [b, "1"], [b, "2"]]
+    assert [row[2] for row in rows[1:]] == ["100", "0", "0", "100"]
+    assert cli.main([*command, "--format=json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["segments"] == pytest.approx([100, 0])
+    assert cli.main([*command, "--format=latex"]) == 2
+
+
+LINES = [f"{word} old man sleeps in the garden of house {i}" for i in range(40) for word in ("the", "an")]
+
+
+def test_intervals_and_tests_against_the_first(files, capsys):
+    worse = [line.replace("old", "red") if i % 3 else line for i, line in enumerate(LINES)]
+    base, copy, good, ref = files(
+        base="\n".join(worse), copy="\n".join(worse), good="\n".join(LINES), ref="\n".join(LINES)
+    )
+    command = ["score", base, copy, good, f"--reference={ref}", "--metrics=bleu"]
+    for test in ("bootstrap", "randomisation"):
+        assert cli.main([*command, f"--paired={test}", "--format=json"]) == 0
+        first, second, third = json.loads(capsys.readouterr().out)
+        assert first["p_value"] is None
+        assert second["p_value"] == 1
+        assert third["p_value"] < 0.01
+        assert third["wins"] == 1
+        assert first["lower"] < first["score"] < first["upper"]
+    assert cli.main([*command, "--confidence", "--format=tsv"]) == 0
+    heading = capsys.readouterr().out.splitlines()[0].split("\t")
+    assert heading == ["system", "metric", "score", "mean", "half_width", "lower", "upper", "signature"]
+    assert cli.main(["score", base, f"--reference={ref}", "--paired=bootstrap"]) == 2
+    assert "give the baseline first" in capsys.readouterr().err
+
+
+def test_latex(files, capsys):
+    good, bad, reference = files(**{"good_1": "a b c d\n", "bad": "a b c e\n", "ref": "a b c d\n"})
+    assert cli.main(["score", bad, good, f"--reference={reference}", "--metrics=chrf++,ter", "--format=latex"]) == 0
+    out = capsys.readouterr().out
+    assert r"good\_1 & \textbf{100.00} & \textbf{0.00} \\" in out
+    assert r"chrf\textbar{}word\_order:2 $\uparrow$ & ter $\downarrow$" in out
+    assert "% chrf|nrefs:1|" in out
+
+
+def test_a_count_on_a_terminal_and_the_same_numbers(files, monkeypatch, capsys):
+    paths = files(h="\n".join(LINES), r="\n".join(reversed(LINES)))
+    quiet = score.run(paths[:1], paths[1:], metrics=["nist", "bleu"])
+    monkeypatch.setattr(score, "_CHUNK", 7)
+    chunked = score.run(paths[:1], paths[1:], metrics=["nist", "bleu"])
+    assert [one.result.score for one in chunked] == pytest.approx([one.result.score for one in quiet])
 
 
 def test_stdin_is_a_system(files, monkeypatch):
@@ -90,9 +153,10 @@ def test_bad_input_is_one_line(files, tmp_path, capsys):
         (broken, f"--reference={short}"): [f"{broken}:2: not UTF-8"],
         (str(tmp_path / "nowhere"), f"--reference={short}"): ["nowhere", "no such file"],
         (str(tmp_path), f"--reference={short}"): ["folder"],
-        (short, f"--reference={short}", "--metrics=bleu,blue"): ["'blue'", "bleu, chrf"],
+        (short, f"--reference={short}", "--metrics=bleu,blue"): ["'blue'", "did you mean bleu"],
+        (short, short, f"--reference={short}"): ["given twice"],
         (short,): ["--reference=FILE"],
-        (short, f"--reference={short}", "--tokenize=13b"): ["13a"],
+        (short, f"--reference={short}", "--metrics=bleu|tokenize:13b"): ["13a"],
     }
     for arguments, words in cases.items():
         assert cli.main(["score", *arguments]) == 2

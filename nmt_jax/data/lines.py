@@ -4,6 +4,7 @@ import gzip
 import os
 import pathlib
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, cast
@@ -53,6 +54,25 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             where = f"byte 0x{error.object[error.start]:02x} at column {error.start + 1}"
             raise UserError(f"{name}:{number}: not UTF-8 ({where}); convert the text to UTF-8") from None
+
+
+def count_lines(file: IO[bytes]) -> int | None:
+    """The lines of a plain file that is open for reading, from its beginning, by line feeds, without moving in it.
+
+    None where that cannot be known beforehand: a pipe, a terminal, a compressed file.
+    """
+    try:
+        descriptor = file.fileno()
+    except OSError:  # not a file of the system
+        return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode) or os.pread(descriptor, 2, 0) == b"\x1f\x8b":
+        return None
+    lines, offset, block = 0, 0, b""
+    while more := os.pread(descriptor, 2**20, offset):
+        block = more
+        lines += block.count(b"\n")
+        offset += len(block)
+    return lines + (not block.endswith(b"\n") and offset > 0)
 
 
 def _open_bytes(path: pathlib.Path) -> IO[bytes]:

@@ -23,10 +23,10 @@ import numpy as np
 import tensorflow_datasets as tfds
 from tensorflow_datasets.proto import tf_example_pb2
 
+from nmt_jax.counting import counted
 from nmt_jax.data.corpora import Corpus, open_text
 from nmt_jax.data.vocab import EOS, Vocab
 from nmt_jax.errors import UserError
-from nmt_jax.progress import counted
 
 FORMAT = 1  # raise it whenever what lies in a prepared folder changes
 # The writer of TFDS holds what it writes in memory (and past 1 GB wants TensorFlow): a long corpus is written in parts.

@@ -14,16 +14,16 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from metrics_jax.surface import BLEU
+from metrics_jax import BLEU
 from nmt_jax import config as configs
 from nmt_jax import losses, sharding
+from nmt_jax.counting import counted
 from nmt_jax.data.batches import Batches, bucketed
 from nmt_jax.data.corpora import open_text
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.prepared import PreparedCorpus, prepare
 from nmt_jax.data.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.beam import IMPOSSIBLE, beam_search
-from nmt_jax.progress import counted
 from nmt_jax.tasks import Batch
 
 

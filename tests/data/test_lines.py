@@ -1,13 +1,14 @@
 """Lines: what lies between two newlines, whatever else is in it; faults are named with file and line."""
 
 import gzip
+import os
 import re
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from nmt_jax.data.lines import read_lines, split_long
+from nmt_jax.data.lines import count_lines, read_lines, split_long
 from nmt_jax.errors import UserError
 
 
@@ -68,3 +69,19 @@ def test_parts_are_short_and_make_up_the_line(line, limit):
 def test_a_long_line_is_cut_between_its_sentences():
     assert split_long("a b c d e. f g h i.", list, 15) == ["a b c d e. ", "f g h i."]
     assert split_long("aaaa bbbb cccc", list, 14) == ["aaaa ", "bbbb cccc"]
+
+
+def test_lines_are_counted_without_moving(tmp_path):
+    path = tmp_path / "text"
+    for content, lines in ((b"", 0), (b"a", 1), (b"a\n", 1), (b"a\n\nb", 3), (b"x\xe2\x80\xa8y\n" * 200_000, 200_000)):
+        path.write_bytes(content)
+        with path.open("rb") as file:
+            assert count_lines(file) == lines
+            assert file.tell() == 0
+    (tmp_path / "text.gz").write_bytes(gzip.compress(b"a\nb\n"))
+    with (tmp_path / "text.gz").open("rb") as file:
+        assert count_lines(file) is None
+    reading, writing = os.pipe()
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert count_lines(pipe) is None

@@ -1,0 +1,119 @@
+"""A metric as one line, `name|option:value|...|version:x`, and back: what a paper prints, a reader can run."""
+
+import dataclasses
+import difflib
+import importlib
+import types
+import typing
+import warnings
+from typing import Any
+
+from metrics_jax import __version__
+
+ROOMS = {  # a metric's name: its room and class
+    "bleu": ("bleu", "BLEU"),
+    "nist": ("nist", "NIST"),
+    "chrf": ("chrf", "ChrF"),
+    "ter": ("ter", "TER"),
+    "cder": ("edits", "CDER"),
+    "wer": ("edits", "WER"),
+    "per": ("edits", "PER"),
+    "overlap": ("overlap", "WordOverlap"),
+    "rouge": ("rouge", "Rouge"),
+    "rouge155": ("rouge155", "Rouge155"),
+    "meteor": ("meteor", "Meteor"),
+    "meteor_nltk": ("meteor_nltk", "MeteorNLTK"),
+    "meteor15": ("meteor15", "Meteor15"),
+}
+SHORTHANDS = {
+    "chrf++": "chrf|word_order:2",
+    **{f"rouge{n}": f"rouge|variant:{n}" for n in range(1, 10)},
+    "rougeL": "rouge|variant:L",
+    "rougeLsum": "rouge|variant:Lsum",
+}
+
+
+def sign(metric: Any, **call: object) -> str:
+    """The signature of a frozen dataclass with a `name`: every field, defaults too; `call` adds what a call knows."""
+    items = [f"{name}:{_show(value)}" for name, value in call.items()]
+    items += [f"{field.name}:{_show(getattr(metric, field.name))}" for field in dataclasses.fields(metric)]
+    return "|".join([metric.name, *items, f"version:{__version__}"])
+
+
+def parse(signature: str, **objects: Any) -> Any:
+    """A signature, or its beginning (`bleu`, `bleu|tokenize:zh`, `rougeL`), -> the metric; left-out options default.
+
+    What a signature holds only the fingerprint of (a model, a synonym database) is handed over by name in `objects`.
+    `nrefs` belongs to a call and is skipped. ValueError for a name, option or value that does not exist, and where a
+    fingerprint is another one; a warning if the signature was written by another version.
+    """
+    name, *items = signature.split("|")
+    if name in SHORTHANDS:
+        name, *more = SHORTHANDS[name].split("|")
+        items = more + items
+    if name not in ROOMS:
+        near = difflib.get_close_matches(name, [*ROOMS, *SHORTHANDS], n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join([*ROOMS, *SHORTHANDS])}"
+        raise ValueError(f"no metric {name!r}; {hint}")
+    room, kind_name = ROOMS[name]
+    kind = getattr(importlib.import_module(f"metrics_jax.{room}"), kind_name)
+    kinds = typing.get_type_hints(kind)
+    fields = [field.name for field in dataclasses.fields(kind)]
+    options, fingerprints = dict(objects), {}
+    for item in items:
+        key, colon, text = item.partition(":")
+        if key == "version" and text != __version__:
+            warnings.warn(f"signature of version {text}, read by version {__version__}", stacklevel=2)
+        if key in ("version", "nrefs"):
+            continue
+        if not colon or key not in fields:
+            near = difflib.get_close_matches(key, fields, n=1) or fields
+            raise ValueError(f"{name} has no option {item!r}; did you mean {' or '.join(near)}, as option:value?")
+        if _is_plain(kinds[key]):
+            options[key] = _read(text, kinds[key], f"{name}|{key}")
+        else:
+            fingerprints[key] = text
+    metric = kind(**options)
+    for key, fingerprint in fingerprints.items():
+        if _show(getattr(metric, key)) != fingerprint:
+            raise ValueError(f"{name} was computed with {key} {fingerprint}: pass the same one as {key}=...")
+    return metric
+
+
+def _show(value: object) -> str:
+    """A field's value without `|` and `:`; an object is shown by the beginning of its fingerprint."""
+    if hasattr(value, "fingerprint"):
+        return str(value.fingerprint)[:16]
+    if isinstance(value, tuple):
+        return "+".join(map(_show, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    return typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether every alternative of a type can be read from text."""
+    plain = (str, int, float, bool, types.NoneType)
+    return all(one in plain or typing.get_origin(one) in (tuple, typing.Literal) for one in _alternatives(kind))
+
+
+def _read(text: str, kind: Any, where: str) -> Any:
+    """`text` as a value of the first alternative of `kind` that takes it."""
+    for one in _alternatives(kind):
+        if one is types.NoneType and text == "none":
+            return None
+        if one is bool and text in ("true", "false"):
+            return text == "true"
+        if typing.get_origin(one) is tuple:
+            return tuple(_read(part, typing.get_args(one)[0], where) for part in text.split("+")) if text else ()
+        if one is str or typing.get_origin(one) is typing.Literal:
+            return text
+        if one in (int, float):
+            try:
+                return one(text)
+            except ValueError:
+                continue
+    wanted = " or ".join("none" if one is types.NoneType else one.__name__ for one in _alternatives(kind))
+    raise ValueError(f"{where}: {text!r} is not {wanted}")

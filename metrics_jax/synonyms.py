@@ -1,0 +1,146 @@
+"""Synonyms from a WordNet database (Fellbaum, 1998) in the files of Princeton's distribution, wndb(5WN)."""
+
+import dataclasses
+import functools
+import gzip
+import hashlib
+import os
+import pathlib
+import zlib
+
+PARTS = ("noun", "verb", "adj", "adv")
+FILES = tuple(name for part in PARTS for name in (f"data.{part}", f"index.{part}", f"{part}.exc"))
+# Inflectional endings and what stands in their place in a base form, morphy(7WN).
+_ENDINGS: dict[str, tuple[tuple[str, str], ...]] = {
+    "noun": (
+        ("s", ""),
+        ("ses", "s"),
+        ("ves", "f"),
+        ("xes", "x"),
+        ("zes", "z"),
+        ("ches", "ch"),
+        ("shes", "sh"),
+        ("men", "man"),
+        ("ies", "y"),
+    ),
+    "verb": (("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")),
+    "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
+    "adv": (),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class WordNet:
+    """The WordNet database in `directory`, else in $WNSEARCHDIR, else in /usr/share/wordnet; files may be gzipped.
+
+    A file is read when it is first needed, once a process; two objects of one directory are equal. ValueError where
+    there is no database. A word is looked up in lower case, as it is and in its base forms: those an exception list
+    gives or, for words in none, those the rules of detachment give and the index holds (as nltk's `synsets`).
+    """
+
+    directory: str | os.PathLike[str] = ""
+
+    def __post_init__(self) -> None:
+        place = self.directory or default_directory()
+        for name in FILES:
+            if not any(path.is_file() for path in _paths(place, name)):
+                raise ValueError(
+                    f"no WordNet database in {place} ({name} is missing): install the Debian package wordnet-base, or "
+                    "unpack WordNet 3.0 of wordnet.princeton.edu and name its folder dict by WordNet(directory) or "
+                    "$WNSEARCHDIR"
+                )
+        object.__setattr__(self, "directory", str(pathlib.Path(place).resolve()))
+
+    def synsets(self, word: str) -> frozenset[tuple[str, int]]:
+        """The sets of synonyms that a word is in, of any part of speech: (part, byte offset in its data file)."""
+        return _synsets(str(self.directory), word)
+
+    def synonyms(self, word: str) -> frozenset[str]:
+        """The single words of all these sets, spelled as in the database (`America`); none for an unknown word."""
+        return _synonyms(str(self.directory), word)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the unpacked files, one after another as in FILES."""
+        return _fingerprint(str(self.directory))
+
+
+def default_directory() -> str:
+    """$WNSEARCHDIR, else where Debian puts the database."""
+    return os.environ.get("WNSEARCHDIR") or "/usr/share/wordnet"
+
+
+def _paths(directory: str | os.PathLike[str], name: str) -> tuple[pathlib.Path, pathlib.Path]:
+    return pathlib.Path(directory, name), pathlib.Path(directory, f"{name}.gz")
+
+
+def read_file(directory: str, name: str) -> bytes:
+    """A database file's bytes, unpacked; ValueError if it cannot be read."""
+    plain, packed = _paths(directory, name)
+    try:
+        return plain.read_bytes() if plain.is_file() else gzip.decompress(packed.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"cannot read {name} of the WordNet database in {directory}: {error}") from error
+
+
+_data = functools.lru_cache(maxsize=8)(read_file)  # the data files of two databases
+
+
+@functools.cache
+def _fingerprint(directory: str) -> str:
+    digest = hashlib.sha256()
+    for name in FILES:
+        digest.update(read_file(directory, name))
+    return digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=8)
+def _index(directory: str, part: str) -> dict[str, str]:
+    """Base form -> the rest of its line; lines that begin with a blank are the licence."""
+    lines = read_file(directory, f"index.{part}").decode("utf-8", "replace").split("\n")
+    return dict(line.split(" ", 1) for line in lines if " " in line and line[0] != " ")
+
+
+@functools.lru_cache(maxsize=8)
+def _exceptions(directory: str, part: str) -> dict[str, list[str]]:
+    """Irregular form -> its base forms; of two lines for one form the second counts, as in nltk."""
+    lines = read_file(directory, f"{part}.exc").decode("utf-8", "replace").split("\n")
+    return {form: bases for form, *bases in (line.split() for line in lines if line.strip())}
+
+
+def _base_forms(directory: str, part: str, word: str) -> set[str]:
+    """A lower-case word and what it may be an inflected form of, as far as the index holds it."""
+    irregular = _exceptions(directory, part).get(word)
+    if irregular is None:
+        forms = {word[: -len(old)] + new for old, new in _ENDINGS[part] if word.endswith(old)}
+    else:
+        forms = set(irregular)
+    return (forms | {word}) & _index(directory, part).keys()
+
+
+@functools.lru_cache(2**18)
+def _synsets(directory: str, word: str) -> frozenset[tuple[str, int]]:
+    found = []
+    for part in PARTS:
+        for form in _base_forms(directory, part, word.lower()):
+            # pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset [synset_offset...]
+            fields = _index(directory, part)[form].split()
+            found += [(part, int(offset)) for offset in fields[-int(fields[1]) :]]
+    return frozenset(found)
+
+
+@functools.lru_cache(2**18)
+def _synonyms(directory: str, word: str) -> frozenset[str]:
+    names = {name for part, offset in _synsets(directory, word) for name in _members(directory, part, offset)}
+    return frozenset(name for name in names if "_" not in name)
+
+
+def _members(directory: str, part: str, offset: int) -> list[str]:
+    """The words of the set of synonyms at `offset`, without the syntactic marker `(a)`, `(p)` or `(ip)`."""
+    data = _data(directory, f"data.{part}")
+    line = data[offset : data.find(b"\n", offset)].decode("utf-8", "replace")
+    if line[:9] != f"{offset:08d} ":
+        raise ValueError(f"data.{part} and index.{part} of the WordNet database in {directory} do not belong together")
+    # synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt ...; w_cnt is hexadecimal
+    fields = line[14:].split(" ")
+    return [name.partition("(")[0] for name in fields[1 : 1 + 2 * int(fields[0], 16) : 2]]

@@ -1,0 +1,142 @@
+"""The tokenizers of BLEU, applied to a whole corpus at once; equal to sacreBLEU's (Post, 2018) on any text."""
+
+import functools
+import os
+import pathlib
+import re
+from collections.abc import Callable, Sequence
+
+MECAB = {"ja-mecab": ("TokenizerJaMecab", "ja"), "ko-mecab": ("TokenizerKoMecab", "ko")}  # class, extra of sacrebleu
+SENTENCEPIECE = {  # sacreBLEU's name of the model file
+    "flores101": "sacrebleu_tokenizer_spm.model",
+    "flores200": "flores200sacrebleuspm",
+    "spBLEU-1K": "spbleu-1k_tokenizer_spm.model",
+}
+TOKENIZERS = ("13a", "intl", "char", "zh", "none", *MECAB, *SENTENCEPIECE)
+
+# sacreBLEU's "Chinese" code points. It writes the range 20000-2A6D6 with four digits, which makes it 2001-2A6D.
+_CHINESE = re.compile(
+    "([\u2001-\u2a6d\u2e80-\u2fdf\u2ff0-\u2fff\u3000-\u303f\u3100-\u312f\u31a0-\u31ef\u3200-\u4db5\u4e00-\u9fbb"
+    "\uf900-\ufa2d\ufa30-\ufa6a\ufa70-\ufad9\ufe10-\ufe1f\ufe30-\ufe4f\uff00-\uffef])"
+)
+# mteval-v13a: these stand alone, a period or comma does unless it is between digits, a dash does behind a digit.
+_PUNCTUATION = '!"#$%&()*+/:;<=>?@[\\]^_`{|}~'
+_POINTS = re.compile(r"[.,]+")
+_BEHIND_NO_DIGIT = re.compile(r"([^0-9])([.,])")
+_BEFORE_NO_DIGIT = re.compile(r"([.,])([^0-9])")
+_DASH = re.compile(r"([0-9])-")
+
+
+def check_tokenizer(name: str) -> None:
+    """ValueError for a tokenizer that does not exist."""
+    if name not in TOKENIZERS:
+        raise ValueError(f"tokenize={name!r} is none of {', '.join(TOKENIZERS)}")
+
+
+def tokenize(texts: Sequence[str], tokenizer: str, lowercase: bool = False) -> list[list[str]]:
+    """Texts -> their tokens, without trailing white space and, if asked, lower-cased before they are split.
+
+    ValueError for a tokenizer that does not exist, or whose package or model is not on this machine.
+    """
+    check_tokenizer(tokenizer)
+    distinct = dict.fromkeys(texts)  # systems share references, and often translations
+    if len(distinct) < len(texts):
+        tokens = dict(zip(distinct, tokenize(list(distinct), tokenizer, lowercase), strict=True))
+        return [tokens[text] for text in texts]
+    texts = [text.rstrip() for text in texts]
+    if lowercase:
+        texts = [text.lower() for text in texts]
+    if tokenizer == "none":
+        return [text.split() for text in texts]
+    if tokenizer == "char":
+        return [list("".join(text.split())) for text in texts]
+    rules = {"13a": _13a, "zh": _zh, "intl": _intl}
+    if tokenizer in rules:
+        return [line.split() for line in rules[tokenizer](texts).split("\n")][: len(texts)]
+    of_sacrebleu = _mecab(tokenizer) if tokenizer in MECAB else _sentencepiece(tokenizer)
+    return [of_sacrebleu(text).split() for text in texts]
+
+
+def _13a(texts: Sequence[str]) -> str:
+    """mteval-v13a: entities back to characters, then its punctuation rules."""
+    lines = [text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ") for text in texts]
+    joined = " \n ".join(lines)
+    if "&" in joined:  # in this order: &amp;lt; becomes <
+        for entity, character in (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")):
+            joined = joined.replace(entity, character)
+    return _split_punctuation(f" {joined} ")
+
+
+def _zh(texts: Sequence[str]) -> str:
+    """Every Chinese character a token, the rest by the rules of 13a."""
+    return _split_punctuation(_CHINESE.sub(r" \1 ", _joined([text.strip() for text in texts])))
+
+
+def _split_punctuation(lines: str) -> str:
+    """The punctuation rules of 13a; a line break only separates segments, and takes part in none."""
+    for mark in _PUNCTUATION:
+        lines = lines.replace(mark, f" {mark} ")
+    return _DASH.sub(r"\1 - ", _POINTS.sub(_split_points, lines))
+
+
+def _split_points(match: re.Match[str]) -> str:
+    """Periods and commas in a row, set apart as mteval-v13a does."""
+    points, text = match[0], match.string
+    before, after = text[match.start() - 1 : match.start()].strip("\n"), text[match.end() : match.end() + 1].strip("\n")
+    if len(points) == 1:
+        return f" {points} " if (before + after).strip("0123456789") else points
+    spaced = _BEHIND_NO_DIGIT.sub(r"\1 \2 ", before + points + after)  # one rule after the other: each takes a
+    spaced = _BEFORE_NO_DIGIT.sub(r" \1 \2", spaced)  # character once, so of three points it may miss the second
+    return spaced[len(before) : len(spaced) - len(after)]
+
+
+def _intl(texts: Sequence[str]) -> str:
+    """mteval-v14: punctuation that does not adjoin a number, and every symbol, of any script."""
+    lines = _joined(texts)
+    for pattern, replacement in _intl_rules():
+        lines = pattern.sub(replacement, lines)
+    return lines
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """One line a text."""
+    return "\n".join(text.replace("\n", " ") for text in texts)
+
+
+@functools.cache
+def _intl_rules() -> tuple[tuple[re.Pattern[str], str], ...]:
+    import regex  # knows the Unicode categories
+
+    return (
+        (regex.compile(r"([^\p{N}\n])(\p{P})"), r"\1 \2 "),
+        (regex.compile(r"(\p{P})([^\p{N}\n])"), r" \1 \2"),
+        (regex.compile(r"(\p{S})"), r" \1 "),
+    )
+
+
+@functools.cache
+def _mecab(tokenizer: str) -> Callable[[str], str]:
+    """sacreBLEU's Japanese or Korean tokenizer."""
+    kind, extra = MECAB[tokenizer]
+    try:
+        import importlib
+
+        module = importlib.import_module(f"sacrebleu.tokenizers.tokenizer_{tokenizer.replace('-', '_')}")
+        return getattr(module, kind)()
+    except (ImportError, RuntimeError) as error:
+        raise ValueError(f"tokenize={tokenizer!r} needs MeCab: pip install 'sacrebleu[{extra}]'") from error
+
+
+@functools.cache
+def _sentencepiece(tokenizer: str) -> Callable[[str], str]:
+    """The SentencePiece model of a tokenizer, where sacreBLEU keeps it; nothing is downloaded."""
+    folder = os.environ.get("SACREBLEU", pathlib.Path.home() / ".sacrebleu")
+    path = pathlib.Path(folder) / "models" / SENTENCEPIECE[tokenizer]
+    if not path.exists():
+        raise ValueError(
+            f"tokenize={tokenizer!r} needs the model {path}; `sacrebleu --tokenize {tokenizer}` fetches it"
+        )
+    from sentencepiece import SentencePieceProcessor
+
+    model = SentencePieceProcessor(model_file=str(path))
+    return lambda text: " ".join(model.encode_as_pieces(text))

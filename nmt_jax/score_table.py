@@ -1,0 +1,178 @@
+"""Scores as people and programs read them: a table on a terminal, rows in a pipe, JSON, LaTeX."""
+
+import io
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from nmt_jax.score import Score
+
+PERCENT = ("bleu", "chrf", "ter", "wer", "per", "cder")  # metrics from 0 to 100; the others are shown with four digits
+
+
+def write_text(scores: Sequence["Score"], segments: bool) -> str:
+    """A table on a terminal; in a pipe rows without a heading, as `write_tsv`."""
+    if segments or not sys.stdout.isatty():
+        return "\n".join(_tab_separated(row) for row in _rows(scores, segments))
+    return _table(scores)
+
+
+def write_tsv(scores: Sequence["Score"], segments: bool) -> str:
+    """Tab-separated rows under a heading: one a system and metric, or with `segments` one a system and line."""
+    rows = _rows(scores, segments)
+    return "\n".join([_tab_separated(list(rows[0])), *map(_tab_separated, rows)])
+
+
+def write_json(scores: Sequence["Score"], segments: bool) -> str:
+    """A list of objects, one a system and metric, with parts, and with `segments` every line's score."""
+    objects = []
+    for row, score in zip(_rows(scores, segments=False), scores, strict=True):
+        item: dict[str, Any] = dict(row) | {"score": score.result.score, "parts": dict(score.result.parts)}
+        if segments:
+            item["segments"] = score.result.segments
+        objects.append(item)
+    return json.dumps(objects, indent=2, ensure_ascii=False, default=_plain)
+
+
+def write_latex(scores: Sequence["Score"], segments: bool) -> str:
+    """A table of the booktabs package, the best of each column in bold; signatures as comments."""
+    columns, systems = _by_metric(scores), list(dict.fromkeys(score.system for score in scores))
+    arrows = {True: r"$\uparrow$", False: r"$\downarrow$"}
+    heading = ["system", *(f"{_latex(name)} {arrows[column[0].metric.higher_is_better]}" for name, column in columns)]
+    lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule", _latex_row(heading), r"\midrule"]
+    for number, system in enumerate(systems):
+        cells = []
+        for _, column in columns:
+            text = _number(column[number])
+            text = rf"\textbf{{{text}}}" if column[number] in _best(column) else text
+            if interval := column[number].interval:
+                text += rf" {{\scriptsize $\pm$ {_digits(column[number], interval.half_width)}}}"
+            comparison = column[number].comparison
+            cells.append(text + (r"$^{*}$" if comparison and comparison.significant else ""))
+        lines.append(_latex_row([_latex(system), *cells]))
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    if any(score.comparison for score in scores):
+        lines.append(f"% *: p < 0.05 against {systems[0]}")
+    return "\n".join([*lines, *(f"% {column[0].result.signature}" for _, column in columns)])
+
+
+WRITERS: dict[str, Callable[[Sequence["Score"], bool], str]] = {
+    "text": write_text,
+    "json": write_json,
+    "tsv": write_tsv,
+    "latex": write_latex,
+}
+
+
+def _table(scores: Sequence["Score"]) -> str:
+    """Systems down, metrics across, the best of each column emphasised; signatures below."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    file = io.StringIO()
+    console = Console(file=file, highlight=False, force_terminal=True)
+    columns, systems = _by_metric(scores), list(dict.fromkeys(score.system for score in scores))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("system", overflow="fold")
+    for name, column in columns:
+        table.add_column(f"{name} {'↑' if column[0].metric.higher_is_better else '↓'}", justify="right")
+    for number, system in enumerate(systems):
+        cells = []
+        for _, column in columns:
+            score = column[number]
+            text = _number(score)
+            if score in _best(column):
+                text = f"[bold green]{text}[/]" if len(systems) > 1 else f"[bold]{text}[/]"
+            if score.interval:
+                text += f" ± {_digits(score, score.interval.half_width)}"
+            if score.comparison and score.comparison.p_value is not None:
+                text += f"\n[dim]p = {score.comparison.p_value:.4f}[/]{' *' if score.comparison.significant else '  '}"
+            cells.append(text)
+        table.add_row(system.replace("[", r"\["), *cells)
+    console.print(table)
+    if any(score.interval for score in scores):
+        console.print("± half of the 95 % bootstrap interval", style="dim")
+    if any(score.comparison for score in scores):
+        console.print(f"p: chance of so large a difference from {systems[0]}; * below 0.05", style="dim", markup=False)
+    for _, column in columns:
+        console.print(column[0].result.signature, style="dim", soft_wrap=True, markup=False)
+    return file.getvalue().rstrip("\n")
+
+
+def _rows(scores: Sequence["Score"], segments: bool) -> list[dict[str, Any]]:
+    """One row a system and metric, or with `segments` one a system and line."""
+    if segments:
+        by_system: dict[str, dict[str, Score]] = {}
+        for score in scores:
+            by_system.setdefault(score.system, {})[_name(score)] = score
+        return [
+            {"system": system, "line": number + 1}
+            | {name: float(score.result.segments[number]) for name, score in columns.items()}
+            for system, columns in by_system.items()
+            for number in range(len(next(iter(columns.values())).result.segments))
+        ]
+    rows = []
+    for score in scores:
+        row: dict[str, Any] = {"system": score.system, "metric": _name(score), "score": _number(score)}
+        if score.interval:
+            row |= {name: getattr(score.interval, name) for name in ("mean", "half_width", "lower", "upper")}
+        if score.comparison:
+            row |= {name: getattr(score.comparison, name) for name in ("difference", "wins", "p_value")}
+        rows.append(row | {"signature": score.result.signature})
+    return rows
+
+
+def _by_metric(scores: Sequence["Score"]) -> list[tuple[str, list["Score"]]]:
+    """The scores of each metric, with a name that tells the metrics apart."""
+    columns: dict[str, list[Score]] = {}
+    for score in scores:
+        columns.setdefault(score.metric.signature, []).append(score)
+    return [(_name(column[0]), column) for column in columns.values()]
+
+
+def _name(score: "Score") -> str:
+    """The metric's name, with the options that are not at their defaults."""
+    defaults = type(score.metric)().signature.split("|")
+    given = [item for item in score.metric.signature.split("|")[1:] if item not in defaults]
+    return "|".join([score.metric.name, *given])
+
+
+def _best(column: Sequence["Score"]) -> list["Score"]:
+    values = [score.result.score for score in column]
+    best = max(values) if column[0].metric.higher_is_better else min(values)
+    return [score for score in column if score.result.score == best]
+
+
+def _number(score: "Score") -> str:
+    return _digits(score, score.result.score)
+
+
+def _digits(score: "Score", value: float) -> str:
+    return f"{value:.2f}" if score.metric.name in PERCENT else f"{value:.4f}"
+
+
+def _tab_separated(row: dict[str, Any] | list[str]) -> str:
+    values = row.values() if isinstance(row, dict) else row
+    return "\t".join(
+        "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value) for value in values
+    )
+
+
+def _plain(value: Any) -> Any:
+    """NumPy values as plain ones."""
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
+
+
+def _latex(text: str) -> str:
+    """Text with the characters that LaTeX takes as commands escaped."""
+    escapes = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
+    return "".join(escapes.get(c, rf"\{c}" if c in "&%$#_{}" else c) for c in text)
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r" \\"

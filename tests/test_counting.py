@@ -1,0 +1,17 @@
+import io
+
+from nmt_jax import counting
+
+
+def test_items_are_counted_on_a_terminal_only(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(counting, "SECONDS", 0.0)
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr("sys.stderr", stream)
+        for total in (None, 3):
+            assert list(counting.counted(iter("abc"), "letters", total)) == ["a", "b", "c"]
+        assert ("letters" in stream.getvalue()) == stream.isatty()
+        assert ("0:00:00" in stream.getvalue()) == stream.isatty()  # the time left

@@ -1,0 +1,68 @@
+"""The command itself, on a Transformer with dropout: killed twice and started again, it logs what it would have."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.toy import ENVIRONMENT, ROOT
+
+STEPS = 24
+
+
+def start(workdir: Path) -> subprocess.Popen:
+    settings = {
+        "data.cache": workdir.parent / "cache",
+        "train.steps": STEPS,
+        "train.checkpoint_every": 5,
+        "train.eval_every": 8,
+        "train.keep_last": 2,
+        "model.dropout": 0.2,
+    }
+    flags = [f"--config.{name}={value}" for name, value in settings.items()]
+    command = [sys.executable, "-m", "nmt_jax", "train", "--config=configs/quickstart.py:smoke=true", *flags]
+    return subprocess.Popen([*command, f"--workdir={workdir}"], cwd=ROOT, env=ENVIRONMENT, stderr=subprocess.PIPE)
+
+
+def finish(workdir: Path) -> None:
+    """Start the command and let it end."""
+    process = start(workdir)
+    errors = process.communicate()[1].decode()
+    assert process.returncode == 0, errors
+
+
+def rows(workdir: Path) -> list[dict]:
+    """What was logged, without the clock."""
+    timed = ("tokens_per_second", "seconds")
+    lines = (workdir / "metrics.jsonl").read_text().splitlines()
+    return [{name: value for name, value in json.loads(line).items() if name not in timed} for line in lines]
+
+
+def stop_at(workdir: Path, step: int, number: int) -> None:
+    """Start the command, and send it a signal once that step is logged."""
+    process, log = start(workdir), workdir / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while not (log.exists() and any(f'"step": {n},' in log.read_text() for n in range(step, STEPS + 1))):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()[1].decode()
+        time.sleep(0.002)
+    process.send_signal(number)
+    process.communicate()
+    assert process.returncode, "it had ended before the signal came"
+
+
+@pytest.mark.slow
+def test_killed_and_terminated_it_logs_the_same_losses(tmp_path):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    finish(whole)
+    first = int(np.random.default_rng().integers(6, 12))
+    stop_at(stopped, first, signal.SIGKILL)
+    stop_at(stopped, first + 6, signal.SIGTERM)
+    finish(stopped)
+    assert rows(stopped) == rows(whole), f"killed after step {first}"
+    assert [row["step"] for row in rows(whole) if "loss" in row] == list(range(1, STEPS + 1))
