@@ -9,13 +9,63 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+MODELS = {
+    "transformer": {
+        "num_encoder_layers": 3,
+        "num_decoder_layers": 3,
+        "d_model": 256,
+        "d_ff": 1024,
+        "num_heads": 4,
+        "d_k": 0,  # width of a head's queries and keys; 0 = d_model / num_heads
+        "d_v": 0,  # width of a head's values; 0 = d_model / num_heads
+        "dropout": 0.1,  # on residual branches and embeddings
+        "attention_dropout": 0.0,
+        "relu_dropout": 0.0,
+        "positions": "sinusoidal",  # sinusoidal | learned
+        "max_positions": 1024,
+        "tie_embeddings": "three-way",  # three-way | two-way (target and output) | none
+        "norm": "pre",  # pre | post
+        "activation": "relu",  # relu | gelu | swiglu
+        "dtype": "float32",  # of the arithmetic: float32 | bfloat16; the state is float32
+        "remat": False,  # recompute layers in the backward pass: less memory, a third more time
+    },
+    "rnn": {
+        "cell": "lstm",  # lstm | gru | rnn
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 1,
+        "d_embedding": 256,
+        "d_hidden": 512,  # of every layer; a bidirectional encoder takes half of it each way
+        "bidirectional": True,
+        "residual": False,  # around layers that are as wide as what they read
+        "dropout": 0.2,
+        "variational_dropout": False,  # one mask for all steps of a sequence (Gal and Ghahramani, 2016)
+        "decoder": "luong",  # luong: looks with its new state | bahdanau: looks first, reads the context
+        "attention": "global",  # none | global | local-m | local-p
+        "score": "general",  # dot | scaled_dot | general | reduced_rank | additive | concat
+        "d_attention": 256,  # hidden units of additive and concat, rank of reduced_rank
+        "window": 10,  # D of local attention
+        "input_feeding": True,
+        "context_every_step": False,  # the encoder's last output beside every decoder input
+        "bridge": "transform",  # the first decoder state: zero | copy | transform | mean
+        "tie_embeddings": "none",  # three-way | two-way (target and output) | none
+        "dtype": "float32",
+    },
+}
 
-def base() -> ConfigDict:
-    """A small pre-norm Transformer on the embedded corpus."""
+
+SMALL = {  # what `smoke` leaves of them
+    "transformer": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+    | {"d_k": 0, "d_v": 0},
+    "rnn": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16},
+}
+
+
+def base(model_name: str = "transformer") -> ConfigDict:
+    """A small pre-norm Transformer, or another of MODELS, on the embedded corpus."""
     config = ConfigDict(
         {
             "task": "translate",
-            "model_name": "transformer",
+            "model_name": model_name,
             "seed": 0,
             "init_from": "",  # a workdir whose parameters a new run starts from
             "data": {
@@ -41,25 +91,7 @@ def base() -> ConfigDict:
                 "target_model": "",
                 "sampling_alpha": 0.0,  # subword regularisation (Kudo, 2018); 0 = off
             },
-            "model": {
-                "num_encoder_layers": 3,
-                "num_decoder_layers": 3,
-                "d_model": 256,
-                "d_ff": 1024,
-                "num_heads": 4,
-                "d_k": 0,  # width of a head's queries and keys; 0 = d_model / num_heads
-                "d_v": 0,  # width of a head's values; 0 = d_model / num_heads
-                "dropout": 0.1,  # on residual branches and embeddings
-                "attention_dropout": 0.0,
-                "relu_dropout": 0.0,
-                "positions": "sinusoidal",  # sinusoidal | learned
-                "max_positions": 1024,
-                "tie_embeddings": "three-way",  # three-way | two-way (target and output) | none
-                "norm": "pre",  # pre | post
-                "activation": "relu",  # relu | gelu | swiglu
-                "dtype": "float32",  # of the arithmetic: float32 | bfloat16; the state is float32
-                "remat": False,  # recompute layers in the backward pass: less memory, a third more time
-            },
+            "model": dict(MODELS[model_name]),
             "loss": {"label_smoothing": 0.1},
             "optimizer": {
                 "name": "adam",  # adam | adamw
@@ -127,7 +159,7 @@ def smoke(config: ConfigDict) -> ConfigDict:
     """The same experiment in small, for a test: one step of a tiny model on a few embedded sentences."""
     config.data.update(corpus="grammar", source="en", target="de", size=200, max_length=64, num_buckets=2)
     config.vocab.update(size=400, source_model="", target_model="")
-    config.model.update(num_encoder_layers=1, num_decoder_layers=1, d_model=16, d_ff=32, num_heads=2, d_k=0, d_v=0)
+    config.model.update(SMALL[config.model_name])
     config.train.update(
         steps=1, batch_tokens=512, log_every=1, eval_every=1, checkpoint_every=1, keep_last=1, minutes=0.0
     )

@@ -56,10 +56,11 @@ class ErrorRate(AdditiveMetric):
         return {"num_edits": float(statistics[0]), "ref_length": float(statistics[1])}
 
 
-class _PlainWords:
+@dataclasses.dataclass(frozen=True)
+class _PlainWords(ErrorRate):
     """Words as white space separates them."""
 
-    lowercase: bool
+    lowercase: bool = False
 
     def words(self, text: str) -> list[str]:
         """A text's words, lower-cased if asked."""
@@ -67,10 +68,8 @@ class _PlainWords:
 
 
 @dataclasses.dataclass(frozen=True)
-class WER(_PlainWords, ErrorRate):
+class WER(_PlainWords):
     """Word error rate: insertions, deletions and substitutions (Levenshtein, 1966) of words."""
-
-    lowercase: bool = False
 
     name: ClassVar[str] = "wer"
 
@@ -80,10 +79,8 @@ class WER(_PlainWords, ErrorRate):
 
 
 @dataclasses.dataclass(frozen=True)
-class PER(_PlainWords, ErrorRate):
+class PER(_PlainWords):
     """Position-independent error rate (Tillmann et al., 1997): two bags of words, max(|h|, |r|) - matches edits."""
-
-    lowercase: bool = False
 
     name: ClassVar[str] = "per"
 
@@ -93,10 +90,8 @@ class PER(_PlainWords, ErrorRate):
 
 
 @dataclasses.dataclass(frozen=True)
-class CDER(_PlainWords, ErrorRate):
+class CDER(_PlainWords):
     """Cover-disjoint error rate (Leusch, Ueffing and Ney, 2006): WER that may jump in the hypothesis for one edit."""
-
-    lowercase: bool = False
 
     name: ClassVar[str] = "cder"
 
@@ -147,7 +142,7 @@ def edit_distance(first: Words, second: Words) -> int:
 
 
 def long_jump_distance(hypothesis: Words, reference: Words) -> int:
-    """Leusch et al. (2006), section 3: the cheapest way through the table from its first to its last cell.
+    """The edits of CDER (Leusch et al., 2006): the cheapest way through the table from its first to its last cell.
 
     A step is an insertion, a deletion, a substitution or a jump to any place of the hypothesis, at one edit each, or a
     match. Every reference word is so covered once; those of the hypothesis as often as it pleases. Within a row of the

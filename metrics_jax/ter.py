@@ -227,11 +227,10 @@ class _Table:
         width = BEAM if ratio <= 2 * BEAM else math.ceil(ratio / 2 + BEAM)
         diagonal = [math.floor(i * ratio) for i in range(rows + 1)]
         low = [0, *(max(0, column - width) for column in diagonal[1:])]  # cells low <= j < high are filled
-        high = [columns + 1, *(min(columns + 1, column + width) for column in diagonal[1:-1]), columns + 1]
+        high = [columns + 1, *(min(columns + 1, column + width) for column in diagonal[1:])]
         cuts = [(0, 0, 0, 0)]
         for i in range(1, rows + 1):
-            first, last = max(low[i - 1] + 1, low[i]), min(high[i - 1], high[i] - 1)
-            inside = (1 << last) - (1 << first - 1)
+            inside = (1 << high[i - 1]) - (1 << max(low[i - 1], low[i] - 1)) & self.full
             cuts.append((inside, (1 << low[i]) - 1, self.full + 1 - (1 << high[i] - 1), low[i]))
         return cuts
 

@@ -1,3 +1,4 @@
+import importlib
 import importlib.util
 import pathlib
 import sys
@@ -10,7 +11,6 @@ from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax import train
-from nmt_jax.models.transformer import Model
 
 FOLDER = pathlib.Path(__file__).parent.parent / "configs"
 PAGES = sorted(page.stem for page in FOLDER.glob("*.py") if page.stem != "common")
@@ -29,9 +29,9 @@ def common():
 @pytest.mark.parametrize("spec", [f"{page}.py" for page in PAGES] + SIZES)
 def test_a_page_has_every_key_and_a_model_that_can_be_built(spec, common):
     config = configs.load(str(FOLDER / spec))
-    assert set(configs.flatten(config)) == set(configs.flatten(common.base()))
-    size = config.vocab.size
-    model = configs.build_model(Model, config.model, source_vocab_size=size, target_vocab_size=size)
+    assert set(configs.flatten(config)) == set(configs.flatten(common.base(config.model_name)))
+    size, module = config.vocab.size, importlib.import_module(f"nmt_jax.models.{config.model_name}")
+    model = configs.build_model(module.Model, config.model, source_vocab_size=size, target_vocab_size=size)
     tokens = jnp.ones((1, 3), jnp.int32)
     params = jax.eval_shape(model.init, jax.random.key(0), tokens, tokens)
     assert sum(np.prod(leaf.shape) for leaf in jax.tree.leaves(params)) > 100_000

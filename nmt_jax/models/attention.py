@@ -1,12 +1,14 @@
-"""Multi-head scaled dot-product attention, for whole sequences and for beams that grow by one token."""
+"""Attention: multi-head over whole sequences and growing beams, and single, global or local, for recurrent decoders."""
 
 from collections.abc import Callable
+from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from nmt_jax.models.layers import Dense, Dropout
+from nmt_jax.models.scores import make_score
 
 Array = jax.Array
 
@@ -80,3 +82,49 @@ class MultiHeadAttention(nn.Module):
         )
         y, _ = self(x, (keys, values), mask, train=False)
         return y, (keys, values)
+
+
+class Attention(nn.Module):
+    """Weights over source positions, and the mean of the source's states under them.
+
+    kind: "global" looks at all of them (Bahdanau et al., 2015); "local-m" at the window p_t - D .. p_t + D round
+    p_t = t; "local-p" at that round p_t = S sigmoid(v^T tanh(W s_t)), weighted by a Gaussian of deviation D / 2 (Luong
+    et al., 2015, section 3.2, eq. 9 and 10). p_t stays within the sentence, so that a window is never empty.
+    """
+
+    score: str
+    kind: str
+    d_query: int
+    d_attention: int
+    window: int
+    dtype: str = "float32"
+
+    def setup(self) -> None:
+        """The score function and, where positions are predicted, W and v."""
+        self.score_function = make_score(self.score, self.d_query, self.d_attention, self.dtype)
+        if self.kind == "local-p":
+            self.position_hidden = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
+            self.position_vector = Dense(1, use_bias=False)
+
+    def memory(self, states: Array, mask: Array) -> dict[str, Array]:
+        """States float[B, S, D] and mask bool[B, S] -> what every step attends to."""
+        return {"keys": self.score_function.prepare(states), "values": states, "mask": mask}
+
+    def __call__(self, query: Array, memory: dict[str, Array], position: Array) -> tuple[Array, Array]:
+        """Query float[B, Q, Dq] of the steps `position` int[Q] -> context float[B, Q, D], weights float32[B, Q, S]."""
+        scores = self.score_function(query, memory["keys"]).astype(jnp.float32)
+        mask = memory["mask"][:, None, :]
+        gauss: Any = None
+        if self.kind != "global":
+            length = mask.sum(axis=-1, keepdims=True).astype(jnp.float32)
+            if self.kind == "local-m":
+                centre = jnp.minimum(position.astype(jnp.float32)[None, :, None], length - 1)
+            else:
+                centre = length * jax.nn.sigmoid(self.position_vector(jnp.tanh(self.position_hidden(query))))
+            distance = jnp.arange(scores.shape[-1], dtype=jnp.float32)[None, None, :] - centre
+            mask = mask & (jnp.abs(distance) <= self.window)
+            gauss = jnp.exp(-2.0 * (distance / self.window) ** 2)  # exp(-d^2 / (2 sigma^2)) with sigma = D / 2
+        weights = jax.nn.softmax(jnp.where(jnp.broadcast_to(mask, scores.shape), scores, MASKED))
+        if self.kind == "local-p":
+            weights = weights * gauss
+        return jnp.einsum("bqs,bsd->bqd", weights, memory["values"]), weights

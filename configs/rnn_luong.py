@@ -1,0 +1,29 @@
+"""Effective approaches to attention (Luong et al., 2015): LSTMs, general attention, input feeding, on Multi30k.
+
+    nmt-jax train --config=configs/rnn_luong.py --config.data.directory=DIRECTORY --workdir=runs/rnn_luong
+    nmt-jax translate --workdir=runs/rnn_luong < test_2016_flickr.en > test.hypothesis
+    nmt-jax score test.hypothesis --reference=test_2016_flickr.de
+
+Other scores: --config.model.score=dot | scaled_dot | reduced_rank | additive | concat; other windows:
+--config.model.attention=local-m | local-p; without feeding: --config.model.input_feeding=false.
+
+BLEU: not measured yet.
+"""
+
+import common
+from ml_collections import ConfigDict
+
+
+def get_config(arg: str = "") -> ConfigDict:
+    """The experiment; `:smoke=true` is a one-step version for tests."""
+    arguments = common.parse_arg(arg, smoke=False)
+    config = common.base("rnn")
+    config.data.update(corpus="text", source="en", target="de", test="test_2016_flickr", max_length=128, num_buckets=8)
+    config.vocab.update(algorithm="bpe", size=8000)
+    config.model.update(cell="lstm", decoder="luong", score="general", attention="global", input_feeding=True)
+    config.model.update(d_embedding=256, d_hidden=512, dropout=0.3, tie_embeddings="three-way")
+    config.loss.label_smoothing = 0.1
+    config.optimizer.update(schedule="inverse_sqrt", learning_rate=1e-3, warmup_steps=500, clip_norm=1.0)
+    config.train.update(steps=6000, batch_tokens=4096, eval_every=500, checkpoint_every=250, keep_last=5, patience=6)
+    config.decode.update(average=5)
+    return common.smoke(config) if arguments.smoke else config

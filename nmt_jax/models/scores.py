@@ -1,0 +1,142 @@
+"""How well a query matches a key: the score functions of attention, one small module each.
+
+A score is computed in two parts: `prepare` is applied to the keys once, whatever the number of queries, and the call
+compares queries with what it returned. Queries are float[B, Q, Dq], keys float[B, S, Dk], scores float[B, Q, S].
+"""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from nmt_jax.models.layers import Dense
+
+Array = jax.Array
+
+
+class Dot(nn.Module):
+    """e = s^T h (Luong et al., 2015, eq. 8, `dot`); query and key must be equally wide."""
+
+    def prepare(self, keys: Array) -> Array:
+        """The keys themselves."""
+        return keys
+
+    def __call__(self, query: Array, prepared: Array) -> Array:
+        """-> float[B, Q, S]."""
+        if query.shape[-1] != prepared.shape[-1]:
+            raise ValueError(
+                f"score='dot' compares vectors of one width, but queries have {query.shape[-1]} and keys "
+                f"{prepared.shape[-1]}: use score='general'"
+            )
+        return jnp.einsum("bqd,bsd->bqs", query, prepared)
+
+
+class ScaledDot(Dot):
+    """e = s^T h / sqrt(D) (Vaswani et al., 2017, eq. 1)."""
+
+    def __call__(self, query: Array, prepared: Array) -> Array:
+        """-> float[B, Q, S]."""
+        return super().__call__(query * query.shape[-1] ** -0.5, prepared)
+
+
+class General(nn.Module):
+    """e = s^T W h (Luong et al., 2015, eq. 8, `general`; multiplicative or bilinear attention)."""
+
+    d_query: int
+    dtype: str = "float32"
+
+    def setup(self) -> None:
+        """W."""
+        self.weight = Dense(self.d_query, use_bias=False, dtype=self.dtype)
+
+    def prepare(self, keys: Array) -> Array:
+        """W h, float[B, S, Dq]."""
+        return self.weight(keys)
+
+    def __call__(self, query: Array, prepared: Array) -> Array:
+        """-> float[B, Q, S]."""
+        return jnp.einsum("bqd,bsd->bqs", query, prepared)
+
+
+class ReducedRank(nn.Module):
+    """e = (Q s)^T (R h), with Q and R of rank k: a bilinear form of few parameters."""
+
+    rank: int
+    dtype: str = "float32"
+
+    def setup(self) -> None:
+        """Q and R."""
+        self.query = Dense(self.rank, use_bias=False, dtype=self.dtype)
+        self.key = Dense(self.rank, use_bias=False, dtype=self.dtype)
+
+    def prepare(self, keys: Array) -> Array:
+        """R h, float[B, S, k]."""
+        return self.key(keys)
+
+    def __call__(self, query: Array, prepared: Array) -> Array:
+        """-> float[B, Q, S]."""
+        return jnp.einsum("bqk,bsk->bqs", self.query(query), prepared)
+
+
+class Additive(nn.Module):
+    """e = v^T tanh(W s + U h) (Bahdanau et al., 2015, appendix A.1.2)."""
+
+    d_attention: int
+    dtype: str = "float32"
+
+    def setup(self) -> None:
+        """W, U and v."""
+        self.query = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
+        self.key = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
+        self.vector = self.param("vector", nn.initializers.normal(self.d_attention**-0.5), (self.d_attention,))
+
+    def prepare(self, keys: Array) -> Array:
+        """U h, float[B, S, A]."""
+        return self.key(keys)
+
+    def __call__(self, query: Array, prepared: Array) -> Array:
+        """-> float[B, Q, S]."""
+        return jnp.tanh(self.query(query)[:, :, None, :] + prepared[:, None, :, :]) @ self.vector
+
+
+class Concat(nn.Module):
+    """e = w2^T tanh(W1 [s; h] + b) (Luong et al., 2015, eq. 8, `concat`: a multi-layer perceptron).
+
+    W1 [s; h] is the sum of two products, one of them the same for all queries.
+    """
+
+    d_attention: int
+    dtype: str = "float32"
+
+    def setup(self) -> None:
+        """W1 in two halves, b and w2."""
+        self.query = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
+        self.key = Dense(self.d_attention, use_bias=True, dtype=self.dtype)
+        self.vector = self.param("vector", nn.initializers.normal(self.d_attention**-0.5), (self.d_attention,))
+
+    def prepare(self, keys: Array) -> Array:
+        """The keys' half of W1, and b, float[B, S, A]."""
+        return self.key(keys)
+
+    def __call__(self, query: Array, prepared: Array) -> Array:
+        """-> float[B, Q, S]."""
+        return jnp.tanh(self.query(query)[:, :, None, :] + prepared[:, None, :, :]) @ self.vector
+
+
+SCORES = ("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat")
+
+
+def make_score(name: str, d_query: int, d_attention: int, dtype: str = "float32") -> nn.Module:
+    """The score function of that name; d_attention: width of a hidden layer, or rank."""
+    if name == "dot":
+        return Dot()
+    if name == "scaled_dot":
+        return ScaledDot()
+    if name == "general":
+        return General(d_query, dtype)
+    if name == "reduced_rank":
+        return ReducedRank(d_attention, dtype)
+    if name == "additive":
+        return Additive(d_attention, dtype)
+    if name == "concat":
+        return Concat(d_attention, dtype)
+    raise ValueError(f"score={name!r} is none of {', '.join(SCORES)}")

@@ -1,0 +1,119 @@
+"""Cells against their equations, the written-out gradient against JAX's, and what padding must not do."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nmt_jax.models import recurrent
+from nmt_jax.models.recurrent import CELLS, Cell, Encoder, SequenceDropout, zero_state
+
+T, B, D, H = 5, 3, 2, 4
+MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], bool)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def restated(cell, x, params, state):
+    """One step of one sequence in NumPy, gate by gate."""
+    w, b, u, c = (
+        params[a][n] if n else params[a]
+        for a, n in (("input", "kernel"), ("input", "bias"), ("kernel", ""), ("bias", ""))
+    )
+    gate = [
+        (x @ w[:, k : k + H] + b[k : k + H], state[0] @ u[:, k : k + H] + c[k : k + H]) for k in range(0, w.shape[1], H)
+    ]
+    if cell == "rnn":
+        return (np.tanh(sum(gate[0])),)
+    if cell == "gru":
+        r, z = sigmoid(sum(gate[0])), sigmoid(sum(gate[1]))
+        return ((1 - z) * np.tanh(gate[2][0] + r * gate[2][1]) + z * state[0],)
+    i, f, o, g = sigmoid(sum(gate[0])), sigmoid(sum(gate[1]) + 1), sigmoid(sum(gate[2])), np.tanh(sum(gate[3]))
+    memory = f * state[1] + i * g
+    return o * np.tanh(memory), memory
+
+
+@pytest.fixture(params=list(CELLS))
+def cell(request):
+    return request.param
+
+
+def run(module, params, x, mask, state, reverse=False):
+    return module.apply({"params": params}, x, mask, state, reverse, method="run")
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_layer_equals_its_equations(cell, reverse):
+    module, x = Cell(cell, H), jax.random.normal(jax.random.key(1), (B, T, D))
+    state = tuple(jax.random.normal(key, (B, H)) for key in jax.random.split(jax.random.key(2), CELLS[cell][2]))
+    params = module.init(jax.random.key(0), x[:, 0], state)["params"]
+    outputs, last = run(module, params, x, jnp.asarray(MASK), state, reverse)
+    plain = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
+    for row in range(B):
+        now = tuple(np.asarray(vector[row], np.float64) for vector in state)
+        for t in reversed(range(T)) if reverse else range(T):
+            if MASK[row, t]:
+                now = restated(cell, np.asarray(x[row, t], np.float64), plain, now)
+                np.testing.assert_allclose(outputs[row, t], now[0], atol=1e-6)
+        jax.tree.map(lambda a, b, row=row: np.testing.assert_allclose(a[row], b, atol=1e-6), last, now)
+    one = module.apply({"params": params}, x[:, 0], state)
+    if not reverse:
+        np.testing.assert_allclose(one[0], outputs[:, 0], atol=1e-6)
+
+
+def test_the_written_out_gradient_is_that_of_the_steps(cell):
+    gates, vectors = CELLS[cell][1:]
+    keys = jax.random.split(jax.random.key(0), 4)
+    arguments = (
+        jax.random.normal(keys[0], (T, B, gates * H)),
+        jax.random.normal(keys[1], (H, gates * H)),
+        jax.random.normal(keys[2], (gates * H,)),
+        tuple(jax.random.normal(key, (B, H)) for key in jax.random.split(keys[3], vectors)),
+    )
+
+    def loss(function, inputs, kernel, bias, state):
+        states = function(cell, "float32", inputs, jnp.asarray(MASK.T), kernel, bias, state)
+        return sum((number + 1) * jnp.sin(leaf).sum() for number, leaf in enumerate(states))
+
+    ours = jax.grad(loss, argnums=(1, 2, 3, 4))(recurrent.recur, *arguments)
+    plain = jax.grad(loss, argnums=(1, 2, 3, 4))(lambda *a: recurrent._recur(*a)[0], *arguments)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), ours, plain)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_padding_has_no_influence(cell, bidirectional):
+    encoder = Encoder(cell, num_layers=2, d_hidden=H, bidirectional=bidirectional, residual=True)
+    x, mask = jax.random.normal(jax.random.key(1), (B, T, H)), jnp.asarray(MASK)
+    variables = encoder.init(jax.random.key(0), x, mask, train=False)
+    outputs, last = encoder.apply(variables, x, mask, train=False)
+    for row, length in enumerate(MASK.sum(axis=1)):
+        alone, end = encoder.apply(variables, x[row : row + 1, :length], mask[row : row + 1, :length], train=False)
+        np.testing.assert_allclose(outputs[row, :length], alone[0], atol=1e-6)
+        jax.tree.map(lambda a, b, row=row: np.testing.assert_allclose(a[row], b[0], atol=1e-6), last, end)
+    assert len(last) == 2
+    assert last[0][0].shape == (B, H)
+
+
+def test_a_one_way_encoder_does_not_see_what_comes(cell):
+    encoder = Encoder(cell, num_layers=2, d_hidden=H, bidirectional=False)
+    x, mask = jax.random.normal(jax.random.key(1), (1, T, D)), jnp.ones((1, T), bool)
+    variables = encoder.init(jax.random.key(0), x, mask, train=False)
+    seen = jax.jacobian(lambda x: encoder.apply(variables, x, mask, train=False)[0][0].sum(-1))(x)[:, 0]
+    influence = np.abs(np.asarray(seen)).sum(-1)  # [output, input]
+    assert (influence[np.triu_indices(T, 1)] == 0).all()
+    assert (influence[np.tril_indices(T)] > 0).all()
+
+
+def test_variational_dropout_is_the_same_at_every_step():
+    x = jnp.ones((B, T, 64))
+    dropped = SequenceDropout(0.5, variational=True).apply({}, x, train=True, rngs={"dropout": jax.random.key(0)})
+    assert (dropped == dropped[:, :1]).all()
+    assert 0.3 < float((dropped == 0).mean()) < 0.7
+    fresh = SequenceDropout(0.5, variational=False).apply({}, x, train=True, rngs={"dropout": jax.random.key(0)})
+    assert not (fresh == fresh[:, :1]).all()
+
+
+def test_the_first_state_is_zero(cell):
+    assert all(float(jnp.abs(vector).sum()) == 0 for vector in zero_state(cell, (2, 3)))
