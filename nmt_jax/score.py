@@ -27,6 +27,7 @@ class Score:
     """What one metric says of one system, and how sure it is, if that was asked."""
 
     system: str
+    name: str  # of the metric, as the user wrote it
     metric: AdditiveMetric
     result: Result
     interval: significance.Interval | None = None
@@ -90,9 +91,9 @@ def run(
         raise UserError("--paired compares systems: give the baseline first, then the others")
     if repeated := [name for i, name in enumerate(hypotheses) if name in hypotheses[:i]]:
         raise UserError(f"{repeated[0]} is given twice: a system is named by its file")
-    measures = [_metric(spec) for spec in metrics]
-    reference_lines = {name: _read(name) for name in references}
-    systems = {name: _read(name) for name in hypotheses}
+    measures = {_name(spec): _metric(spec) for spec in metrics}
+    reference_lines = {_title(name): _read(name) for name in references}
+    systems = {_title(name): _read(name) for name in hypotheses}
     for system, lines in systems.items():
         for name, others in reference_lines.items():
             if len(lines) != len(others):
@@ -101,10 +102,15 @@ def run(
                     "an empty translation is an empty line"
                 )
     grouped = list(zip(*reference_lines.values(), strict=True))
-    return [score for measure in measures for score in _scores(measure, systems, grouped, confidence, paired, seed)]
+    return [
+        score
+        for name, measure in measures.items()
+        for score in _scores(name, measure, systems, grouped, confidence, paired, seed)
+    ]
 
 
 def _scores(
+    name: str,
     metric: AdditiveMetric,
     systems: dict[str, list[str]],
     grouped: list[tuple[str, ...]],
@@ -119,7 +125,7 @@ def _scores(
     except ValueError as error:  # a database or model that is not there
         raise UserError(f"--metrics: {error}") from error
     scores = [
-        Score(system, metric, metric.result(table, [len(group) for group in grouped]))
+        Score(system, name, metric, metric.result(table, [len(group) for group in grouped]))
         for system, table in statistics.items()
     ]
     if paired:
@@ -142,7 +148,7 @@ def _statistics(metric: AdditiveMetric, system: str, lines: list[str], grouped: 
     starts = range(0, len(lines), _CHUNK)
     rows = [
         metric.statistics(lines[start : start + _CHUNK], grouped[start : start + _CHUNK])
-        for start in counted(starts, f"{metric.name} of {system}, by {_CHUNK} lines", total=len(starts))
+        for start in counted(starts, f"{metric.name}, lines of {system}", total=len(lines), each=_CHUNK)
     ]
     return np.concatenate(rows)
 
@@ -153,6 +159,20 @@ def _metric(spec: str) -> AdditiveMetric:
         return parse(spec)
     except ValueError as error:
         raise UserError(f"--metrics: {error}") from error
+
+
+def _name(spec: str) -> str:
+    """What a metric is called in the table: as it was asked for, or of a whole signature what is not the default."""
+    if "|version:" not in spec:
+        return spec
+    metric = _metric(spec)
+    defaults = type(metric)().signature.split("|")
+    return "|".join([metric.name, *(item for item in metric.signature.split("|")[1:] if item not in defaults)])
+
+
+def _title(name: str) -> str:
+    """A file's name, where "-" is stdin."""
+    return "stdin" if name == "-" else name
 
 
 def _read(name: str) -> list[str]:

@@ -109,7 +109,7 @@ def _rows(scores: Sequence["Score"], segments: bool) -> list[dict[str, Any]]:
     if segments:
         by_system: dict[str, dict[str, Score]] = {}
         for score in scores:
-            by_system.setdefault(score.system, {})[_name(score)] = score
+            by_system.setdefault(score.system, {})[score.name] = score
         return [
             {"system": system, "line": number + 1}
             | {name: float(score.result.segments[number]) for name, score in columns.items()}
@@ -118,7 +118,7 @@ def _rows(scores: Sequence["Score"], segments: bool) -> list[dict[str, Any]]:
         ]
     rows = []
     for score in scores:
-        row: dict[str, Any] = {"system": score.system, "metric": _name(score), "score": _number(score)}
+        row: dict[str, Any] = {"system": score.system, "metric": score.name, "score": _number(score)}
         if score.interval:
             row |= {name: getattr(score.interval, name) for name in ("mean", "half_width", "lower", "upper")}
         if score.comparison:
@@ -128,18 +128,11 @@ def _rows(scores: Sequence["Score"], segments: bool) -> list[dict[str, Any]]:
 
 
 def _by_metric(scores: Sequence["Score"]) -> list[tuple[str, list["Score"]]]:
-    """The scores of each metric, with a name that tells the metrics apart."""
+    """The scores of each metric."""
     columns: dict[str, list[Score]] = {}
     for score in scores:
-        columns.setdefault(score.metric.signature, []).append(score)
-    return [(_name(column[0]), column) for column in columns.values()]
-
-
-def _name(score: "Score") -> str:
-    """The metric's name, with the options that are not at their defaults."""
-    defaults = type(score.metric)().signature.split("|")
-    given = [item for item in score.metric.signature.split("|")[1:] if item not in defaults]
-    return "|".join([score.metric.name, *given])
+        columns.setdefault(score.name, []).append(score)
+    return list(columns.items())
 
 
 def _best(column: Sequence["Score"]) -> list["Score"]:

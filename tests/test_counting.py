@@ -9,6 +9,7 @@ def test_items_are_counted_on_a_terminal_only(monkeypatch):
             return True
 
     monkeypatch.setattr(counting, "SECONDS", 0.0)
+    monkeypatch.setattr(counting, "PATIENCE", 0.0)
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr("sys.stderr", stream)
         for total in (None, 3):

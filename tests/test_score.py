@@ -51,6 +51,7 @@ def test_a_table_on_a_terminal(files, capsys, monkeypatch):
     assert "bleu ↑" in out
     assert "100.00" in out
     assert "h[1]" in "".join(out.split())
+    assert "chrf++ ↑" in out
     assert "word_order:2" in out
 
 
@@ -123,7 +124,7 @@ def test_latex(files, capsys):
     assert cli.main(["score", bad, good, f"--reference={reference}", "--metrics=chrf++,ter", "--format=latex"]) == 0
     out = capsys.readouterr().out
     assert r"good\_1 & \textbf{100.00} & \textbf{0.00} \\" in out
-    assert r"chrf\textbar{}word\_order:2 $\uparrow$ & ter $\downarrow$" in out
+    assert r"chrf++ $\uparrow$ & ter $\downarrow$" in out
     assert "% chrf|nrefs:1|" in out
 
 

@@ -1,4 +1,4 @@
-"""sacrebleu, rouge-score and nltk on the texts of `metrics.py`, one segment after the other, as their users call them."""
+"""sacrebleu, rouge-score and nltk on the texts of `metrics.py`, one segment after the other, as users call them."""
 
 import json
 import os
