@@ -92,7 +92,15 @@ def base(model_name: str = "transformer") -> ConfigDict:
                 "sampling_alpha": 0.0,  # subword regularisation (Kudo, 2018); 0 = off
             },
             "model": dict(MODELS[model_name]),
-            "loss": {"label_smoothing": 0.1},
+            "loss": {
+                "label_smoothing": 0.1,
+                "teacher_forcing": {  # share of true previous pieces in training; below 1 for recurrent decoders only
+                    "schedule": "constant",  # constant | linear | exponential | inverse_sigmoid
+                    "start": 1.0,
+                    "end": 1.0,
+                    "steps": 1000,  # how slowly it falls
+                },
+            },
             "optimizer": {
                 "name": "adam",  # adam | adamw
                 "schedule": "inverse_sqrt",  # inverse_sqrt | noam | cosine | linear | constant, after a warm-up

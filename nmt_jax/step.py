@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from nmt_jax.optim import Schedule
+from nmt_jax.tasks import Step
 
 Batch = dict[str, jax.Array]
 Metrics = dict[str, jax.Array]
@@ -37,7 +38,7 @@ class TrainState:
 class LossFn(Protocol):
     """The training objective of a task."""
 
-    def __call__(self, params: Any, batch: Any, rng: jax.Array | None, train: bool) -> tuple[jax.Array, jax.Array]:
+    def __call__(self, params: Any, batch: Any, step: Step | None) -> tuple[jax.Array, jax.Array]:
         """-> (loss summed over tokens, number of tokens)."""
 
 
@@ -67,26 +68,26 @@ def make_train_step(
     metrics: loss (per unit of weight), weight, grad_norm (before clipping), learning_rate, skipped (in a row).
     """
 
-    def sums(params: Any, batch: Batch, rng: jax.Array) -> tuple[jax.Array, jax.Array, Any]:
-        objective = jax.value_and_grad(lambda params: loss_fn(params, batch, rng, train=True), has_aux=True)
-        (loss, weight), grads = objective(params)
+    def sums(params: Any, batch: Batch, step: Step) -> tuple[jax.Array, jax.Array, Any]:
+        (loss, weight), grads = jax.value_and_grad(loss_fn, has_aux=True)(params, batch, step)
         return loss, jnp.asarray(weight, loss.dtype), grads
 
-    def accumulated_sums(params: Any, batch: Batch, rng: jax.Array) -> tuple[jax.Array, jax.Array, Any]:
+    def accumulated_sums(params: Any, batch: Batch, step: Step) -> tuple[jax.Array, jax.Array, Any]:
         if accumulate == 1:
-            return sums(params, batch, rng)
+            return sums(params, batch, step)
 
         def add(totals: Any, numbered: tuple[jax.Array, Batch]) -> tuple[Any, None]:
             number, micro_batch = numbered
-            return jax.tree.map(jnp.add, totals, sums(params, micro_batch, jax.random.fold_in(rng, number))), None
+            own = step._replace(rng=jax.random.fold_in(step.rng, number))
+            return jax.tree.map(jnp.add, totals, sums(params, micro_batch, own)), None
 
         zeros = (jnp.zeros(()), jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
         numbered = (jnp.arange(accumulate), micro_batches(batch, accumulate))
         return jax.lax.scan(add, zeros, numbered)[0]
 
     def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        rng = jax.random.fold_in(jax.random.key(seed), state.step)
-        loss_sum, weight, grads = accumulated_sums(state.params, batch, rng)
+        step = Step(state.step, jax.random.fold_in(jax.random.key(seed), state.step))
+        loss_sum, weight, grads = accumulated_sums(state.params, batch, step)
         grads = jax.tree.map(lambda grad: grad / weight, grads)
         grad_norm = optax.tree.norm(grads)
         finite = jnp.isfinite(loss_sum / weight) & jnp.isfinite(grad_norm)

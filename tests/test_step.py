@@ -39,7 +39,7 @@ def test_the_loss_is_that_of_all_tokens_together_and_falls():
     for n, metrics in enumerate(history):
         assert metrics["weight"] == (toy.ToyBatches(40)[n]["target"] > 0).sum()
     _, state = setup()
-    loss, weight = toy.Toy(toy.config()).loss_fn(state.params, toy.ToyBatches(1)[0], None, train=False)
+    loss, weight = toy.Toy(toy.config()).loss_fn(state.params, toy.ToyBatches(1)[0], None)
     assert history[0]["loss"] == pytest.approx(float(loss / weight), rel=1e-6)
     assert history[38]["loss"] < history[0]["loss"] - 0.3
 
@@ -94,7 +94,7 @@ def test_an_infinite_gradient_of_a_finite_loss_is_skipped_too():
     config = toy.config()
     optimizer = make_optimizer(config.optimizer)
 
-    def loss_fn(params, batch, rng, train):
+    def loss_fn(params, batch, step):
         return jnp.sqrt(params["x"]).sum(), jnp.float32(1)
 
     schedule = make_schedule(config.optimizer, 10)

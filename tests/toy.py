@@ -17,6 +17,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax import loop
 from nmt_jax.errors import UserError
+from nmt_jax.tasks import Step
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {  # of a program that a test starts: the compilation cache of conftest.py
@@ -91,14 +92,14 @@ class Toy:
         embedding = jax.random.normal(keys[0], (VOCABULARY, WIDTH))
         return {"embedding": embedding, "output": {"kernel": kernel, "bias": jnp.zeros(VOCABULARY)}}
 
-    def loss_fn(self, params: Any, batch: Any, rng: jax.Array | None, train: bool) -> tuple[jax.Array, jax.Array]:
+    def loss_fn(self, params: Any, batch: Any, step: Step | None) -> tuple[jax.Array, jax.Array]:
         source, target = batch["source"], batch["target"]
         mask = (source > 0)[..., None]
         summary = (params["embedding"][source] * mask).sum(1) / jnp.maximum(mask.sum(1), 1)
         before = jnp.pad(target, ((0, 0), (1, 0)))[:, :-1]
         hidden = jnp.tanh(params["embedding"][before] + summary[:, None])
-        if train and self.config.toy.dropout:
-            hidden *= jax.random.bernoulli(rng, 1 - self.config.toy.dropout, hidden.shape)
+        if step and self.config.toy.dropout:
+            hidden *= jax.random.bernoulli(step.rng, 1 - self.config.toy.dropout, hidden.shape)
         log_probs = jax.nn.log_softmax(hidden @ params["output"]["kernel"] + params["output"]["bias"][None, None])
         losses = -jnp.take_along_axis(log_probs, target[..., None], -1)[..., 0]
         weights = (target > 0).astype(jnp.float32)
@@ -108,7 +109,7 @@ class Toy:
     def evaluate(self, params: Any) -> dict[str, float]:
         self.evaluations += 1
         time.sleep(self.config.toy.evaluation_pause)
-        loss, weight = jax.jit(self.loss_fn, static_argnames="train")(params, ToyBatches(1)[99], None, train=False)
+        loss, weight = jax.jit(self.loss_fn)(params, ToyBatches(1)[99], None)
         return {"dev/loss": float(loss / weight), "dev/bleu": float(100 * jnp.exp(-loss / weight))}
 
 

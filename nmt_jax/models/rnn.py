@@ -269,21 +269,45 @@ class Model(nn.Module):
         decoder = self.decoder_layers
         return {"memory": decoder.memory(states, mask, last), "start": decoder.start(states, mask, last)}
 
-    def __call__(self, source: Array, target: Array, train: bool = False) -> tuple[Array, dict[str, Any]]:
+    def __call__(
+        self, source: Array, target: Array, train: bool = False, teacher_forcing: Array | None = None
+    ) -> tuple[Array, dict[str, Any]]:
         """Teacher forcing: source int[B, S], labels int[B, T] -> logits float[B, T, V] and named intermediates.
 
+        teacher_forcing float[]: the share of steps that read the true previous piece (drawn from the random stream of
+        that name), the others read the model's own best one; None: all of them.
         `cross`: the attention weights as of one layer and head, float[B, 1, T, S]; `hidden` float[B, T, R] and
         `output_kernel` float[R, V], whose product the logits are, for a loss that never holds all of them.
         """
         encoded = self._encode(source, train)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-        x = self.drop(self.target_embedding(inputs), train)
-        hidden, weights = self.decoder_layers(encoded["start"], x, encoded["memory"], train)
+        if teacher_forcing is None:
+            x = self.drop(self.target_embedding(inputs), train)
+            hidden, weights = self.decoder_layers(encoded["start"], x, encoded["memory"], train)
+        else:
+            hidden, weights = self._scheduled_sampling(encoded, inputs, teacher_forcing, train)
         kernel = self.output_kernel()
         out: dict[str, Any] = {"hidden": hidden, "output_kernel": kernel}
         if self.attention != "none":
             out["cross"] = (weights[:, None],)
         return matmul(hidden, kernel, self.dtype), out
+
+    def _scheduled_sampling(
+        self, encoded: dict[str, Any], inputs: Array, teacher_forcing: Array, train: bool
+    ) -> tuple[Array, Array]:
+        """Readouts and weights of a decoder that reads its own best pieces now and then (Bengio et al., 2015)."""
+        true = jax.random.uniform(self.make_rng("teacher_forcing"), inputs.shape) < teacher_forcing
+
+        def step(model: "Model", carry: tuple[Carry, Array], at: tuple[Array, Array]) -> Any:
+            state, best = carry
+            x = model.target_embedding(jnp.where(at[1], at[0], best)[:, None])
+            state, (hidden, weights) = model.decoder_layers.step(state, model.drop(x, train), encoded["memory"], train)
+            best = jnp.argmax(matmul(hidden[:, 0], model.output_kernel(), model.dtype), axis=-1)
+            return (state, best), (hidden[:, 0], weights[:, 0])
+
+        streams: dict[Any, bool] = {"params": False, "dropout": True, "teacher_forcing": False}
+        scan = nn.scan(step, variable_broadcast="params", split_rngs=streams, in_axes=1, out_axes=1)
+        return scan(self, (encoded["start"], inputs[:, 0]), (inputs, true))[1]
 
     def encode(self, source: Array) -> dict[str, Any]:
         """source int[B, S] or float[B, S, D] -> what decoding needs of it, leading with B."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -10,6 +10,13 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 Batch = dict[str, np.ndarray]
+
+
+class Step(NamedTuple):
+    """A training step: its number int32[], from 0, and a random key that belongs to it alone."""
+
+    number: jax.Array
+    rng: jax.Array
 
 
 class BatchSource(Protocol):
@@ -39,8 +46,8 @@ class Task(Protocol):
     def init(self, rng: jax.Array) -> Any:
         """-> parameters."""
 
-    def loss_fn(self, params: Any, batch: Any, rng: jax.Array | None, train: bool) -> tuple[jax.Array, jax.Array]:
-        """-> (sum, weight) of the loss; pure; `rng` is None when not training."""
+    def loss_fn(self, params: Any, batch: Any, step: Step | None) -> tuple[jax.Array, jax.Array]:
+        """-> (sum, weight) of the loss; pure; `step` is None when not training."""
 
     def evaluate(self, params: Any) -> dict[str, float]:
         """-> `dev/loss` and the task's own measures."""

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import inspect
 import itertools
 import math
 from collections.abc import Sequence
@@ -24,7 +25,8 @@ from nmt_jax.data.lines import split_long
 from nmt_jax.data.prepared import PreparedCorpus, prepare
 from nmt_jax.data.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.beam import IMPOSSIBLE, beam_search
-from nmt_jax.tasks import Batch
+from nmt_jax.errors import UserError
+from nmt_jax.tasks import Batch, Step, teacher_forcing
 
 
 class Hypothesis(NamedTuple):
@@ -145,15 +147,19 @@ class Translate:
         tokens = jnp.full((1, 2), EOS, jnp.int32)
         return self.model.init(rng, tokens, tokens)["params"]
 
-    def loss_fn(
-        self, params: Any, batch: dict[str, jax.Array], rng: jax.Array | None, train: bool
-    ) -> tuple[jax.Array, jax.Array]:
+    def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
         """Cross-entropy of the target pieces (EOS included), label-smoothed when training -> (sum, weight)."""
-        logits, out = self.model.apply(
-            {"params": params}, batch["source"], batch["target"], train=train, rngs={"dropout": rng} if train else {}
-        )
+        options: dict[str, Any] = {}
+        if step:
+            options |= {"train": True, "rngs": {"dropout": step.rng, "teacher_forcing": step.rng}}
+            truth = teacher_forcing.ratio(self.config.loss.teacher_forcing, step.number)
+            if truth is not None:
+                if "teacher_forcing" not in inspect.signature(type(self.model).__call__).parameters:
+                    raise UserError(f"config.loss.teacher_forcing: {self.config.model_name} reads true pieces only")
+                options["teacher_forcing"] = truth
+        logits, out = self.model.apply({"params": params}, batch["source"], batch["target"], **options)
         weights = (batch["target"] != PAD).astype(jnp.float32)
-        smoothing = self.config.loss.label_smoothing if train else 0.0
+        smoothing = self.config.loss.label_smoothing if step else 0.0
         if "output_kernel" not in out:
             loss = losses.smoothed_cross_entropy(logits, batch["target"], smoothing)
             return jnp.sum(loss * weights), jnp.sum(weights)
@@ -184,7 +190,7 @@ class Translate:
 
     @functools.cached_property
     def _eval_loss(self) -> Any:
-        return jax.jit(functools.partial(self.loss_fn, rng=None, train=False))
+        return jax.jit(functools.partial(self.loss_fn, step=None))
 
     def evaluate(self, params: Any) -> dict[str, float]:
         """-> `dev/loss` (nats a target piece, not smoothed), `dev/perplexity`, `dev/bleu`."""

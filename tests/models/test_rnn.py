@@ -110,3 +110,19 @@ def test_dropout_is_a_function_of_its_key():
 def test_what_cannot_be_meant_is_named(fields, line):
     with pytest.raises(ValueError, match=line):
         make(**fields)
+
+
+@pytest.mark.parametrize("fields", [{}, {"input_feeding": False}, {"decoder": "bahdanau", "score": "additive"}])
+def test_without_a_teacher_it_reads_its_own_best_pieces(fields):
+    model, variables, source, target = make(**fields)
+    rngs = {"teacher_forcing": jax.random.key(0)}
+    alone = model.apply(variables, source, target, teacher_forcing=jnp.float32(0.0), rngs=rngs)[0]
+    cache = model.apply(variables, model.apply(variables, source, method="encode"), source, 1, T, method="init_cache")
+    tokens = jnp.full(B, BOS)
+    for t in range(T):
+        logits, cache = model.apply(variables, tokens, cache, method="decode_step")
+        np.testing.assert_allclose(alone[:, t], logits, atol=2e-6)
+        tokens = jnp.argmax(logits, axis=-1)
+    taught = model.apply(variables, source, target, teacher_forcing=jnp.float32(1.0), rngs=rngs)[0]
+    np.testing.assert_allclose(taught, model.apply(variables, source, target)[0], atol=2e-6)
+    assert np.abs(taught - alone).max() > 1e-3

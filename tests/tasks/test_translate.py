@@ -1,6 +1,7 @@
 """The translation task on the embedded corpus, in small: what holds between text, batches, model and search."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from ml_collections import ConfigDict
@@ -8,6 +9,7 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax import sharding
 from nmt_jax.data.vocab import EOS, PAD
+from nmt_jax.tasks import Step
 from nmt_jax.tasks.translate import Translate
 from tests.conftest import ROOT
 
@@ -38,7 +40,7 @@ def test_padding_has_no_influence_on_loss_or_gradient(task, params):
     wider = {name: np.pad(array, ((0, 3), (0, 5))) for name, array in batch.items()}
 
     def loss(params, batch):
-        total, weight = task.loss_fn(params, batch, None, train=False)
+        total, weight = task.loss_fn(params, batch, None)
         return total / weight
 
     (plain, gradient), (padded, padded_gradient) = (jax.value_and_grad(loss)(params, b) for b in (batch, wider))
@@ -48,14 +50,14 @@ def test_padding_has_no_influence_on_loss_or_gradient(task, params):
 
 def test_the_weight_is_the_number_of_target_pieces(task, params):
     batch = task.batches(1)[0]
-    _, weight = task.loss_fn(params, batch, None, train=False)
+    _, weight = task.loss_fn(params, batch, None)
     assert float(weight) == (batch["target"] != PAD).sum() > 0
 
 
 def test_label_smoothing_only_when_training(task, params):
     batch = task.batches(1)[0]
-    plain, _ = task.loss_fn(params, batch, None, train=False)
-    smoothed, _ = task.loss_fn(params, batch, jax.random.key(0), train=True)
+    plain, _ = task.loss_fn(params, batch, None)
+    smoothed, _ = task.loss_fn(params, batch, Step(jnp.int32(0), jax.random.key(0)))
     logits, _ = task.model.apply({"params": params}, batch["source"], batch["target"])
     log_p = jax.nn.log_softmax(logits)
     by_hand = -np.take_along_axis(np.asarray(log_p), batch["target"][..., None], -1)[..., 0]
