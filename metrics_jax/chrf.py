@@ -1,6 +1,7 @@
 """chrF and chrF++ (Popović, 2015, 2017) as sacreBLEU (Post, 2018) computes them."""
 
 import dataclasses
+import itertools
 import string
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
@@ -9,6 +10,7 @@ import numpy as np
 
 from metrics_jax.api import AdditiveMetric, References, check_texts
 from metrics_jax.ngrams import Tokens, clipped_matches, encode_characters, encode_words, num_ngrams, pairwise_matches
+from metrics_jax.references import best, flatten, pair
 
 _EPSILON = 1e-16  # of eps_smoothing
 _PUNCTUATION = frozenset(string.punctuation)
@@ -44,19 +46,16 @@ class ChrF(AdditiveMetric):
         Of several references the one with the best segment score counts, the first of equals.
         """
         grouped = check_texts(hypotheses, references)
-        num_references = np.array([len(group) for group in grouped])
-        owner = np.repeat(np.arange(len(grouped)), num_references)
-        texts = [*(hypotheses[i] for i in owner.tolist()), *(text for group in grouped for text in group)]
+        texts, owner = flatten(hypotheses, grouped)
         one_each = np.ones(len(owner), np.int64)
         columns: list[np.ndarray] = []
-        for tokens, max_order in self._encode(texts):
+        for tokens, max_order in self._encode([*itertools.chain(*pair(texts, owner))]):
             in_hypothesis, in_reference = np.split(num_ngrams(tokens.lengths, max_order), 2, axis=1)
             matches = clipped_matches(tokens, one_each, max_order)
             for n in range(max_order):
                 columns += [in_hypothesis[n] * (in_reference[n] > 0), in_reference[n], matches[n]]
         pairs = np.column_stack(columns).astype(np.float64)
-        best = np.lexsort((-self.score(pairs), owner))[np.cumsum(num_references) - num_references]
-        return pairs[best]
+        return pairs[best(self.score(pairs), owner)]
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """-> float[H, R], the chrF of every hypothesis against every single reference."""

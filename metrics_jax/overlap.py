@@ -1,6 +1,7 @@
 """Precision, recall and F-score of common words: the textbook's baseline."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from metrics_jax.api import AdditiveMetric, References, check_texts
 from metrics_jax.ngrams import clipped_matches, encode_words
+from metrics_jax.references import best, flatten, pair
 from metrics_jax.tokenizers import check_tokenizer, tokenize
 
 
@@ -33,14 +35,12 @@ class WordOverlap(AdditiveMetric):
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """-> float[N, 3]: common words, words of the hypothesis, words of the reference."""
         grouped = check_texts(hypotheses, references)
-        num_references = np.array([len(group) for group in grouped])
-        owner = np.repeat(np.arange(len(grouped)), num_references)
-        texts = [*(hypotheses[i] for i in owner.tolist()), *(text for group in grouped for text in group)]
-        tokens = encode_words(tokenize(texts, self.tokenize, self.lowercase))
+        texts, owner = flatten(hypotheses, grouped)
+        words = tokenize(texts, self.tokenize, self.lowercase)
+        tokens = encode_words(itertools.chain(*pair(words, owner)))
         (matches,) = clipped_matches(tokens, np.ones(len(owner), np.int64), max_order=1)
         pairs = np.column_stack([matches, *np.split(tokens.lengths, 2)]).astype(np.float64)
-        best = np.lexsort((-self.score(pairs), owner))[np.cumsum(num_references) - num_references]
-        return pairs[best]
+        return pairs[best(self.score(pairs), owner)]
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
         """Summed statistics float[..., 3] -> F float[...], 0 to 1."""

@@ -4,13 +4,14 @@ import dataclasses
 import itertools
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
 from metrics_jax import lcs
 from metrics_jax.api import AdditiveMetric, References, check_texts
 from metrics_jax.ngrams import Tokens, clipped_matches, encode_words, num_ngrams, pairwise_matches
+from metrics_jax.references import best, flatten, pair
 from metrics_jax.stemmers import porter
 
 VARIANTS = (*"123456789", "L", "Lsum")
@@ -19,7 +20,6 @@ _ASCII = bytes(ord(chr(point).lower()) if chr(point).isalnum() else ord(" ") for
 _WITHOUT_BLANKS = ("CJK ", "IDEOGRAPHIC ", "HIRAGANA ", "KATAKANA", "HALFWIDTH KATAKANA ")  # beginnings of names
 
 Sentences = list[list[str]]
-Text = TypeVar("Text")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +48,7 @@ class Rouge(AdditiveMetric):
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """-> float[N, 4]: precision, recall, F1, 1."""
         grouped = check_texts(hypotheses, references)
-        owner = np.repeat(np.arange(len(grouped)), [len(group) for group in grouped])
-        texts = [*hypotheses, *itertools.chain(*grouped)]
+        texts, owner = flatten(hypotheses, grouped)
         if self.variant == "Lsum":
             counts = count_subsequences(*pair(split_sentences(texts, self._tokenize), owner), lcs.union_matches)
         elif self.variant == "L":
@@ -57,8 +56,7 @@ class Rouge(AdditiveMetric):
         else:
             counts = count_ngrams(encode_words(itertools.chain(*pair(self._tokenize(texts), owner))), int(self.variant))
         precision, recall, f1 = _precision_recall_f1(*counts)
-        best = np.lexsort((-f1, owner))[np.flatnonzero(np.diff(owner, prepend=-1))]
-        return np.stack([precision, recall, f1, np.ones_like(f1)], axis=-1)[best]
+        return np.stack([precision, recall, f1, np.ones_like(f1)], axis=-1)[best(f1, owner)]
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """-> float[H, R], the F1 of every hypothesis against every single reference."""
@@ -116,12 +114,6 @@ def split_sentences(texts: Sequence[str], tokenize: Callable[[Sequence[str]], li
     lines = [text.split("\n") for text in texts]
     words = iter(tokenize(list(itertools.chain.from_iterable(lines))))
     return [list(itertools.islice(words, len(group))) for group in lines]
-
-
-def pair(texts: list[Text], owner: np.ndarray) -> tuple[list[Text], list[Text]]:
-    """N hypotheses, then R references; owner int64[R] -> for each reference its hypothesis, the references."""
-    hypotheses = texts[: owner[-1] + 1]
-    return [hypotheses[i] for i in owner.tolist()], texts[len(hypotheses) :]
 
 
 class _UnicodeWords(dict[int, str | None]):

@@ -12,7 +12,8 @@ import numpy as np
 from metrics_jax import lcs, morphology
 from metrics_jax.api import AdditiveMetric, References, check_texts
 from metrics_jax.ngrams import Tokens, encode_words
-from metrics_jax.rouge import ascii_words, count_ngrams, count_subsequences, pair, split_sentences, stem_words
+from metrics_jax.references import best, flatten, pair
+from metrics_jax.rouge import ascii_words, count_ngrams, count_subsequences, split_sentences, stem_words
 
 VARIANTS = (*"123456789", "L", "W", "S", "SU")
 _BLOCK = 2**22  # skip bigrams counted at a time
@@ -55,17 +56,15 @@ class Rouge155(AdditiveMetric):
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """-> float[N, 4]: precision, recall, F, 1."""
         grouped = check_texts(hypotheses, references)
-        owner = np.repeat(np.arange(len(grouped)), [len(group) for group in grouped])
-        firsts = np.flatnonzero(np.diff(owner, prepend=-1))
-        texts = [*hypotheses, *itertools.chain(*grouped)]
+        texts, owner = flatten(hypotheses, grouped)
         power = self.w if self.variant == "W" else 1.0
         counts = self._count(texts, owner).astype(np.float64)
         ranking = _divide(counts[0], counts[2]) ** (1 / power)
         counts[2] **= power  # the second weighting
         if self.formula == "A":
-            counts = np.add.reduceat(counts, firsts, axis=1)
+            counts = np.add.reduceat(counts, np.flatnonzero(np.diff(owner, prepend=-1)), axis=1)
         else:
-            counts = counts[:, np.lexsort((-ranking, owner))[firsts]]
+            counts = counts[:, best(ranking, owner)]
         precision = _divide(counts[0], counts[1]) ** (1 / power)
         recall = _divide(counts[0], counts[2]) ** (1 / power)
         f = _divide(precision * recall, (1 - self.alpha) * precision + self.alpha * recall)
