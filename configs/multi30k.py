@@ -9,8 +9,9 @@ DIRECTORY holds train.en, train.de, val.en, val.de … (plain or .gz). One hour 
 One hour on 2 CPU cores (5,822 steps, 41 epochs; with other work beside it), test_2016_flickr, beam 5, mean of the last
 10 checkpoints: sacreBLEU 39.93, nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0 (lower-cased 40.31), on
 2026-11-21.
-The full schedule of 20,000 steps, about three hours: not measured yet. The published best of a text-only Transformer is
-41.02, lower-cased and tokenised.
+The full schedule, 14,000 steps (99 epochs; 3 h 9 min with other work beside it, about two hours of two quiet cores):
+40.37 (lower-cased 40.80), chrF 64.79, TER 43.97. The published best of a text-only Transformer is 41.02, lower-cased and
+tokenised.
 
 bfloat16 products are fast only where the processor has the instructions; elsewhere add --config.model.dtype=float32.
 """
@@ -30,7 +31,7 @@ def get_config(arg: str = "") -> ConfigDict:
     config.loss.label_smoothing = 0.1
     config.optimizer.update(schedule="inverse_sqrt", learning_rate=5e-3, warmup_steps=2000)
     config.train.update(
-        steps=20_000, batch_tokens=4096, eval_every=1000, checkpoint_every=250, keep_last=10, patience=10
+        steps=14_000, batch_tokens=4096, eval_every=1000, checkpoint_every=250, keep_last=10, patience=10
     )
     config.decode.update(average=10)
     return common.smoke(config) if arguments.smoke else config

@@ -20,3 +20,14 @@ def task(dtype: str, workdir: str) -> Translate:
     config.model.update(num_heads=HEADS, dropout=0.1, attention_dropout=0.1, relu_dropout=0.1, norm="post", dtype=dtype)
     config.train.batch_tokens = 2048
     return Translate(config, pathlib.Path(workdir), sharding.make_mesh())
+
+
+def operations(batch: dict) -> float:
+    """Multiplications and additions of a forward and backward pass (twice the forward) over the real tokens."""
+    source, target = (batch["source"] != 0).sum(1), (batch["target"] != 0).sum(1)
+    square, feed_forward = D_MODEL * D_MODEL, 2 * D_MODEL * D_FF
+    encoder = LAYERS * (4 * square + feed_forward) * source.sum()
+    decoder = (LAYERS * (6 * square + feed_forward) + D_MODEL * VOCABULARY) * target.sum()
+    decoder += LAYERS * 2 * square * source.sum()  # keys and values of the source
+    attention = LAYERS * 2 * D_MODEL * (source * source + target * target + target * source).sum()
+    return 3 * 2 * float(encoder + decoder + attention)

@@ -1,13 +1,14 @@
-"""Training speed of Transformer T on Multi30k, one thread: target tokens a CPU-second, share of the matmul rate.
+"""Training speed on Multi30k, one thread: target tokens a CPU-second, and the share of the matmul rate.
 
-    python -m tests.benchmarks.train [--dtype=bfloat16] [--peer=PYTHON-WITH-TORCH]
+    python -m tests.benchmarks.train [--model=rnn] [--dtype=bfloat16] [--peer=PYTHON-WITH-TORCH]
 
-T: 3+3 layers, d_model 256, d_ff 1024, 4 heads, joint vocabulary of 8000, batches of 2048 target tokens (padding
-included), dropout 0.1 everywhere, label smoothing 0.1, Adam. Figures count no padding. The peer
-is `peer_torch.py`, a plain PyTorch loop over the same batches, run in turn with ours.
+Transformer T (`model_t.py`) or recurrent network R (`model_r.py`), batches of 2048 target tokens (padding included),
+label smoothing 0.1, Adam. Figures count no padding. The peer is `peer_torch.py`, a plain PyTorch float32 loop over the
+same batches, run in turn with ours.
 """
 
 import argparse
+import importlib
 import statistics
 import tempfile
 import time
@@ -17,19 +18,9 @@ from tests.benchmarks import measure
 STEPS, ROUNDS = 12, 3
 
 
-def operations(batch: dict, layers: int, d_model: int, d_ff: int, vocabulary: int) -> float:
-    """Multiplications and additions of a forward and backward pass (twice the forward) over the real tokens."""
-    source, target = (batch["source"] != 0).sum(1), (batch["target"] != 0).sum(1)
-    square, feed_forward = d_model * d_model, 2 * d_model * d_ff
-    encoder = layers * (4 * square + feed_forward) * source.sum()
-    decoder = (layers * (6 * square + feed_forward) + d_model * vocabulary) * target.sum()
-    decoder += layers * 2 * square * source.sum()  # keys and values of the source
-    attention = layers * 2 * d_model * (source * source + target * target + target * source).sum()
-    return 3 * 2 * float(encoder + decoder + attention)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="transformer", choices=("transformer", "rnn"))
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     parser.add_argument("--peer", help="a Python that has torch")
     options = parser.parse_args()
@@ -40,10 +31,10 @@ def main() -> None:
     from nmt_jax import sharding
     from nmt_jax.optim import make_optimizer
     from nmt_jax.step import make_train_step, new_state
-    from tests.benchmarks import model_t
 
+    model = importlib.import_module(f"tests.benchmarks.{'model_t' if options.model == 'transformer' else 'model_r'}")
     with tempfile.TemporaryDirectory() as workdir:
-        task = model_t.task(options.dtype, workdir)
+        task = model.task(options.dtype, workdir)
         source = task.batches(STEPS * ROUNDS)
         batches = [source[n] for n in range(STEPS * ROUNDS)]
         optimizer = make_optimizer(task.config.optimizer)
@@ -61,12 +52,13 @@ def main() -> None:
                 state, metrics = step(state, sharding.shard_batch(batch, task.mesh))
             jax.block_until_ready((state, metrics))
             seconds = time.process_time() - start
-            sizes = (model_t.LAYERS, model_t.D_MODEL, model_t.D_FF, model_t.VOCABULARY)
-            work = sum(operations(batch, *sizes) for batch in mine)
+            work = sum(model.operations(batch) for batch in mine)
             ours.append((tokens / seconds, work / seconds / rates[-1]))
             if options.peer:
                 arrays = {f"{side}{i}": batch[side] for i, batch in enumerate(mine) for side in batch}
-                theirs.append(measure.peer(options.peer, "peer_torch.py", arrays)["tokens_per_cpu_second"])
+                theirs.append(
+                    measure.peer(options.peer, "peer_torch.py", arrays, options.model)["tokens_per_cpu_second"]
+                )
     figures = {
         "tokens_per_cpu_second": statistics.median(speed for speed, _ in ours),
         "share_of_matmul_rate": statistics.median(share for _, share in ours),
@@ -75,7 +67,7 @@ def main() -> None:
     if theirs:
         figures["torch_tokens_per_cpu_second"] = statistics.median(theirs)
         figures["ratio_to_torch"] = statistics.median(a / b for (a, _), b in zip(ours, theirs, strict=True))
-    measure.report(benchmark="train_transformer", dtype=options.dtype, **figures)
+    measure.report(benchmark=f"train_{options.model}", dtype=options.dtype, **figures)
 
 
 if __name__ == "__main__":
