@@ -10,8 +10,8 @@ One hour on 2 CPU cores (5,822 steps, 41 epochs; with other work beside it), tes
 10 checkpoints: sacreBLEU 39.93, nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0 (lower-cased 40.31), on
 2026-11-21.
 The full schedule, 14,000 steps (99 epochs; 3 h 9 min with other work beside it, about two hours of two quiet cores):
-40.37 (lower-cased 40.80), chrF 64.79, TER 43.97. The published best of a text-only Transformer is 41.02, lower-cased and
-tokenised.
+40.37 (lower-cased 40.80), chrF 64.79, TER 43.97. The published best of a text-only Transformer is 41.02, lower-cased
+and tokenised.
 
 bfloat16 products are fast only where the processor has the instructions; elsewhere add --config.model.dtype=float32.
 """

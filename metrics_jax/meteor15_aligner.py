@@ -1,0 +1,223 @@
+"""METEOR 1.5's aligner (Denkowski and Lavie, 2014, section 2): candidate matches of all modules, then a beam search.
+
+What the Java program does and the paper does not say is written beside the code; all of it changes scores.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from metrics_jax.meteor15_tables import LONGEST_PHRASE, Paraphrases
+
+BEAM_SIZE = 40
+Place = tuple[int, int]
+Path = tuple[int, int, int, tuple]
+Option = tuple[int, int, int, int, int, "Match"]
+MODULES = ("exact", "stem", "synonym", "paraphrase")
+
+
+class Match(NamedTuple):
+    """A phrase of the reference and a phrase of the hypothesis, by first word and length; module: its number."""
+
+    reference_start: int
+    reference_length: int
+    start: int
+    length: int
+    module: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Aligner:
+    """Aligns the words of two texts by `modules`, of which the others are what three of them need.
+
+    stem: word -> stem. synsets: word -> the sets of synonyms it is in.
+    """
+
+    modules: tuple[str, ...]
+    stem: Callable[[str], str] | None = None
+    synsets: Callable[[str], frozenset[str]] | None = None
+    paraphrases: Paraphrases | None = None
+
+    def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> list[Match]:
+        """-> the matches, in the order of the reference; no word is in two of them."""
+        return search(self.candidates(hypothesis, reference), len(hypothesis), len(reference), self.modules)
+
+    def candidates(self, hypothesis: Sequence[str], reference: Sequence[str]) -> list[Match]:
+        """Every match that a module allows, by module and in the order in which the search tries them.
+
+        If the texts are the same, the first module decides alone.
+        """
+        keys, reference_keys = list(map(java_hash, hypothesis)), list(map(java_hash, reference))
+        found: list[Match] = []
+        for number, module in enumerate(self.modules[:1] if keys == reference_keys else self.modules):
+            if module == "paraphrase":
+                found += self._paraphrase_matches(hypothesis, reference, number)
+                continue
+            if module == "exact":
+                pairs = _equal(keys, reference_keys)
+            elif module == "stem":
+                assert self.stem is not None
+                stems = [[java_hash(self.stem(word)) for word in words] for words in (hypothesis, reference)]
+                pairs = [(j, i) for j, i in _equal(*stems) if keys[i] != reference_keys[j]]
+            else:
+                pairs = [(j, i) for j, i in self._synonyms(hypothesis, reference) if keys[i] != reference_keys[j]]
+            found += [Match(j, 1, i, 1, number) for j, i in pairs]
+        return found
+
+    def _synonyms(self, hypothesis: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
+        """Positions j, i of words that share a set of synonyms."""
+        assert self.synsets is not None
+        ours = [(i, sets) for i, word in enumerate(hypothesis) if (sets := self.synsets(word))]
+        theirs = [(j, sets) for j, word in enumerate(reference) if (sets := self.synsets(word))]
+        return [(j, i) for j, others in theirs for i, sets in ours if not others.isdisjoint(sets)]
+
+    def _paraphrase_matches(self, hypothesis: Sequence[str], reference: Sequence[str], number: int) -> list[Match]:
+        """Paraphrases of the reference's phrases, then of the hypothesis's; a pair may be in the table both ways."""
+        assert self.paraphrases is not None
+        phrases, others = _phrases(hypothesis), _phrases(reference)
+        backward = _related(others, phrases, self.paraphrases)
+        forward = _related(phrases, others, self.paraphrases)
+        return [
+            *(Match(*theirs, *ours, number) for theirs, ours in backward),
+            *(Match(*theirs, *ours, number) for ours, theirs in forward),
+        ]
+
+
+@functools.lru_cache(2**18)
+def java_hash(word: str) -> int:
+    """Java's String.hashCode, without its sign: METEOR compares words and stems by it, so "to" equals "v1"."""
+    code = 0
+    units = word.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        code = 31 * code + (high << 8 | low) & 0xFFFFFFFF
+    return code
+
+
+def _equal(keys: Sequence[int], reference_keys: Sequence[int]) -> list[tuple[int, int]]:
+    """Positions j, i of equal keys, sorted."""
+    places: dict[int, list[int]] = {}
+    for i, key in enumerate(keys):
+        places.setdefault(key, []).append(i)
+    return [(j, i) for j, key in enumerate(reference_keys) for i in places.get(key, ())]
+
+
+def _phrases(words: Sequence[str]) -> list[list[str]]:
+    """The phrases of one word, of two words ... where they stand, words separated by one blank."""
+    shifted = [words[k:] for k in range(LONGEST_PHRASE)]
+    return [list(map(" ".join, zip(*shifted[:length], strict=False))) for length in range(1, LONGEST_PHRASE + 1)]
+
+
+def _related(
+    phrases: Sequence[Sequence[str]], others: Sequence[Sequence[str]], paraphrases: Paraphrases
+) -> list[tuple[Place, Place]]:
+    """Places of a phrase and of a paraphrase of it, by the phrase's place, then by rank in the table."""
+    found = []
+    available = set().union(*others)
+    for phrase in paraphrases.phrases & set().union(*phrases):
+        known = paraphrases.of(phrase)
+        if not available.isdisjoint(known):
+            ranked = sorted(known.keys() & available, key=known.__getitem__)
+            targets = [place for paraphrase in ranked for place in _places(paraphrase, others)]
+            found += [(place, target) for place in _places(phrase, phrases) for target in targets]
+    return sorted(found, key=itemgetter(0))
+
+
+def _places(phrase: str, phrases: Sequence[Sequence[str]]) -> list[Place]:
+    """Where a phrase stands: first word and length."""
+    blanks = phrase.count(" ")
+    return [(start, blanks + 1) for start, one in enumerate(phrases[blanks]) if one == phrase]
+
+
+def search(candidates: Sequence[Match], length: int, reference_length: int, modules: Sequence[str]) -> list[Match]:
+    """The best of the alignments that can be made of `candidates`, as METEOR's beam search finds it.
+
+    A match without a rival for any of its words is certain. Over the others the search goes from left to right in the
+    reference and takes or leaves each. Of two paths that is better which covers more words: in an exact match each
+    counts, in others half of a phrase's words, rounded down (so a single stem or synonym counts nothing, and taking it
+    may cost a chunk). Then counts which has fewer chunks, where a gap in the reference closes a chunk; then which has
+    less distance, which adds up |i - j| not of the matches in a path, but of those tried after it. Ties keep their
+    order, and the last chunk is closed after the last sort.
+    """
+    rivals, reference_rivals = [0] * length, [0] * reference_length  # candidates that cover each word
+    for reference_start, reference_words, start, words, _ in candidates:
+        for j in range(reference_start, reference_start + reference_words):
+            reference_rivals[j] += 1
+        for i in range(start, start + words):
+            rivals[i] += 1
+    certain: dict[int, Match] = {}
+    contested = []
+    for match in candidates:
+        j, reference_words, i, words, _ = match
+        if max(reference_rivals[j : j + reference_words]) == max(rivals[i : i + words]) == 1:
+            certain[j] = match
+        else:
+            contested.append(match)
+    taken = _beam(contested, certain, reference_length, modules) if contested else []
+    return sorted([*certain.values(), *taken])
+
+
+def _beam(
+    candidates: Sequence[Match], certain: Mapping[int, Match], reference_length: int, modules: Sequence[str]
+) -> list[Match]:
+    """The matches of `candidates` that the best path takes, between those that are certain."""
+    chunk = 1 + sum(abs(match.start - match.reference_start) for match in candidates)  # more than any distance
+    word = chunk * (reference_length + 2)  # more than any number of chunks
+    options: dict[int, list[Option]] = {}
+    bits: dict[tuple[int, int], int] = {}  # a bit for each word that candidates compete for
+    for match in candidates:
+        j, reference_words, i, words, module = match
+        places = [(0, j + k) for k in range(reference_words)] + [(1, i + k) for k in range(words)]
+        mask = sum(1 << bits.setdefault(place, len(bits)) for place in places)
+        gain = reference_words + words if modules[module] == "exact" else reference_words // 2 + words // 2
+        options.setdefault(j, []).append((mask, i, i + words, gain * word, abs(i - j), match))
+
+    # A path: its rank (least is best), the word of the hypothesis that would continue its chunk (-1: none is open), the
+    # contested words it has used, and its matches, last first. What is the same for all paths is not counted.
+    paths: list[Path] = [(0, -1, 0, ())]
+    run: tuple[int, int] | None = None  # of words that none competes for: what continues a chunk into it, and out of it
+    busy = 0  # where the last certain match ends
+    for j in range(reference_length + 1):
+        if (0, j) not in bits and j < reference_length:
+            if j in certain:
+                _, reference_words, i, words, _ = certain[j]
+                busy = j + reference_words
+                run = (run[0] if run else i, i + words)
+            elif j >= busy:
+                run = (run[0] if run else -1, -1)
+            continue
+        if run:
+            paths.sort(key=itemgetter(0))
+            paths = [
+                (rank + chunk if end >= 0 and end != run[0] else rank, run[1], used, taken)
+                for rank, end, used, taken in paths[:BEAM_SIZE]
+            ]
+            run = None
+        if j < reference_length:
+            paths = _branch(paths, options.get(j, ()), 1 << bits[0, j], chunk)
+    paths.sort(key=itemgetter(0))
+    taken = min(paths[:BEAM_SIZE], key=lambda path: path[0] + chunk * (path[1] >= 0))[3]
+    best = []
+    while taken:
+        taken, match = taken
+        best.append(match)
+    return best
+
+
+def _branch(paths: list[Path], options: Sequence[Option], here: int, chunk: int) -> list[Path]:
+    """The best paths, continued by each of the matches that start here, and by none; here: the bit of this word."""
+    paths.sort(key=itemgetter(0))
+    following = []
+    for path in paths[:BEAM_SIZE]:
+        rank, end, used, taken = path
+        if used & here:
+            following.append(path)
+            continue
+        for mask, start, stop, gain, distance, match in options:
+            if not used & mask:
+                jump = chunk if end >= 0 and end != start else 0
+                following.append((rank - gain + jump, stop, used | mask, (taken, match)))
+                rank += distance  # this match's distance goes to the paths made after it
+        following.append((rank + chunk if end >= 0 else rank, -1, used, taken))
+    return following

@@ -1,0 +1,162 @@
+"""What holds for every metric of the surface of a text, whatever it counts."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metrics_jax import BLEU, CDER, NIST, PER, TER, WER, ChrF, Meteor, Rouge, Rouge155, WordOverlap, parse, signature
+
+METRICS = [
+    BLEU(),
+    BLEU("intl", smooth_method="add-k", effective_order=True),
+    BLEU("zh", smooth_method="floor", brevity="ratio", lowercase=True),
+    ChrF(),
+    ChrF(word_order=2, eps_smoothing=True),
+    TER(),
+    TER(normalized=True, no_punct=True, asian_support=True, case_sensitive=True),
+    CDER(),
+    WER(),
+    PER(),
+    WordOverlap(),
+    Rouge("2"),
+    Rouge("L", tokenize="unicode"),
+    Rouge("Lsum", use_stemmer=True),
+    Rouge155("1"),
+    Rouge155("L"),
+    Rouge155("W"),
+    Rouge155("SU", formula="B"),
+    Meteor(modules=("exact", "stem")),
+]
+# Best and worst; None: no bound. An error rate may exceed 100.
+RANGES = {
+    **dict.fromkeys(("bleu", "chrf"), (100.0, 0.0)),
+    **dict.fromkeys(("ter", "cder", "wer", "per"), (0.0, None)),
+    **dict.fromkeys(("overlap", "rouge", "rouge155", "meteor"), (1.0, 0.0)),
+}
+# An identical text is not perfect for these: ROUGE-W's recall is weighted twice, METEOR counts one chunk.
+IMPERFECT = ("rouge155|variant:W", "meteor")
+
+text = st.lists(st.sampled_from(["the", "cat", "sat", ",", "mat.", "1.5", "日本", "é"]), max_size=7).map(" ".join)
+pairs = st.lists(st.tuples(text, st.lists(text, min_size=1, max_size=3)), min_size=1, max_size=5)
+
+
+def name(metric) -> str:
+    """The metric with its options, short."""
+    defaults = type(metric)().signature if metric.name != "meteor" else ""
+    return "|".join([metric.name, *(item for item in metric.signature.split("|")[1:-1] if item not in defaults)])
+
+
+each = pytest.mark.parametrize("metric", METRICS, ids=name)
+
+
+@each
+def test_an_identical_text_is_best(metric):
+    texts = ["the old man sleeps in the garden .", "nobody here knows it , not even he ."]
+    result = metric(texts, texts)
+    best, _ = RANGES[metric.name]
+    if any(metric.signature.startswith(start) for start in IMPERFECT):
+        assert 0.5 < result.score <= best
+    else:
+        np.testing.assert_allclose([result.score, *result.segments], best, atol=1e-9)
+
+
+@each
+@given(pairs)
+@settings(max_examples=15, deadline=None)
+def test_segments_are_independent_and_statistics_add(metric, pairs):
+    hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    result = metric(hypotheses, references)
+    statistics = metric.statistics(hypotheses, references)
+    assert metric.score(statistics.sum(axis=0)) == pytest.approx(result.score, abs=1e-12)
+    alone = [metric([hypothesis], [group]) for hypothesis, group in pairs]
+    np.testing.assert_array_equal(result.segments, [one.score for one in alone])  # a corpus of one is its segment
+    backwards = metric(hypotheses[::-1], references[::-1])
+    np.testing.assert_array_equal(backwards.segments[::-1], result.segments)
+    assert backwards.score == pytest.approx(result.score, abs=1e-9)
+    best, worst = sorted(RANGES[metric.name], key=lambda bound: bound is None)
+    values = np.array([result.score, *result.segments])
+    assert np.isfinite(values).all()
+    assert (values >= min(best, worst or 0) - 1e-9).all()
+    if worst is not None:
+        assert (values <= max(best, worst) + 1e-9).all()
+
+
+@each
+@given(text, st.lists(text, min_size=2, max_size=3))
+@settings(max_examples=15, deadline=None)
+def test_the_order_of_references_does_not_matter(metric, hypothesis, references):
+    forwards, backwards = metric([hypothesis], [references]).score, metric([hypothesis], [references[::-1]]).score
+    assert forwards == pytest.approx(backwards, abs=1e-12)
+
+
+@each
+def test_the_sums_of_resamples_are_scored_at_once(metric):
+    texts = ["a b c d", "e f g", "h i"]
+    statistics = metric.statistics(texts, ["a b d", "f g e", "x"])
+    sums = np.stack([statistics[[0, 0, 1]].sum(axis=0), statistics[[1, 2, 2]].sum(axis=0)])
+    np.testing.assert_array_equal(metric.score(sums), [metric.score(one) for one in sums])
+
+
+@each
+def test_every_pair_equals_one_by_one(metric):
+    hypotheses, references = ["the cat sat", "", "mat the"], ["the mat", "", "cat the sat", "x"]
+    expected = [[metric([h], [r]).score for r in references] for h in hypotheses]
+    np.testing.assert_allclose(metric.pairwise(hypotheses, references), expected, rtol=1e-12, atol=1e-12)
+
+
+@each
+def test_a_signature_is_the_metric(metric):
+    assert parse(metric.signature) == metric
+    assert parse(metric.signature).signature == metric.signature
+
+
+@each
+def test_any_text_has_a_score(metric):
+    generator = np.random.default_rng(0)
+
+    def some_text() -> str:
+        kind = generator.integers(4)
+        points = generator.integers(
+            (0, 0, 0x2000, 0)[kind], (0x80, 0x3000, 0x10000, 0x110000)[kind], generator.integers(9)
+        )
+        return "".join(map(chr, points))  # lone surrogates, NUL and line separators among them
+
+    hypotheses, references = ([some_text() for _ in range(5000)] for _ in range(2))
+    result = metric(hypotheses, references)
+    assert np.isfinite(result.segments).all()
+    assert np.isfinite(result.score)
+
+
+@each
+def test_bad_input_is_named(metric):
+    with pytest.raises(ValueError, match="2 hypotheses but 1 references"):
+        metric(["a", "b"], ["a"])
+    with pytest.raises(TypeError, match="not a single string"):
+        metric("a b", ["a", "b", "c"])
+    with pytest.raises(ValueError, match="no segments"):
+        metric([], [])
+    with pytest.raises(ValueError, match="segment 1 has no reference"):
+        metric(["a", "b"], [["a"], []])
+    with pytest.raises(TypeError, match="segment 0"):
+        metric([None], ["a"])
+
+
+def test_every_room_is_in_the_table():
+    assert {metric.name for metric in METRICS} | {NIST.name, "meteor_nltk", "meteor15"} == set(signature.ROOMS)
+
+
+def test_importing_is_cheap():
+    heavy = ["flax", "torch", "tensorflow", "matplotlib", "nltk", "sacrebleu", "snowballstemmer", "jax", "regex"]
+    rooms = [f"metrics_jax.{room}" for room, _ in signature.ROOMS.values()] + ["metrics_jax.significance"]
+    code = f"import sys, metrics_jax, {', '.join(rooms)}; print(sorted({heavy!r} & sys.modules.keys()))"
+    finished = subprocess.run(
+        [sys.executable, "-c", code.replace("['flax'", "{'flax'").replace("'regex']", "'regex'}")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert finished.stdout == "[]\n"
