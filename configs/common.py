@@ -98,7 +98,7 @@ def base(model_name: str = "transformer") -> ConfigDict:
                     "schedule": "constant",  # constant | linear | exponential | inverse_sigmoid
                     "start": 1.0,
                     "end": 1.0,
-                    "steps": 1000,  # how slowly it falls
+                    "decay_steps": 1000,  # how slowly it falls
                 },
             },
             "optimizer": {

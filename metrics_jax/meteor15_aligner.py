@@ -13,8 +13,9 @@ from metrics_jax.meteor15_tables import LONGEST_PHRASE, Paraphrases
 
 BEAM_SIZE = 40
 Place = tuple[int, int]
-Path = tuple[int, int, int, tuple]
-Option = tuple[int, int, int, int, int, "Match"]
+State = tuple[int, int]  # the word that would continue a path's chunk (-1: none is open), and the words it cannot use
+Path = tuple[int, State, int]  # rank (least is best), state, and a bit for each match that it has taken
+Option = tuple[int, int, int, int, int, int]
 MODULES = ("exact", "stem", "synonym", "paraphrase")
 
 
@@ -103,10 +104,12 @@ def _equal(keys: Sequence[int], reference_keys: Sequence[int]) -> list[tuple[int
     return [(j, i) for j, key in enumerate(reference_keys) for i in places.get(key, ())]
 
 
-def _phrases(words: Sequence[str]) -> list[list[str]]:
+def _phrases(words: Sequence[str]) -> list[Sequence[str]]:
     """The phrases of one word, of two words ... where they stand, words separated by one blank."""
-    shifted = [words[k:] for k in range(LONGEST_PHRASE)]
-    return [list(map(" ".join, zip(*shifted[:length], strict=False))) for length in range(1, LONGEST_PHRASE + 1)]
+    phrases = [words]
+    for length in range(1, LONGEST_PHRASE):
+        phrases.append([f"{phrase} {word}" for phrase, word in zip(phrases[-1], words[length:], strict=False)])
+    return phrases
 
 
 def _related(
@@ -162,24 +165,30 @@ def _beam(
     candidates: Sequence[Match], certain: Mapping[int, Match], reference_length: int, modules: Sequence[str]
 ) -> list[Match]:
     """The matches of `candidates` that the best path takes, between those that are certain."""
-    chunk = 1 + sum(abs(match.start - match.reference_start) for match in candidates)  # more than any distance
+    chunk = 1 + sum(abs(match[2] - match[0]) for match in candidates)  # more than any distance
     word = chunk * (reference_length + 2)  # more than any number of chunks
     options: dict[int, list[Option]] = {}
-    bits: dict[tuple[int, int], int] = {}  # a bit for each word that candidates compete for
-    for match in candidates:
-        j, reference_words, i, words, module = match
-        places = [(0, j + k) for k in range(reference_words)] + [(1, i + k) for k in range(words)]
-        mask = sum(1 << bits.setdefault(place, len(bits)) for place in places)
+    bits: dict[int, int] = {}  # for each contested word, the reference's by its place j, the hypothesis's by ~i
+    for number, (j, reference_words, i, words, module) in enumerate(candidates):
+        mask = 0
+        for place in (*range(j, j + reference_words), *range(~i, ~(i + words), -1)):
+            mask |= bits.setdefault(place, 1 << len(bits))
         gain = reference_words + words if modules[module] == "exact" else reference_words // 2 + words // 2
-        options.setdefault(j, []).append((mask, i, i + words, gain * word, abs(i - j), match))
+        options.setdefault(j, []).append((mask, i, i + words, gain * word, abs(i - j), 1 << number))
+    later = {}  # the bits that matter behind a word of the reference
+    wanted = 0
+    for j in reversed(range(reference_length)):
+        if j in bits:
+            later[j] = wanted
+            wanted |= bits[j]
+            for mask, *_ in options.get(j, ()):
+                wanted |= mask
 
-    # A path: its rank (least is best), the word of the hypothesis that would continue its chunk (-1: none is open), the
-    # contested words it has used, and its matches, last first. What is the same for all paths is not counted.
-    paths: list[Path] = [(0, -1, 0, ())]
+    paths: list[Path] = [(0, (-1, 0), 0)]
     run: tuple[int, int] | None = None  # of words that none competes for: what continues a chunk into it, and out of it
     busy = 0  # where the last certain match ends
     for j in range(reference_length + 1):
-        if (0, j) not in bits and j < reference_length:
+        if j not in bits and j < reference_length:
             if j in certain:
                 _, reference_words, i, words, _ = certain[j]
                 busy = j + reference_words
@@ -188,36 +197,43 @@ def _beam(
                 run = (run[0] if run else -1, -1)
             continue
         if run:
-            paths.sort(key=itemgetter(0))
+            first, last = run
             paths = [
-                (rank + chunk if end >= 0 and end != run[0] else rank, run[1], used, taken)
-                for rank, end, used, taken in paths[:BEAM_SIZE]
+                (rank + chunk if end >= 0 and end != first else rank, (last, used), taken)
+                for rank, (end, used), taken in _best(paths)
             ]
             run = None
         if j < reference_length:
-            paths = _branch(paths, options.get(j, ()), 1 << bits[0, j], chunk)
-    paths.sort(key=itemgetter(0))
-    taken = min(paths[:BEAM_SIZE], key=lambda path: path[0] + chunk * (path[1] >= 0))[3]
-    best = []
-    while taken:
-        taken, match = taken
-        best.append(match)
-    return best
+            paths = _best(paths)
+            states = {state for _, state, _ in paths}
+            step = {state: _continue(state, options.get(j, ()), bits[j], later[j], chunk) for state in states}
+            paths = [
+                (rank + cost, following, taken | match)
+                for rank, state, taken in paths
+                for cost, following, match in step[state]
+            ]
+    _, _, taken = min(_best(paths), key=lambda path: path[0] + chunk * (path[1][0] >= 0))
+    return [match for number, match in enumerate(candidates) if taken >> number & 1]
 
 
-def _branch(paths: list[Path], options: Sequence[Option], here: int, chunk: int) -> list[Path]:
-    """The best paths, continued by each of the matches that start here, and by none; here: the bit of this word."""
-    paths.sort(key=itemgetter(0))
-    following = []
-    for path in paths[:BEAM_SIZE]:
-        rank, end, used, taken = path
-        if used & here:
-            following.append(path)
-            continue
-        for mask, start, stop, gain, distance, match in options:
-            if not used & mask:
-                jump = chunk if end >= 0 and end != start else 0
-                following.append((rank - gain + jump, stop, used | mask, (taken, match)))
-                rank += distance  # this match's distance goes to the paths made after it
-        following.append((rank + chunk if end >= 0 else rank, -1, used, taken))
+def _best(paths: list[Path]) -> list[Path]:
+    return sorted(paths, key=itemgetter(0))[:BEAM_SIZE]
+
+
+def _continue(state: State, options: Sequence[Option], here: int, later: int, chunk: int) -> list[Path]:
+    """What may follow a state: each of the matches that start here, or none; rank: what it adds to the path's.
+
+    here: the bit of this word. later: those that matter behind it.
+    """
+    end, used = state
+    if used & here:
+        return [(0, (end, used & later), 0)]
+    following: list[Path] = []
+    rank = 0
+    for mask, start, stop, gain, distance, match in options:
+        if not used & mask:
+            jump = chunk if end >= 0 and end != start else 0
+            following.append((rank - gain + jump, (stop, (used | mask) & later), match))
+            rank += distance  # this match's distance goes to the paths made after it
+    following.append((rank + chunk if end >= 0 else rank, (-1, used & later), 0))
     return following

@@ -39,7 +39,7 @@ VERBS = {
         "--workdir=runs/quickstart < source.txt > hypothesis.txt",
     ),
     "score": Verb(
-        "compare translations with references: BLEU, chrF, TER",
+        "compare translations with references, by thirteen metrics",
         "HYPOTHESIS [HYPOTHESIS …] --reference=FILE [--reference=FILE …] [FLAG …]",
         "hypothesis.txt --reference=reference.txt --metrics=bleu,chrf",
     ),

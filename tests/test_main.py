@@ -49,7 +49,7 @@ def test_help_of_a_verb_lists_its_flags_with_defaults(verb, capsys):
     flags = [line.split()[0] for line in lines if line.startswith("  --")]
     assert len(flags) >= 3
     if verb == "score":
-        assert "[13a]" in "\n".join(lines)
+        assert "[bleu,chrf,ter]" in "\n".join(lines)
 
 
 def test_every_verb_is_a_module_and_every_example_has_flags_that_exist():

@@ -12,7 +12,7 @@ SCHEDULES = ("constant", "linear", "exponential", "inverse_sigmoid")
 def ratio(config: ConfigDict, step: jax.Array) -> jax.Array | None:
     """The share of true pieces at a step, float32[] in [0, 1]; None where it is always 1.
 
-    config: schedule, start, end, steps (k). From `start` towards `end`, by Bengio et al. (2015), section 2.4: "linear"
+    config: schedule, start, end, decay_steps (k). From `start` towards `end`, by Bengio et al. (2015), section 2.4: "linear"
     in k steps; "exponential" exp(-i / k); "inverse_sigmoid" k / (k + exp(i / k)). UserError for what cannot be meant.
     """
     if config.schedule not in SCHEDULES:
@@ -23,9 +23,9 @@ def ratio(config: ConfigDict, step: jax.Array) -> jax.Array | None:
         return None
     if config.schedule == "constant":
         return jnp.float32(config.start)
-    if config.steps < 1:
-        raise UserError(f"config.loss.teacher_forcing.steps={config.steps} must be at least 1")
-    i, k = step.astype(jnp.float32), float(config.steps)
+    if config.decay_steps < 1:
+        raise UserError(f"config.loss.teacher_forcing.decay_steps={config.decay_steps} must be at least 1")
+    i, k = step.astype(jnp.float32), float(config.decay_steps)
     if config.schedule == "linear":
         left = jnp.maximum(1.0 - i / k, 0.0)
     elif config.schedule == "exponential":

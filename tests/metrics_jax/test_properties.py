@@ -85,7 +85,11 @@ def test_segments_are_independent_and_statistics_add(metric, pairs):
         assert (values <= max(best, worst) + 1e-9).all()
 
 
-@each
+# Formula B of ROUGE-1.5.5 takes the first of the references with the best recall, whatever its precision.
+ORDERLESS = [metric for metric in METRICS if "formula:B" not in metric.signature]
+
+
+@pytest.mark.parametrize("metric", ORDERLESS, ids=name)
 @given(text, st.lists(text, min_size=2, max_size=3))
 @settings(max_examples=15, deadline=None)
 def test_the_order_of_references_does_not_matter(metric, hypothesis, references):

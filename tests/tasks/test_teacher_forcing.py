@@ -14,7 +14,9 @@ from tests.conftest import ROOT
 
 
 def at(step, **changes):
-    return ratio(ConfigDict({"schedule": "constant", "start": 1.0, "end": 0.0, "steps": 10} | changes), jnp.int32(step))
+    return ratio(
+        ConfigDict({"schedule": "constant", "start": 1.0, "end": 0.0, "decay_steps": 10} | changes), jnp.int32(step)
+    )
 
 
 def test_schedules_follow_their_equations():
@@ -32,7 +34,7 @@ def test_schedules_follow_their_equations():
         ({"schedule": "cosine"}, "'cosine' is none of constant, linear"),
         ({"start": 1.5}, "0 <= end <= start <= 1"),
         ({"start": 0.1, "end": 0.2}, "0 <= end <= start <= 1"),
-        ({"schedule": "linear", "steps": 0}, "steps=0 must be at least 1"),
+        ({"schedule": "linear", "decay_steps": 0}, "decay_steps=0 must be at least 1"),
     ],
 )
 def test_what_cannot_be_meant_is_named(changes, line):
