@@ -13,9 +13,8 @@ from metrics_jax.meteor15_tables import LONGEST_PHRASE, Paraphrases
 
 BEAM_SIZE = 40
 Place = tuple[int, int]
-State = tuple[int, int]  # the word that would continue a path's chunk (-1: none is open), and the words it cannot use
-Path = tuple[int, State, int]  # rank (least is best), state, and a bit for each match that it has taken
-Option = tuple[int, int, int, int, int, int]
+Path = tuple[int, int, int]
+Option = tuple[int, int, int, int, int]
 MODULES = ("exact", "stem", "synonym", "paraphrase")
 
 
@@ -170,21 +169,15 @@ def _beam(
     options: dict[int, list[Option]] = {}
     bits: dict[int, int] = {}  # for each contested word, the reference's by its place j, the hypothesis's by ~i
     for number, (j, reference_words, i, words, module) in enumerate(candidates):
-        mask = 0
+        mask = 1 << number  # and a bit for the match itself
         for place in (*range(j, j + reference_words), *range(~i, ~(i + words), -1)):
-            mask |= bits.setdefault(place, 1 << len(bits))
+            mask |= bits.setdefault(place, 1 << len(candidates) + len(bits))
         gain = reference_words + words if modules[module] == "exact" else reference_words // 2 + words // 2
-        options.setdefault(j, []).append((mask, i, i + words, gain * word, abs(i - j), 1 << number))
-    later = {}  # the bits that matter behind a word of the reference
-    wanted = 0
-    for j in reversed(range(reference_length)):
-        if j in bits:
-            later[j] = wanted
-            wanted |= bits[j]
-            for mask, *_ in options.get(j, ()):
-                wanted |= mask
+        options.setdefault(j, []).append((mask, i, i + words, gain * word, abs(i - j)))
 
-    paths: list[Path] = [(0, (-1, 0), 0)]
+    # A path: its rank (least is best), the word of the hypothesis that would continue its chunk (-1: none is open), and
+    # the bits of what it uses. What is the same for all paths is not counted.
+    paths: list[Path] = [(0, -1, 0)]
     run: tuple[int, int] | None = None  # of words that none competes for: what continues a chunk into it, and out of it
     busy = 0  # where the last certain match ends
     for j in range(reference_length + 1):
@@ -199,41 +192,31 @@ def _beam(
         if run:
             first, last = run
             paths = [
-                (rank + chunk if end >= 0 and end != first else rank, (last, used), taken)
-                for rank, (end, used), taken in _best(paths)
+                (rank + chunk if end >= 0 and end != first else rank, last, used) for rank, end, used in _best(paths)
             ]
             run = None
         if j < reference_length:
-            paths = _best(paths)
-            states = {state for _, state, _ in paths}
-            step = {state: _continue(state, options.get(j, ()), bits[j], later[j], chunk) for state in states}
-            paths = [
-                (rank + cost, following, taken | match)
-                for rank, state, taken in paths
-                for cost, following, match in step[state]
-            ]
-    _, _, taken = min(_best(paths), key=lambda path: path[0] + chunk * (path[1][0] >= 0))
-    return [match for number, match in enumerate(candidates) if taken >> number & 1]
+            paths = _branch(_best(paths), options.get(j, ()), bits[j], chunk)
+    _, _, used = min(_best(paths), key=lambda path: path[0] + chunk * (path[1] >= 0))
+    return [match for number, match in enumerate(candidates) if used >> number & 1]
 
 
 def _best(paths: list[Path]) -> list[Path]:
     return sorted(paths, key=itemgetter(0))[:BEAM_SIZE]
 
 
-def _continue(state: State, options: Sequence[Option], here: int, later: int, chunk: int) -> list[Path]:
-    """What may follow a state: each of the matches that start here, or none; rank: what it adds to the path's.
-
-    here: the bit of this word. later: those that matter behind it.
-    """
-    end, used = state
-    if used & here:
-        return [(0, (end, used & later), 0)]
+def _branch(paths: Sequence[Path], options: Sequence[Option], here: int, chunk: int) -> list[Path]:
+    """Paths, continued by each of the matches that start here, and by none; here: the bit of this word."""
     following: list[Path] = []
-    rank = 0
-    for mask, start, stop, gain, distance, match in options:
-        if not used & mask:
-            jump = chunk if end >= 0 and end != start else 0
-            following.append((rank - gain + jump, (stop, (used | mask) & later), match))
-            rank += distance  # this match's distance goes to the paths made after it
-    following.append((rank + chunk if end >= 0 else rank, (-1, used & later), 0))
+    for path in paths:
+        rank, end, used = path
+        if used & here:
+            following.append(path)
+            continue
+        for mask, start, stop, gain, distance in options:
+            if not used & mask:
+                jump = chunk if end >= 0 and end != start else 0
+                following.append((rank - gain + jump, stop, used | mask))
+                rank += distance  # this match's distance goes to the paths made after it
+        following.append((rank + chunk if end >= 0 else rank, -1, used))
     return following

@@ -13,6 +13,7 @@ from the same resamples, where sacrebleu draws others for all but the baseline o
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -23,6 +24,7 @@ Score = Callable[[np.ndarray], np.ndarray]
 
 SEED = 12345  # sacrebleu's
 _CHUNK = 2**16  # counts held at once: half a megabyte, which stays in a processor's cache
+_KEPT = 2**21  # counts remembered between calls: 16 megabytes
 _TIE = 1e-9  # differences this close, relative to the scores, are equal: sums of floats depend on their order
 
 
@@ -224,14 +226,27 @@ def _resample(table: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     systems, n, k = table.shape
     columns = table.transpose(1, 0, 2).reshape(n, systems * k)
     sums = np.empty((resamples, systems * k))
+    start = 0
+    for counts in (_kept_counts if resamples * n <= _KEPT else _draw_counts)(n, resamples, seed):
+        np.matmul(counts, columns, out=sums[start : start + len(counts)])
+        start += len(counts)
+    return np.moveaxis(sums.reshape(resamples, systems, k), 1, 0)
+
+
+def _draw_counts(n: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each of n units is drawn, float64[rows, n] for some resamples at a time."""
     generator = np.random.default_rng(seed)
     rows = max(1, _CHUNK // n)
     for start in range(0, resamples, rows):  # the draws do not depend on where they are cut
         draws = generator.integers(n, size=(min(rows, resamples - start), n))
         draws += n * np.arange(len(draws))[:, None]
-        counts = np.bincount(draws.ravel(), minlength=draws.size).reshape(draws.shape)
-        np.matmul(counts.astype(np.float64), columns, out=sums[start : start + rows])
-    return np.moveaxis(sums.reshape(resamples, systems, k), 1, 0)
+        yield np.bincount(draws.ravel(), minlength=draws.size).reshape(draws.shape).astype(np.float64)
+
+
+@functools.lru_cache(maxsize=2)
+def _kept_counts(n: int, resamples: int, seed: int) -> list[np.ndarray]:
+    """The same for all: one corpus is resampled for every system and metric, and drawing takes most of the time."""
+    return list(_draw_counts(n, resamples, seed))
 
 
 def _shuffle(table: np.ndarray, trials: int, seed: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:

@@ -12,8 +12,9 @@ SCHEDULES = ("constant", "linear", "exponential", "inverse_sigmoid")
 def ratio(config: ConfigDict, step: jax.Array) -> jax.Array | None:
     """The share of true pieces at a step, float32[] in [0, 1]; None where it is always 1.
 
-    config: schedule, start, end, decay_steps (k). From `start` towards `end`, by Bengio et al. (2015), section 2.4: "linear"
-    in k steps; "exponential" exp(-i / k); "inverse_sigmoid" k / (k + exp(i / k)). UserError for what cannot be meant.
+    config: schedule, start, end, decay_steps (k). From `start` towards `end`, by Bengio et al. (2015), section 2.4:
+    "linear" in k steps; "exponential" exp(-i / k); "inverse_sigmoid" k / (k + exp(i / k)). UserError for what cannot be
+    meant.
     """
     if config.schedule not in SCHEDULES:
         raise UserError(f"config.loss.teacher_forcing.schedule={config.schedule!r} is none of {', '.join(SCHEDULES)}")
