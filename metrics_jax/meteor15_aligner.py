@@ -76,12 +76,12 @@ class Aligner:
     def _paraphrase_matches(self, hypothesis: Sequence[str], reference: Sequence[str], number: int) -> list[Match]:
         """Paraphrases of the reference's phrases, then of the hypothesis's; a pair may be in the table both ways."""
         assert self.paraphrases is not None
-        phrases, others = _phrases(hypothesis), _phrases(reference)
-        backward = _related(others, phrases, self.paraphrases)
-        forward = _related(phrases, others, self.paraphrases)
+        ours, theirs = _Phrases(hypothesis), _Phrases(reference)
+        backward = theirs.paraphrased(ours, self.paraphrases)
+        forward = ours.paraphrased(theirs, self.paraphrases)
         return [
-            *(Match(*theirs, *ours, number) for theirs, ours in backward),
-            *(Match(*theirs, *ours, number) for ours, theirs in forward),
+            *(Match(*place, *other, number) for place, other in backward),
+            *(Match(*other, *place, number) for place, other in forward),
         ]
 
 
@@ -103,33 +103,30 @@ def _equal(keys: Sequence[int], reference_keys: Sequence[int]) -> list[tuple[int
     return [(j, i) for j, key in enumerate(reference_keys) for i in places.get(key, ())]
 
 
-def _phrases(words: Sequence[str]) -> list[Sequence[str]]:
-    """The phrases of one word, of two words ... where they stand, words separated by one blank."""
-    phrases = [words]
-    for length in range(1, LONGEST_PHRASE):
-        phrases.append([f"{phrase} {word}" for phrase, word in zip(phrases[-1], words[length:], strict=False)])
-    return phrases
+class _Phrases:
+    """The phrases of a text: those of one word, of two words ... where they stand, words separated by one blank."""
 
+    def __init__(self, words: Sequence[str]) -> None:
+        self._by_length = [words]
+        for length in range(1, LONGEST_PHRASE):
+            pairs = zip(self._by_length[-1], words[length:], strict=False)
+            self._by_length.append([f"{phrase} {word}" for phrase, word in pairs])
+        self._all = set().union(*self._by_length)
 
-def _related(
-    phrases: Sequence[Sequence[str]], others: Sequence[Sequence[str]], paraphrases: Paraphrases
-) -> list[tuple[Place, Place]]:
-    """Places of a phrase and of a paraphrase of it, by the phrase's place, then by rank in the table."""
-    found = []
-    available = set().union(*others)
-    for phrase in paraphrases.phrases & set().union(*phrases):
-        known = paraphrases.of(phrase)
-        if not available.isdisjoint(known):
-            ranked = sorted(known.keys() & available, key=known.__getitem__)
-            targets = [place for paraphrase in ranked for place in _places(paraphrase, others)]
-            found += [(place, target) for place in _places(phrase, phrases) for target in targets]
-    return sorted(found, key=itemgetter(0))
+    def paraphrased(self, other: "_Phrases", paraphrases: Paraphrases) -> list[tuple[Place, Place]]:
+        """Places of a phrase and of a paraphrase of it in the other text, by place, then by rank in the table."""
+        found = []
+        for phrase in paraphrases.phrases & self._all:
+            known = paraphrases.of(phrase)
+            if not other._all.isdisjoint(known):
+                targets = [place for one in known if one in other._all for place in other._places(one)]
+                found += [(place, target) for place in self._places(phrase) for target in targets]
+        return sorted(found, key=itemgetter(0))
 
-
-def _places(phrase: str, phrases: Sequence[Sequence[str]]) -> list[Place]:
-    """Where a phrase stands: first word and length."""
-    blanks = phrase.count(" ")
-    return [(start, blanks + 1) for start, one in enumerate(phrases[blanks]) if one == phrase]
+    def _places(self, phrase: str) -> list[Place]:
+        """Where a phrase stands: first word and length."""
+        length = phrase.count(" ") + 1
+        return [(start, length) for start, one in enumerate(self._by_length[length - 1]) if one == phrase]
 
 
 def search(candidates: Sequence[Match], length: int, reference_length: int, modules: Sequence[str]) -> list[Match]:
@@ -166,17 +163,29 @@ def _beam(
     """The matches of `candidates` that the best path takes, between those that are certain."""
     chunk = 1 + sum(abs(match[2] - match[0]) for match in candidates)  # more than any distance
     word = chunk * (reference_length + 2)  # more than any number of chunks
+    starting: dict[int, list[Match]] = {}
+    for match in candidates:
+        starting.setdefault(match.reference_start, []).append(match)
+    # What a path uses is one number: for each j the number of the match that it takes there, then a bit for each
+    # contested word, under the reference's place j or the hypothesis's ~i.
+    numbers: dict[int, int] = {}
+    size = 0
+    for j, matches in starting.items():
+        numbers[j] = size
+        size += len(matches).bit_length()
+    bits: dict[int, int] = {}
     options: dict[int, list[Option]] = {}
-    bits: dict[int, int] = {}  # for each contested word, the reference's by its place j, the hypothesis's by ~i
-    for number, (j, reference_words, i, words, module) in enumerate(candidates):
-        mask = 1 << number  # and a bit for the match itself
-        for place in (*range(j, j + reference_words), *range(~i, ~(i + words), -1)):
-            mask |= bits.setdefault(place, 1 << len(candidates) + len(bits))
-        gain = reference_words + words if modules[module] == "exact" else reference_words // 2 + words // 2
-        options.setdefault(j, []).append((mask, i, i + words, gain * word, abs(i - j)))
+    for j, matches in starting.items():
+        options[j] = []
+        for number, (_, reference_words, i, words, module) in enumerate(matches, 1):
+            mask = number << numbers[j]
+            for place in (*range(j, j + reference_words), *range(~i, ~(i + words), -1)):
+                mask |= bits.setdefault(place, 1 << size + len(bits))
+            gain = reference_words + words if modules[module] == "exact" else reference_words // 2 + words // 2
+            options[j].append((mask, i, i + words, gain * word, abs(i - j)))
 
     # A path: its rank (least is best), the word of the hypothesis that would continue its chunk (-1: none is open), and
-    # the bits of what it uses. What is the same for all paths is not counted.
+    # what it uses. What is the same for all paths is not counted.
     paths: list[Path] = [(0, -1, 0)]
     run: tuple[int, int] | None = None  # of words that none competes for: what continues a chunk into it, and out of it
     busy = 0  # where the last certain match ends
@@ -198,7 +207,8 @@ def _beam(
         if j < reference_length:
             paths = _branch(_best(paths), options.get(j, ()), bits[j], chunk)
     _, _, used = min(_best(paths), key=lambda path: path[0] + chunk * (path[1] >= 0))
-    return [match for number, match in enumerate(candidates) if used >> number & 1]
+    taken = {j: (used >> numbers[j]) % (1 << len(matches).bit_length()) for j, matches in starting.items()}
+    return [starting[j][number - 1] for j, number in taken.items() if number]
 
 
 def _best(paths: list[Path]) -> list[Path]:

@@ -11,7 +11,7 @@ import pathlib
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 # Languages whose prefixes are read from METEOR's files. English and German come with this package; Czech has none.
 PREFIXES = {"es": "spanish", "fr": "french", "ru": "russian"}
@@ -185,10 +185,10 @@ class Paraphrases:
         self.phrases = self._places.keys()
         self.of = functools.lru_cache(2**16)(self._look_up)
 
-    def _look_up(self, phrase: str) -> Mapping[str, int]:
-        """The paraphrases of a phrase, and how many stand before each in the table."""
+    def _look_up(self, phrase: str) -> tuple[str, ...]:
+        """The paraphrases of a phrase as they follow in the table; none of a phrase that is not in `phrases`."""
         start, end = self._places.get(phrase, (0, 0))
-        return {paraphrase: rank for rank, paraphrase in enumerate(self._text[start:end].decode().split("\n")[2::3])}
+        return tuple(self._text[start:end].decode().split("\n")[2::3])
 
 
 @functools.cache
