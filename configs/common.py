@@ -1,8 +1,9 @@
-"""Every key of a translation experiment with its plainest value; a page starts here and changes some.
+"""Every key of an experiment with its plainest value; a page starts here and changes some.
 
 The config comes back locked: a page that misspells a key is told so.
 """
 
+import copy
 import difflib
 import types
 from typing import Any
@@ -60,87 +61,100 @@ SMALL = {  # what `smoke` leaves of them
 }
 
 
-def base(model_name: str = "transformer") -> ConfigDict:
-    """A small pre-norm Transformer, or another of MODELS, on the embedded corpus."""
-    config = ConfigDict(
-        {
-            "task": "translate",
-            "model_name": model_name,
-            "seed": 0,
-            "init_from": "",  # a workdir whose parameters a new run starts from
-            "data": {
-                "corpus": "grammar",  # grammar | text | tfds
-                "directory": "",  # text: the folder of TRAIN.SOURCE, TRAIN.TARGET …; tfds: its data_dir
-                "name": "",  # tfds: wmt14_translate/de-en …
-                "source": "en",
-                "target": "de",
-                "train": "train",
-                "dev": "val",
-                "test": "test",
-                "size": 20_000,  # grammar: training pairs
-                "max_length": 128,  # pieces a side, end of sentence included; longer pairs are left out and counted
-                "num_buckets": 6,
-                "cache": "",  # prepared corpora; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax
+RUN = {  # what every training run has
+    "optimizer": {
+        "name": "adam",  # adam | adamw
+        "schedule": "inverse_sqrt",  # inverse_sqrt | noam | cosine | linear | constant, after a warm-up
+        "learning_rate": 1e-3,  # the peak; noam: a factor on (d_model * warmup_steps) ** -0.5
+        "warmup_steps": 4000,
+        "beta1": 0.9,
+        "beta2": 0.98,
+        "epsilon": 1e-9,
+        "weight_decay": 0.0,
+        "clip_norm": 0.0,  # 0 = off
+        "ema_decay": 0.0,  # 0 = off
+    },
+    "train": {
+        "steps": 2000,
+        "batch_tokens": 4096,  # target tokens of the global batch, padding included
+        "accumulate": 1,  # micro-batches a step
+        "log_every": 10,
+        "eval_every": 200,
+        "checkpoint_every": 200,
+        "keep_last": 10,
+        "keep_best": 1,
+        "early_stopping_metric": "",  # what the task measures on the dev set; see below
+        "patience": 0,  # evaluations without improvement; 0 = off
+        "minutes": 0.0,  # stop after so much training time; 0 = off
+    },
+    "mesh": {"model": 1},  # devices that share one model; the others share the batch
+}
+
+TASKS = {  # what each task adds
+    "translate": {
+        "data": {
+            "corpus": "grammar",  # grammar | text | tfds
+            "directory": "",  # text: the folder of TRAIN.SOURCE, TRAIN.TARGET …; tfds: its data_dir
+            "name": "",  # tfds: wmt14_translate/de-en …
+            "source": "en",
+            "target": "de",
+            "train": "train",
+            "dev": "val",
+            "test": "test",
+            "size": 20_000,  # grammar: training pairs
+            "max_length": 128,  # pieces a side, end of sentence included; longer pairs are left out and counted
+            "num_buckets": 6,
+            "cache": "",  # prepared corpora; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax
+        },
+        "vocab": {
+            "algorithm": "unigram",  # unigram | bpe | word
+            "size": 8000,
+            "joint": True,  # one vocabulary for both languages
+            "byte_fallback": True,  # an unseen character becomes its bytes, not <unk>
+            "source_model": "",  # a SentencePiece .model given instead of trained
+            "target_model": "",
+            "sampling_alpha": 0.0,  # subword regularisation (Kudo, 2018); 0 = off
+        },
+        "loss": {
+            "label_smoothing": 0.1,
+            "teacher_forcing": {  # share of true previous pieces in training; below 1 for recurrent decoders only
+                "schedule": "constant",  # constant | linear | exponential | inverse_sigmoid
+                "start": 1.0,
+                "end": 1.0,
+                "decay_steps": 1000,  # how slowly it falls
             },
-            "vocab": {
-                "algorithm": "unigram",  # unigram | bpe
-                "size": 8000,
-                "joint": True,  # one vocabulary for both languages
-                "byte_fallback": True,  # an unseen character becomes its bytes, not <unk>
-                "source_model": "",  # a SentencePiece .model given instead of trained
-                "target_model": "",
-                "sampling_alpha": 0.0,  # subword regularisation (Kudo, 2018); 0 = off
-            },
-            "model": dict(MODELS[model_name]),
-            "loss": {
-                "label_smoothing": 0.1,
-                "teacher_forcing": {  # share of true previous pieces in training; below 1 for recurrent decoders only
-                    "schedule": "constant",  # constant | linear | exponential | inverse_sigmoid
-                    "start": 1.0,
-                    "end": 1.0,
-                    "decay_steps": 1000,  # how slowly it falls
-                },
-            },
-            "optimizer": {
-                "name": "adam",  # adam | adamw
-                "schedule": "inverse_sqrt",  # inverse_sqrt | noam | cosine | linear | constant, after a warm-up
-                "learning_rate": 1e-3,  # the peak; noam: a factor on (d_model * warmup_steps) ** -0.5
-                "warmup_steps": 4000,
-                "beta1": 0.9,
-                "beta2": 0.98,
-                "epsilon": 1e-9,
-                "weight_decay": 0.0,
-                "clip_norm": 0.0,  # 0 = off
-                "ema_decay": 0.0,  # 0 = off
-            },
-            "train": {
-                "steps": 2000,
-                "batch_tokens": 4096,  # target tokens of the global batch, padding included
-                "accumulate": 1,  # micro-batches a step
-                "log_every": 10,
-                "eval_every": 200,
-                "checkpoint_every": 200,
-                "keep_last": 10,
-                "keep_best": 1,
-                "early_stopping_metric": "bleu",  # bleu | loss
-                "patience": 0,  # evaluations without improvement; 0 = off
-                "minutes": 0.0,  # stop after so much training time; 0 = off
-            },
-            "eval": {
-                "max_segments": 500,  # dev sentences translated for dev/bleu; 0 = loss only
-                "beam_size": 1,
-                "batch_tokens": 8192,
-            },
-            "decode": {
-                "beam_size": 5,
-                "length_penalty": 0.6,  # Wu et al. (2016), eq. 14
-                "max_length_ratio": 1.5,  # target pieces <= ratio * source pieces + offset
-                "max_length_offset": 10,
-                "average": 1,  # the mean of the last n checkpoints translates
-            },
-            "mesh": {"model": 1},  # devices that share one model; the others share the batch
-        }
-    )
+        },
+        "eval": {
+            "max_segments": 500,  # dev sentences translated for dev/bleu; 0 = loss only
+            "beam_size": 1,
+            "batch_tokens": 8192,
+        },
+        "decode": {
+            "beam_size": 5,
+            "length_penalty": 0.6,  # Wu et al. (2016), eq. 14
+            "max_length_ratio": 1.5,  # target pieces <= ratio * source pieces + offset
+            "max_length_offset": 10,
+            "average": 1,  # the mean of the last n checkpoints translates
+        },
+        "train": {"early_stopping_metric": "bleu"},  # bleu | loss | perplexity
+    },
+}
+
+SMOKE = {  # what `smoke` makes of it: embedded text, and little of it
+    "translate": {
+        "data": {"corpus": "grammar", "source": "en", "target": "de", "size": 200, "max_length": 64, "num_buckets": 2},
+        "vocab": {"size": 400, "source_model": "", "target_model": ""},
+        "eval": {"max_segments": 4, "batch_tokens": 512},
+    },
+}
+
+
+def base(model_name: str = "transformer", task: str = "translate") -> ConfigDict:
+    """A small pre-norm Transformer that translates the embedded corpus, or another of MODELS, for another of TASKS."""
+    config = ConfigDict({"task": task, "model_name": model_name, "seed": 0, "init_from": ""})  # init_from: a workdir
+    config.model = ConfigDict(MODELS[model_name])
+    config.update(copy.deepcopy(RUN))
+    config.update(copy.deepcopy(TASKS[task]))
     return config.lock()
 
 
@@ -165,11 +179,9 @@ def parse_arg(arg: str, **defaults: Any) -> types.SimpleNamespace:
 
 def smoke(config: ConfigDict) -> ConfigDict:
     """The same experiment in small, for a test: one step of a tiny model on a few embedded sentences."""
-    config.data.update(corpus="grammar", source="en", target="de", size=200, max_length=64, num_buckets=2)
-    config.vocab.update(size=400, source_model="", target_model="")
     config.model.update(SMALL[config.model_name])
+    config.update(SMOKE[config.task])
     config.train.update(
         steps=1, batch_tokens=512, log_every=1, eval_every=1, checkpoint_every=1, keep_last=1, minutes=0.0
     )
-    config.eval.update(max_segments=4, batch_tokens=512)
     return config

@@ -18,12 +18,12 @@ def get_config(arg: str = "") -> ConfigDict:
     """The experiment; `:smoke=true` is a one-step version for tests."""
     arguments = common.parse_arg(arg, smoke=False)
     config = common.base("rnn")
-    config.data.update(corpus="text", source="en", target="de", test="test_2016_flickr", max_length=128, num_buckets=8)
+    config.data.update(corpus="text", source="en", target="de", test="test_2016_flickr", max_length=128, num_buckets=5)
     config.vocab.update(algorithm="bpe", size=8000)
     config.model.update(cell="lstm", decoder="luong", score="general", attention="global", input_feeding=True)
-    config.model.update(d_embedding=256, d_hidden=512, dropout=0.3, tie_embeddings="three-way")
+    config.model.update(d_embedding=256, d_hidden=256, dropout=0.2, tie_embeddings="three-way")
+    config.model.dtype = "bfloat16"  # products only; sums and state are float32
     config.loss.label_smoothing = 0.1
-    config.optimizer.update(schedule="inverse_sqrt", learning_rate=1e-3, warmup_steps=500, clip_norm=1.0)
-    config.train.update(steps=6000, batch_tokens=4096, eval_every=500, checkpoint_every=250, keep_last=5, patience=6)
-    config.decode.update(average=5)
+    config.optimizer.update(schedule="cosine", learning_rate=2e-3, warmup_steps=300, clip_norm=1.0)
+    config.train.update(steps=2500, batch_tokens=2048, eval_every=250, checkpoint_every=250, keep_last=2)
     return common.smoke(config) if arguments.smoke else config

@@ -53,7 +53,7 @@ def run(config: ConfigDict, workdir: Path, task: Task) -> dict[str, float]:
     """
     began = time.monotonic()
     workdir = Path(workdir).absolute()
-    check_settings(config)
+    check_settings(config, task)
     mesh = make_mesh(config.mesh.model)
     with Interrupts() as interrupts:
         checkpoints = Checkpoints(workdir / "checkpoints", config.train.keep_last, config.train.keep_best)
@@ -63,15 +63,16 @@ def run(config: ConfigDict, workdir: Path, task: Task) -> dict[str, float]:
     return {"step": training.step, "loss": training.standing.loss, **training.standing.metrics}
 
 
-def check_settings(config: ConfigDict) -> None:
+def check_settings(config: ConfigDict, task: Task) -> None:
     """Raise UserError on settings of `config` that would only fail hours later."""
     train = config.train
     for name in ("steps", "accumulate", "log_every", "eval_every", "checkpoint_every"):
         if train[name] < 1:
             raise UserError(f"train.{name}={train[name]}: must be 1 or more")
-    if train.early_stopping_metric == "bleu" and config.eval.max_segments == 0:
+    if train.early_stopping_metric not in task.measures:
         raise UserError(
-            "train.early_stopping_metric='bleu' needs translations: set eval.max_segments > 0, or the metric to 'loss'"
+            f"train.early_stopping_metric={train.early_stopping_metric!r}: the task measures "
+            f"{', '.join(task.measures)}: use one of them"
         )
 
 
@@ -274,11 +275,6 @@ class _Training:
         with self.interrupts.at_once():
             metrics = {name: float(value) for name, value in self.task.evaluate(self.state.averaged).items()}
         self.since += time.monotonic() - start  # tokens per second are those of training
-        if self.metric not in metrics:
-            names = ", ".join(name.removeprefix("dev/") for name in metrics)
-            raise UserError(
-                f"train.early_stopping_metric: the task measures {names}, not {self.metric[4:]}: use one of them"
-            )
         standing, value = self.standing, metrics[self.metric]
         improved = not math.isnan(value) and (standing.best is None or self.sign * value > self.sign * standing.best)
         if improved:
@@ -313,7 +309,7 @@ class _Training:
             best = f"best {self.metric} {standing.best:.4g} at step {standing.best_step}"
         self.progress.note(
             f"{reason} at step {self.step} after {standing.seconds / 60:.1f} minutes; {best}. "
-            f"Next: nmt-jax translate --workdir={self.workdir} < source.txt > hypothesis.txt"
+            f"Next: {self.task.next_command.format(workdir=self.workdir)}"
         )
 
 

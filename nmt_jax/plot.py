@@ -12,6 +12,7 @@ import numpy as np
 from absl import flags
 
 from nmt_jax.errors import UserError
+from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TRAIN, DEV, QUIET = "#8da9c4", "#d1495b", "#5c677d"
+QUALITIES = {"dev/bleu": "BLEU", "dev/accuracy": "accuracy"}  # the first that a log has is drawn, else perplexity
 FORMATS = (".png", ".svg", ".pdf")
 STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
@@ -109,7 +111,8 @@ def draw_curves(rows: Sequence[Mapping[str, float | None]], label_smoothing: flo
         points = [(row["step"], row[name]) for row in rows if row.get(name) is not None]
         return [float(step) for step, _ in points if step is not None], [float(y) for _, y in points if y is not None]
 
-    quality = "dev/bleu" if series("dev/bleu")[0] else "dev/perplexity"
+    quality = next((name for name in QUALITIES if series(name)[0]), "dev/perplexity")
+    higher_is_better = quality in QUALITIES
     figure = Figure(figsize=(10.0, 5.2), layout="constrained")
     (loss, bleu), (rate, speed) = figure.subplots(2, 2, sharex=True, height_ratios=(3.2, 1))
     for axes in (loss, bleu, rate, speed):
@@ -125,23 +128,22 @@ def draw_curves(rows: Sequence[Mapping[str, float | None]], label_smoothing: flo
             label=f"train (labels smoothed by {label_smoothing:g})" if label_smoothing else "train",
         )
     loss.plot(*series("dev/loss"), color=DEV, linewidth=1.6, marker="o", markersize=3.5, label="dev")
-    loss.set_title("loss (nats a target piece)")
+    loss.set_title("loss (nats)" if quality == "dev/accuracy" else "loss (nats a target piece)")
     loss.legend(frameon=False)
     _fit_after_the_fall(loss, losses + series("dev/loss")[1])
     steps, values = series(quality)
     bleu.plot(steps, values, color=DEV, linewidth=1.6, marker="o", markersize=3.5)
-    bleu.set_title("BLEU of the dev set" if quality == "dev/bleu" else "perplexity of the dev set")
+    bleu.set_title(f"{QUALITIES.get(quality, 'perplexity')} of the dev set")
     if values:
-        best = int(np.argmax(values) if quality == "dev/bleu" else np.argmin(values))
+        best = int(np.argmax(values) if higher_is_better else np.argmin(values))
         bleu.plot(steps[best], values[best], "o", markersize=9, markerfacecolor="none", color=DEV)
-        below = quality == "dev/bleu"
         bleu.annotate(
             f"{values[best]:.1f}",
             (steps[best], values[best]),
-            (0, -9 if below else 9),
+            (0, -9 if higher_is_better else 9),
             textcoords="offset points",
             ha="center",
-            va="top" if below else "bottom",
+            va="top" if higher_is_better else "bottom",
             color=DEV,
             weight="bold",
         )
@@ -159,17 +161,9 @@ def draw_curves(rows: Sequence[Mapping[str, float | None]], label_smoothing: flo
 
 def attention_of(folder: Workdir, sentence: str, target: str | None = None) -> dict[str, Any]:
     """Pieces and attention weights of `sentence` and `target` (the model's own translation by default)."""
-    config = folder.trained_config()
-    from nmt_jax import checkpoint, compilation, sharding
-    from nmt_jax.tasks import TASKS
-
-    compilation.cache_compilations()
-    mesh = sharding.make_mesh(config.mesh.model)
-    task = TASKS[config.task](config, folder.path, mesh)
-    which = config.decode.average if config.decode.average > 1 else "best"
-    params = checkpoint.load_params(folder.path, which, sharding.replicated(mesh))
+    task, params = open_trained(folder, "translate")
     if target is None:
-        target = task.translate(params, [sentence], beam_size=config.decode.beam_size)[0][0].text
+        target = task.translate(params, [sentence], beam_size=task.config.decode.beam_size)[0][0].text
         print(target, file=sys.stderr)
     return task.attention(params, sentence, target)
 

@@ -65,6 +65,12 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         seed=flag_values.seed,
     )
     print(score_table.WRITERS[flag_values.format](scores, flag_values.segments))
+    if flag_values.segments and any("|effective_order:false|" in score.result.signature for score in scores):
+        print(
+            "nmt-jax: BLEU is 0 for a line of fewer than four words: --metrics='bleu|effective_order:true' leaves out "
+            "the n-grams that a line is too short for",
+            file=sys.stderr,
+        )
     return 0
 
 

@@ -55,15 +55,13 @@ def run(spec: str | None, workdir: pathlib.Path | str, overrides: Mapping[str, s
     import jax
 
     from nmt_jax import compilation, loop, sharding
-    from nmt_jax.tasks import TASKS
+    from nmt_jax.tasks import make_task
 
-    if config.task not in TASKS:
-        raise UserError(f"config.task={config.task!r} is none of {', '.join(TASKS)}")
     check_model(config)
     compilation.cache_compilations()
     if jax.process_index() == 0:
         begin(config, folder)
-    task = TASKS[config.task](config, folder.path, sharding.make_mesh(config.mesh.model))
+    task = make_task(config, folder.path, sharding.make_mesh(config.mesh.model))
     return loop.run(config, folder.path, task)
 
 
@@ -89,7 +87,8 @@ def check_model(config: ConfigDict) -> None:
         module = importlib.import_module(f"nmt_jax.models.{config.model_name}")
     except ModuleNotFoundError:
         raise UserError(f"config.model_name: there is no model {config.model_name!r} in nmt_jax.models") from None
-    sizes = [field.name for field in dataclasses.fields(module.Model) if field.name.endswith("vocab_size")]
+    fields = dataclasses.fields(module.Model)
+    sizes = [field.name for field in fields if field.init and field.default is field.default_factory]  # both missing
     configs.build_model(module.Model, config.model, **dict.fromkeys(sizes, config.vocab.size))
 
 

@@ -11,6 +11,7 @@ from absl import flags
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import count_lines, decode_lines, find, read_lines
 from nmt_jax.errors import UserError
+from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
@@ -90,20 +91,11 @@ def run(
     to translate with, before any line is read.
     """
     folder = Workdir(pathlib.Path(workdir))
-    config = folder.trained_config()
+    config = folder.trained_config("translate")
     width = config.decode.beam_size if beam_size is None else beam_size
     if n_best > width:
         raise UserError(f"--nbest={n_best} results need a beam as wide: --beam_size={n_best} (it is {width})")
-    # Below, not above: a mistake is told before the seconds that importing JAX takes.
-    from nmt_jax import checkpoint as checkpoints
-    from nmt_jax import compilation, sharding
-    from nmt_jax.tasks import TASKS
-
-    compilation.cache_compilations()
-    mesh = sharding.make_mesh(config.mesh.model)
-    task = TASKS[config.task](config, folder.path, mesh)
-    which = checkpoint or (config.decode.average if config.decode.average > 1 else "best")
-    params = checkpoints.load_params(folder.path, which, sharding.replicated(mesh))
+    task, params = open_trained(folder, "translate", checkpoint=checkpoint)
 
     def results() -> Iterator[list["Hypothesis"]]:
         for group in _chunks(lines, chunk):

@@ -60,9 +60,14 @@ class Workdir:
             raise UserError(f"{self.path}: not a workdir (no config.json in it); nmt-jax train makes one")
         return configs.read(self.config_file)
 
-    def trained_config(self) -> ConfigDict:
-        """The config of a run that has something to translate with; UserError where nothing was trained yet."""
+    def trained_config(self, *tasks: str) -> ConfigDict:
+        """The config of a run that was trained for one of `tasks`; UserError where nothing was yet, or another."""
         config = self.config()
+        if config.task not in tasks:
+            raise UserError(
+                f"{self.path}: its task is {config.task!r}, this is for {' or '.join(map(repr, tasks))}; "
+                "`nmt-jax --help` lists the verbs"
+            )
         if not self.started:
             raise UserError(f"{self.path}: no checkpoint yet; train first: nmt-jax train --workdir={self.path}")
         return config

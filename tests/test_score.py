@@ -95,6 +95,19 @@ def test_a_row_a_line(files, capsys):
     assert cli.main([*command, "--format=latex"]) == 2
 
 
+def test_a_row_a_line_of_bleu_comes_with_a_hint(files, capsys):
+    hypothesis, reference = files(h="a b\na b c d\n", r="a b\na b c d\n")
+    command = ["score", hypothesis, f"--reference={reference}"]
+    hinted = {("--segments",): True, ("--segments", "--format=json"): True, (): False}
+    hinted |= {("--segments", "--metrics=chrf"): False}
+    hinted |= {("--segments", "--metrics=bleu|effective_order:true"): False}
+    for flags, is_hinted in hinted.items():
+        assert cli.main([*command, *flags]) == 0
+        out, err = capsys.readouterr()
+        assert err.count("\n") == ("--metrics='bleu|effective_order:true'" in err) == is_hinted
+    assert [line.split("\t")[2] for line in out.splitlines()] == ["100", "100"]
+
+
 LINES = [f"{word} old man sleeps in the garden of house {i}" for i in range(40) for word in ("the", "an")]
 
 

@@ -74,6 +74,9 @@ def config(**changes: Any) -> ConfigDict:
 class Toy:
     """Predict a target token from the mean of the source and the token before it."""
 
+    measures = ("loss", "bleu")
+    next_command = "nmt-jax translate --workdir={workdir}"
+
     def __init__(self, config: ConfigDict):
         self.config, self.evaluations = config, 0
 

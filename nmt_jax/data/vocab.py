@@ -25,7 +25,7 @@ from nmt_jax.errors import UserError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
-ALGORITHMS = ("unigram", "bpe")
+ALGORITHMS = ("unigram", "bpe", "word")
 # Past this many sentences more text no longer changes the pieces, and the trainer holds all it reads in memory.
 MAX_SENTENCES = 2_000_000
 
@@ -44,12 +44,14 @@ class Vocab:
     def train(cls, texts: Iterable[str], *, size: int, algorithm: str = "unigram", byte_fallback: bool = True) -> Vocab:
         """Trains at most `size` pieces on texts (a stream); the same texts give the same bytes in every process.
 
-        Unigram: Kudo (2018), section 3.2; BPE: Sennrich et al. (2016), section 3.2. A corpus too small for `size`
-        pieces gives fewer. With `byte_fallback` a character outside the vocabulary is spelt in UTF-8 bytes, so no text
-        is lost. Raises UserError where the texts are empty or `size` is too small to hold the alphabet.
+        Unigram: Kudo (2018), section 3.2; BPE: Sennrich et al. (2016), section 3.2; word: what stands between two
+        blanks. A corpus too small for `size` pieces gives fewer. With `byte_fallback` a character outside the
+        vocabulary is spelt in UTF-8 bytes, so no text is lost; a vocabulary of words has none, and rare words are UNK.
+        Raises UserError where the texts are empty or `size` is too small to hold the alphabet.
         """
         if algorithm not in ALGORITHMS:
             raise UserError(f"config.vocab.algorithm: {algorithm!r} is not one of {', '.join(ALGORITHMS)}")
+        byte_fallback = byte_fallback and algorithm != "word"
         sentences = _sample(texts, MAX_SENTENCES)
         model = io.BytesIO()
         try:

@@ -1,7 +1,6 @@
 """Attention: multi-head over whole sequences and growing beams, and single, global or local, for recurrent decoders."""
 
 from collections.abc import Callable
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -114,17 +113,17 @@ class Attention(nn.Module):
         """Query float[B, Q, Dq] of the steps `position` int[Q] -> context float[B, Q, D], weights float32[B, Q, S]."""
         scores = self.score_function(query, memory["keys"]).astype(jnp.float32)
         mask = memory["mask"][:, None, :]
-        gauss: Any = None
         if self.kind != "global":
-            length = mask.sum(axis=-1, keepdims=True).astype(jnp.float32)
-            if self.kind == "local-m":
-                centre = jnp.minimum(position.astype(jnp.float32)[None, :, None], length - 1)
-            else:
-                centre = length * jax.nn.sigmoid(self.position_vector(jnp.tanh(self.position_hidden(query))))
-            distance = jnp.arange(scores.shape[-1], dtype=jnp.float32)[None, None, :] - centre
+            distance = jnp.arange(scores.shape[-1], dtype=jnp.float32)[None, None] - self._centre(query, mask, position)
             mask = mask & (jnp.abs(distance) <= self.window)
-            gauss = jnp.exp(-2.0 * (distance / self.window) ** 2)  # exp(-d^2 / (2 sigma^2)) with sigma = D / 2
         weights = jax.nn.softmax(jnp.where(jnp.broadcast_to(mask, scores.shape), scores, MASKED))
         if self.kind == "local-p":
-            weights = weights * gauss
+            weights = weights * jnp.exp(-2.0 * (distance / self.window) ** 2)  # exp(-d^2 / 2 sigma^2), sigma = D / 2
         return jnp.einsum("bqs,bsd->bqd", weights, memory["values"]), weights
+
+    def _centre(self, query: Array, mask: Array, position: Array) -> Array:
+        """p_t, float32[B, Q, 1]."""
+        length = mask.sum(axis=-1, keepdims=True).astype(jnp.float32)
+        if self.kind == "local-m":
+            return jnp.minimum(position.astype(jnp.float32)[None, :, None], length - 1)
+        return length * jax.nn.sigmoid(self.position_vector(jnp.tanh(self.position_hidden(query))))

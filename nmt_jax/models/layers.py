@@ -10,7 +10,12 @@ import numpy as np
 
 Array = jax.Array
 
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": nn.relu, "gelu": nn.gelu, "swiglu": nn.silu}
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": nn.relu,
+    "gelu": nn.gelu,  # by tanh (Hendrycks and Gimpel, 2016, section 2)
+    "gelu_erf": functools.partial(nn.gelu, approximate=False),
+    "swiglu": nn.silu,
+}
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
@@ -77,16 +82,17 @@ class Dropout(nn.Module):
 
 
 class Dense(nn.Module):
-    """y = x W + b; W drawn by Glorot and Bengio (2010), b zero."""
+    """y = x W + b; W drawn by Glorot and Bengio (2010) unless `kernel_init` says otherwise, b zero."""
 
     features: int
     use_bias: bool = True
     dtype: str = "float32"
+    kernel_init: nn.initializers.Initializer = nn.initializers.xavier_uniform()
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
         """x float[..., D] -> float32[..., features]."""
-        kernel = self.param("kernel", nn.initializers.xavier_uniform(), (x.shape[-1], self.features))
+        kernel = self.param("kernel", self.kernel_init, (x.shape[-1], self.features))
         y = matmul(x, kernel, self.dtype)
         if self.use_bias:
             bias = self.param("bias", nn.initializers.zeros, (self.features,))

@@ -82,11 +82,12 @@ class Additive(nn.Module):
 
     d_attention: int
     dtype: str = "float32"
+    use_bias: bool = False
 
     def setup(self) -> None:
         """W, U and v."""
         self.query = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
-        self.key = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
+        self.key = Dense(self.d_attention, use_bias=self.use_bias, dtype=self.dtype)
         self.vector = self.param("vector", nn.initializers.normal(self.d_attention**-0.5), (self.d_attention,))
 
     def prepare(self, keys: Array) -> Array:
@@ -98,28 +99,13 @@ class Additive(nn.Module):
         return jnp.tanh(self.query(query)[:, :, None, :] + prepared[:, None, :, :]) @ self.vector
 
 
-class Concat(nn.Module):
+class Concat(Additive):
     """e = w2^T tanh(W1 [s; h] + b) (Luong et al., 2015, eq. 8, `concat`: a multi-layer perceptron).
 
-    W1 [s; h] is the sum of two products, one of them the same for all queries.
+    W1 [s; h] is the sum of two products, one of them the same for all queries: additive attention with a bias.
     """
 
-    d_attention: int
-    dtype: str = "float32"
-
-    def setup(self) -> None:
-        """W1 in two halves, b and w2."""
-        self.query = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
-        self.key = Dense(self.d_attention, use_bias=True, dtype=self.dtype)
-        self.vector = self.param("vector", nn.initializers.normal(self.d_attention**-0.5), (self.d_attention,))
-
-    def prepare(self, keys: Array) -> Array:
-        """The keys' half of W1, and b, float[B, S, A]."""
-        return self.key(keys)
-
-    def __call__(self, query: Array, prepared: Array) -> Array:
-        """-> float[B, Q, S]."""
-        return jnp.tanh(self.query(query)[:, :, None, :] + prepared[:, None, :, :]) @ self.vector
+    use_bias: bool = True
 
 
 SCORES = ("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat")

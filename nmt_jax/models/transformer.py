@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from nmt_jax.data.vocab import BOS, PAD
 from nmt_jax.models.attention import MultiHeadAttention
+from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers import ACTIVATIONS, Dropout, Embedding, FeedForward, LayerNorm, Positions, matmul
 
 Array = jax.Array
@@ -133,25 +134,16 @@ class Model(nn.Module):
 
     def __post_init__(self) -> None:
         """ValueError on hyperparameters that cannot be meant."""
-        for field, choices in CHOICES.items():
-            if getattr(self, field) not in choices:
-                raise ValueError(f"{field}={getattr(self, field)!r} is none of {', '.join(choices)}")
-        for field in ("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers", "max_positions"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field}={getattr(self, field)} must be at least 1")
-        for field in ("dropout", "attention_dropout", "relu_dropout"):
-            if not 0.0 <= getattr(self, field) < 1.0:
-                raise ValueError(f"{field}={getattr(self, field)} must be in [0, 1)")
+        check_choices(self, CHOICES)
+        check_positive(self, "d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
+        check_positive(self, "max_positions")
+        check_rates(self, "dropout", "attention_dropout", "relu_dropout")
         if not (self.d_k and self.d_v) and self.d_model % self.num_heads:
             raise ValueError(
                 f"d_model={self.d_model} is not divisible by num_heads={self.num_heads}: "
                 "change one of them, or give d_k and d_v"
             )
-        if self.tie_embeddings == "three-way" and self.source_vocab_size != self.target_vocab_size:
-            raise ValueError(
-                "tie_embeddings='three-way' needs one joint vocabulary, but the vocabularies have "
-                f"{self.source_vocab_size} and {self.target_vocab_size} pieces: use 'two-way' or 'none'"
-            )
+        check_tying(self)
         super().__post_init__()
 
     def setup(self) -> None:

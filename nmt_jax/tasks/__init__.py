@@ -1,5 +1,6 @@
 """What a loop can do: each task turns text into batches, batches into a loss, and parameters into predictions."""
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -8,6 +9,10 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
+
+from nmt_jax.errors import UserError
+
+TASKS = ("translate",)  # by the name that `config.task` gives them
 
 Batch = dict[str, np.ndarray]
 
@@ -30,7 +35,13 @@ class BatchSource(Protocol):
 
 
 class Task(Protocol):
-    """All that a training run needs to know of what is learned."""
+    """All that a training run needs to know of what is learned.
+
+    measures: what `evaluate` reports, without "dev/". next_command: what a trained workdir is used with.
+    """
+
+    measures: tuple[str, ...]
+    next_command: str
 
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None: ...
 
@@ -53,10 +64,9 @@ class Task(Protocol):
         """-> `dev/loss` and the task's own measures."""
 
 
-def __getattr__(name: str) -> Any:
-    """`TASKS`: the tasks by the name that `config.task` gives them."""
-    if name == "TASKS":
-        from nmt_jax.tasks.translate import Translate  # late: the protocol above is needed without any model
-
-        return {"translate": Translate}
-    raise AttributeError(name)
+def make_task(config: ConfigDict, workdir: Path, mesh: Mesh) -> Any:
+    """The task that `config.task` names: class `LanguageModel` of module `language_model` …; UserError for none."""
+    if config.task not in TASKS:
+        raise UserError(f"config.task={config.task!r} is none of {', '.join(TASKS)}")
+    module = importlib.import_module(f"nmt_jax.tasks.{config.task}")  # late: the protocol is needed without any model
+    return getattr(module, config.task.title().replace("_", ""))(config, workdir, mesh)

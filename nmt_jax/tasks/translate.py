@@ -54,10 +54,17 @@ def _join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
 class Translate:
     """The translation task (`tasks.Task`) of one workdir; corpora are opened only when training or evaluation asks."""
 
+    next_command = "nmt-jax translate --workdir={workdir} < source.txt > hypothesis.txt"
+
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         self.config = config
         self.workdir = Path(workdir)
         self.mesh = mesh
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """`dev/loss` …; BLEU where `eval.max_segments` asks for translations."""
+        return ("loss", "perplexity", "bleu") if self.config.eval.max_segments else ("loss", "perplexity")
 
     @functools.cached_property
     def vocabularies(self) -> tuple[Vocab, Vocab]:

@@ -13,9 +13,10 @@ import sentencepiece
 from hypothesis import strategies as st
 
 from nmt_jax.data import vocab as vocab_module
-from nmt_jax.data.vocab import ALGORITHMS, BOS, EOS, PAD, UNK, Vocab
+from nmt_jax.data.vocab import BOS, EOS, PAD, UNK, Vocab
 from nmt_jax.errors import UserError
 
+SUBWORDS = ("unigram", "bpe")
 TEXTS = [
     " ".join(words)
     for words in itertools.product(
@@ -26,7 +27,7 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=ALGORITHMS)
+@pytest.fixture(scope="module", params=SUBWORDS)
 def vocab(request) -> Vocab:
     return Vocab.train(TEXTS, size=330, algorithm=request.param)
 
@@ -58,7 +59,7 @@ def test_without_byte_fallback_an_unknown_character_shows():
     assert "⁇" in vocab.decode(vocab.encode("Hund 😀"))
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", SUBWORDS)
 @pytest.mark.parametrize("limit", [101, 10_000])
 def test_training_is_the_same_in_every_process(algorithm, limit, monkeypatch):
     monkeypatch.setattr(vocab_module, "MAX_SENTENCES", limit)  # 101: the trainer sees a sample
@@ -83,7 +84,7 @@ def test_a_sample_is_drawn_from_all_of_the_text():
     )
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", SUBWORDS)
 def test_a_size_too_large_for_the_corpus_gives_fewer_pieces(algorithm):
     assert 260 < len(Vocab.train(TEXTS, size=30_000, algorithm=algorithm)) < 1000
 
@@ -173,3 +174,12 @@ def test_a_model_with_other_special_pieces_is_refused(tmp_path):
 def test_training_says_nothing(capfd):
     Vocab.train(TEXTS, size=300)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_vocabulary_of_words_knows_whole_words_only():
+    vocab = Vocab.train(TEXTS, size=12, algorithm="word")
+    assert set(vocab.pieces(range(4, len(vocab)))) <= {"▁" + word for text in TEXTS for word in text.split()}
+    known = vocab.pieces([4])[0][1:]
+    ids = vocab.encode(f"{known} Zebra {known}")
+    assert ids == [4, UNK, 4]
+    assert vocab.decode([4, 4]) == f"{known} {known}"
