@@ -49,8 +49,8 @@ VERBS = {
         "--workdir=runs/quickstart --split=test --output=test",
     ),
     "plot": Verb(
-        "draw learning curves, or the attention of a sentence",
-        "--workdir=FOLDER [--kind=curves|attention] [FLAG …]",
+        "draw learning curves, the attention of a sentence, or BLEU by source length",
+        "--workdir=FOLDER [--kind=curves|attention|length] [FLAG …]",
         '--workdir=runs/quickstart --kind=attention --sentence="the old man sleeps ."',
     ),
 }

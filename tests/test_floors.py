@@ -20,6 +20,10 @@ FORBIDDEN = {
     "nmt_jax.decoding": ("nmt_jax.models", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.config", "nmt_jax.data", "flax"),
     "nmt_jax.data": ("nmt_jax.models", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.decoding", "flax"),
     "nmt_jax.tasks": ("nmt_jax.loop", *(f"nmt_jax.{verb}" for verb in VERBS)),
+    "nmt_jax.pictures": (
+        *("nmt_jax.models", "nmt_jax.decoding", "nmt_jax.tasks", "nmt_jax.loop", "jax", "flax"),
+        *(f"nmt_jax.{verb}" for verb in VERBS),
+    ),
     "nmt_jax.losses": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.config"),
     "nmt_jax.loop": ("nmt_jax.models", "nmt_jax.decoding", *(f"nmt_jax.{verb}" for verb in VERBS)),
     "nmt_jax.step": ("nmt_jax.models", "nmt_jax.tasks.translate", "nmt_jax.loop", "nmt_jax.config"),

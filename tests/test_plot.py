@@ -7,9 +7,14 @@ import sys
 import numpy as np
 import pytest
 
+from metrics_jax import BLEU
 from nmt_jax import __main__ as cli
 from nmt_jax import plot
 from nmt_jax.errors import UserError
+from nmt_jax.pictures import curves, style
+from nmt_jax.pictures.attention import draw_attention
+from nmt_jax.pictures.curves import draw_curves
+from nmt_jax.pictures.length import by_length
 
 pytest.importorskip("matplotlib")
 
@@ -45,7 +50,7 @@ def test_curves_are_written_in_the_format_of_the_name(workdir, suffix, magic, ca
 
 def test_curves_show_every_finite_point_and_mark_the_best_bleu(workdir):
     rows = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
-    figure = plot.draw_curves(rows)
+    figure = draw_curves(rows)
     loss, bleu = figure.axes[0], figure.axes[1]
     assert len(loss.lines[0].get_xdata()) == 78
     assert list(bleu.lines[0].get_xdata()) == list(range(10, 80, 10))
@@ -54,22 +59,22 @@ def test_curves_show_every_finite_point_and_mark_the_best_bleu(workdir):
 
 def test_a_run_without_translations_shows_perplexity():
     rows = [{"step": n, "loss": 1.0, "dev/loss": 1.0, "dev/perplexity": 9.0 - n} for n in range(3)]
-    axes = plot.draw_curves(rows).axes[1]
+    axes = draw_curves(rows).axes[1]
     assert "perplexity" in axes.get_title() + axes.get_title(loc="left")
     assert [text.get_text() for text in axes.texts] == ["7.0"]
 
 
 def test_smoothing_keeps_a_straight_line_straight():
     line = np.linspace(3, 5, 400)
-    np.testing.assert_allclose(plot._smooth(line), line)
+    np.testing.assert_allclose(curves._smooth(line), line)
     noisy = line + np.random.default_rng(0).normal(size=400)
-    assert np.std(plot._smooth(noisy) - line) < 0.5
+    assert np.std(curves._smooth(noisy) - line) < 0.5
 
 
 def test_attention_is_one_picture_of_all_layers_and_heads():
     source, target = ["▁the", "▁dog", "s", "▁run", "</s>"], ["▁die", "▁Hunde", "</s>"]
     weights = attention(2, 4, source, target)
-    figure = plot.draw_attention(weights)
+    figure = draw_attention(weights)
     cells = [axes for axes in figure.axes if axes.images]
     assert len(cells) == 8
     for number, axes in enumerate(cells):
@@ -82,13 +87,13 @@ def test_attention_is_one_picture_of_all_layers_and_heads():
 
 
 def test_the_decoder_reads_its_words_a_step_late():
-    figure = plot.draw_attention(attention(1, 1, ["▁a"], ["▁x", "▁y", "</s>"]), "decoder")
+    figure = draw_attention(attention(1, 1, ["▁a"], ["▁x", "▁y", "</s>"]), "decoder")
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["<s>", "x", "y"]
 
 
 def test_labels_never_overlap(tmp_path):
     source = [f"▁word{n}" for n in range(40)]
-    figure = plot.draw_attention(attention(1, 2, source, source[:30]))
+    figure = draw_attention(attention(1, 2, source, source[:30]))
     figure.savefig(tmp_path / "x.png")
     for labels, side in ((figure.axes[0].get_xticklabels(), "x"), (figure.axes[0].get_yticklabels(), "y")):
         boxes = [label.get_window_extent() for label in labels]
@@ -113,7 +118,7 @@ def test_a_very_long_sentence_stays_a_picture_that_can_be_opened(tmp_path, monke
     (tmp_path / "config.json").write_text('{"loss": {"label_smoothing": 0.0}}')
     output = plot.run(tmp_path, kind="attention", sentence="x")
     width, height = struct.unpack(">II", output.read_bytes()[16:24])
-    assert max(width, height) <= plot.LARGEST
+    assert max(width, height) <= style.LARGEST
 
 
 def test_bad_requests_are_one_line(workdir, monkeypatch):
@@ -132,3 +137,39 @@ def test_without_matplotlib_the_line_says_what_to_install(workdir, monkeypatch, 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert cli.main(["plot", f"--workdir={workdir}"]) == 2
     assert "pip install 'nmt-jax[plot]'" in capsys.readouterr().err
+
+
+def test_scores_by_length_are_those_of_the_bucket_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    sources = [" ".join("abcdefghij"[: n % 10 + 1]) for n in range(60)]
+    references = [f"the {source} was seen and heard by us" for source in sources]
+    good = [line if len(line) < 40 else line.replace("seen and heard", "lost") for line in references]
+    systems = {"good": good, "bad": [line.replace("was", "is") for line in references]}
+    buckets = by_length(BLEU(), sources, references, systems, 3)
+    assert [bucket.sentences for bucket in buckets] == [24, 18, 18]
+    assert [(bucket.shortest, bucket.longest) for bucket in buckets] == [(1, 4), (5, 7), (8, 10)]
+    inside = [n for n, source in enumerate(sources) if 5 <= len(source.split()) <= 7]
+    alone = BLEU()([systems["bad"][n] for n in inside], [references[n] for n in inside])
+    assert buckets[1].scores["bad"].score == pytest.approx(alone.score, abs=1e-9)
+    assert buckets[0].scores["good"].score == pytest.approx(100)
+    assert buckets[2].scores["good"].score < 100
+
+    for name, lines in {"s": sources, "r": references, **systems}.items():
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines))
+    command = ["plot", "--kind=length", "good", "bad", "--source=s", "--reference=r", "--buckets=3"]
+    assert cli.main(command) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0].split("\t") == ["words", "sentences", "good", "bad"]
+    assert rows[2].startswith("5-7\t18\t")
+    assert rows[-1] == "length.png"
+    assert (tmp_path / "length.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_texts_that_do_not_belong_together_are_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s").write_text("a\nb\n")
+    (tmp_path / "h").write_text("a\n")
+    assert cli.main(["plot", "--kind=length", "h", "--source=s", "--reference=s"]) == 2
+    assert "h: 1 lines, but s has 2" in capsys.readouterr().err
+    assert cli.main(["plot", "--kind=length", "h", "--source=s"]) == 2
+    assert "--reference=FILE" in capsys.readouterr().err

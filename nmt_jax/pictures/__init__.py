@@ -1,0 +1,1 @@
+"""Pictures of runs and models: matplotlib figures, imported only when one is drawn."""

@@ -1,0 +1,89 @@
+"""Learning curves: loss and quality over the steps of a run."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nmt_jax.pictures.style import DEV, QUIET, TRAIN
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+QUALITIES = {"dev/bleu": "BLEU", "dev/accuracy": "accuracy"}  # the first that a log has is drawn, else perplexity
+
+
+def draw_curves(rows: Sequence[Mapping[str, float | None]], label_smoothing: float = 0.0) -> "Figure":
+    """Loss and BLEU over the steps of a log, with the learning rate and the speed small below.
+
+    The training loss includes `label_smoothing`, the dev loss never does, so the legend says so.
+    """
+    from matplotlib.figure import Figure
+
+    def series(name: str) -> tuple[list[float], list[float]]:
+        points = [(row["step"], row[name]) for row in rows if row.get(name) is not None]
+        return [float(step) for step, _ in points if step is not None], [float(y) for _, y in points if y is not None]
+
+    quality = next((name for name in QUALITIES if series(name)[0]), "dev/perplexity")
+    higher_is_better = quality in QUALITIES
+    figure = Figure(figsize=(10.0, 5.2), layout="constrained")
+    (loss, bleu), (rate, speed) = figure.subplots(2, 2, sharex=True, height_ratios=(3.2, 1))
+    for axes in (loss, bleu, rate, speed):
+        axes.grid(visible=True)
+    steps, losses = series("loss")
+    if steps:
+        loss.plot(steps, losses, color=TRAIN, linewidth=0.8, alpha=0.6)
+        loss.plot(
+            steps,
+            _smooth(losses),
+            color=TRAIN,
+            linewidth=2,
+            label=f"train (labels smoothed by {label_smoothing:g})" if label_smoothing else "train",
+        )
+    loss.plot(*series("dev/loss"), color=DEV, linewidth=1.6, marker="o", markersize=3.5, label="dev")
+    loss.set_title("loss (nats)" if quality == "dev/accuracy" else "loss (nats a target piece)")
+    loss.legend(frameon=False)
+    _fit_after_the_fall(loss, losses + series("dev/loss")[1])
+    steps, values = series(quality)
+    bleu.plot(steps, values, color=DEV, linewidth=1.6, marker="o", markersize=3.5)
+    bleu.set_title(f"{QUALITIES.get(quality, 'perplexity')} of the dev set")
+    if values:
+        best = int(np.argmax(values) if higher_is_better else np.argmin(values))
+        bleu.plot(steps[best], values[best], "o", markersize=9, markerfacecolor="none", color=DEV)
+        bleu.annotate(
+            f"{values[best]:.1f}",
+            (steps[best], values[best]),
+            (0, -9 if higher_is_better else 9),
+            textcoords="offset points",
+            ha="center",
+            va="top" if higher_is_better else "bottom",
+            color=DEV,
+            weight="bold",
+        )
+    rate.plot(*series("learning_rate"), color=QUIET, linewidth=1.2)
+    rate.set_title("learning rate", fontsize=8)
+    speed.plot(*series("tokens_per_second"), color=QUIET, linewidth=0.8)
+    speed.set_title("target tokens a second", fontsize=8)
+    for axes in (rate, speed):
+        axes.set_xlabel("step")
+        axes.set_ylim(bottom=0)
+        axes.locator_params(axis="y", nbins=3)
+        axes.tick_params(labelsize=7)
+    return figure
+
+
+def _smooth(values: Sequence[float]) -> np.ndarray:
+    """The mean of each value and its neighbours, a fortieth of the run to both sides (fewer at the ends)."""
+    reach = len(values) // 40
+    reaches = [min(reach, n, len(values) - 1 - n) for n in range(len(values))]
+    return np.array([np.mean(values[n - reach : n + reach + 1]) for n, reach in enumerate(reaches)])
+
+
+def _fit_after_the_fall(axes: "Axes", values: Sequence[float]) -> None:
+    """Do not let the first steps, far above all others, press the rest of the curve flat."""
+    if len(values) < 20:
+        return
+    low, most, high = np.percentile(values, (0, 97, 100))
+    if high > low + 1.4 * (most - low):
+        axes.set_ylim(low - 0.05 * (most - low), low + 1.2 * (most - low))
