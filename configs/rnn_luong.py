@@ -4,11 +4,16 @@
     nmt-jax translate --workdir=runs/rnn_luong < test_2016_flickr.en > test.hypothesis
     nmt-jax score test.hypothesis --reference=test_2016_flickr.de
 
-Other scores: --config.model.score=dot | scaled_dot | reduced_rank | additive | concat; other windows:
---config.model.attention=local-m | local-p; without feeding: --config.model.input_feeding=false.
+Every score with every window, with and without input feeding, and then only some of it:
+
+    nmt-jax sweep --config=configs/rnn_luong.py --config.data.directory=DIRECTORY --workdir=runs/luong
+    nmt-jax sweep … --only=model.attention=global --only=model.input_feeding=true
 
 BLEU: not measured yet.
 """
+
+import itertools
+from collections.abc import Callable
 
 import common
 from ml_collections import ConfigDict
@@ -27,3 +32,10 @@ def get_config(arg: str = "") -> ConfigDict:
     config.optimizer.update(schedule="cosine", learning_rate=2e-3, warmup_steps=300, clip_norm=1.0)
     config.train.update(steps=2500, batch_tokens=2048, eval_every=250, checkpoint_every=250, keep_last=2)
     return common.smoke(config) if arguments.smoke else config
+
+
+def sweep(add: Callable[[dict[str, str | bool]], None]) -> None:
+    """Six scores, looking everywhere or at a window, with and without input feeding: 36 runs."""
+    scores = ("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat")
+    for score, attention, feeding in itertools.product(scores, ("global", "local-m", "local-p"), (True, False)):
+        add({"model.score": score, "model.attention": attention, "model.input_feeding": feeding})

@@ -33,6 +33,11 @@ VERBS = {
         "--config=FILE[:ARGUMENT] --workdir=FOLDER [--config.KEY=VALUE …]",
         "--config=configs/quickstart.py --workdir=runs/quickstart",
     ),
+    "sweep": Verb(
+        "train every point of an experiment's sweep, one after the other, and compare them in a table",
+        "--config=FILE[:ARGUMENT] --workdir=FOLDER [--only=KEY=VALUE …] [--config.KEY=VALUE …] [--dry_run]",
+        "--config=configs/rnn_luong.py --workdir=runs/luong --only=model.attention=global --dry_run",
+    ),
     "translate": Verb(
         "translate lines of text with a trained model",
         "--workdir=FOLDER [FLAG …] < SOURCE > TRANSLATION",

@@ -31,11 +31,40 @@ def load(spec: str, overrides: Mapping[str, str] | None = None) -> ConfigDict:
     ARGUMENT goes to the page's `get_config`; modules beside the page are importable while it loads. UserError for a
     missing or broken page, an argument or a key it does not know, and a value of the wrong type.
     """
-    file, _, argument = spec.partition(".py:")
-    path = pathlib.Path(file + ".py" if argument else spec.removesuffix(":"))
-    if not path.is_file():
-        raise UserError(f"{path}: no such config file{_did_you_mean(str(path), _pages_near(path))}")
-    return override(_run_page(path, argument), overrides or {})
+    path, argument = _find_page(spec)
+
+    def get_config(page: Any) -> Any:
+        if not hasattr(page, "get_config"):
+            raise UserError(f"{path}: a config file defines get_config() (or get_config(arg)); this one does not")
+        return page.get_config(argument) if argument else page.get_config()
+
+    config = _run_page(path, get_config)
+    if not isinstance(config, ConfigDict):
+        raise UserError(f"{path}: get_config() returns a {type(config).__name__}, not an ml_collections.ConfigDict")
+    return override(config, overrides or {})
+
+
+def load_sweep(spec: str) -> list[dict[str, str]]:
+    """The points that the page's `sweep(add)` adds: of each the keys it changes, as `load` takes them.
+
+    UserError for a page without a sweep, a point that is no dict, or one that stands there twice.
+    """
+    path, _ = _find_page(spec)
+    points: list[dict[str, str]] = []
+
+    def add(point: Mapping[str, Any]) -> None:
+        changes = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in point.items()}
+        if changes in points:
+            raise ValueError(f"the sweep has this point twice: {changes}")
+        points.append(changes)
+
+    def sweep(page: Any) -> None:
+        if not hasattr(page, "sweep"):
+            raise UserError(f'{path}: no sweep: define sweep(add), which calls add({{"model.d_model": 512}}) per point')
+        page.sweep(add)
+
+    _run_page(path, sweep)
+    return points
 
 
 def override(config: ConfigDict, overrides: Mapping[str, str]) -> ConfigDict:
@@ -113,8 +142,17 @@ def build_model(model: Callable[..., Model], fields: Mapping[str, Any], **sizes:
         raise UserError(f"config.model: {error}") from None
 
 
-def _run_page(path: pathlib.Path, argument: str) -> ConfigDict:
-    """The config that the page's `get_config` returns; its mistakes become one line with the page's own line number."""
+def _find_page(spec: str) -> tuple[pathlib.Path, str]:
+    """`FILE.py[:ARGUMENT]` -> the file and the argument."""
+    file, _, argument = spec.partition(".py:")
+    path = pathlib.Path(file + ".py" if argument else spec.removesuffix(":"))
+    if not path.is_file():
+        raise UserError(f"{path}: no such config file{_did_you_mean(str(path), _pages_near(path))}")
+    return path, argument
+
+
+def _run_page(path: pathlib.Path, call: Callable[[Any], Any]) -> Any:
+    """What `call` makes of the page's module; mistakes become one line with the page's own line number."""
     with _importable(path.parent):
         try:
             page = importlib.util.spec_from_file_location(path.stem, path)
@@ -122,16 +160,11 @@ def _run_page(path: pathlib.Path, argument: str) -> ConfigDict:
             assert page.loader is not None
             module = importlib.util.module_from_spec(page)
             page.loader.exec_module(module)
-            if not hasattr(module, "get_config"):
-                raise UserError(f"{path}: a config file defines get_config() (or get_config(arg)); this one does not")
-            config = module.get_config(argument) if argument else module.get_config()
+            return call(module)
         except UserError:
             raise
         except Exception as error:
             raise UserError(f"{path}:{_line_in(path, error)}: {_explain(error)}") from None
-    if not isinstance(config, ConfigDict):
-        raise UserError(f"{path}: get_config() returns a {type(config).__name__}, not an ml_collections.ConfigDict")
-    return config
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 SOURCES = sorted([*ROOT.glob("nmt_jax/**/*.py"), *ROOT.glob("metrics_jax/**/*.py"), *ROOT.glob("configs/*.py")])
-VERBS = ("train", "translate", "score", "corpus", "plot", "__main__")
+VERBS = ("train", "translate", "score", "corpus", "plot", "sweep", "__main__")
 
 # What the modules of a room may not import. A room is a folder, or a file of nmt_jax.
 FORBIDDEN = {
