@@ -13,12 +13,13 @@ __version__ = "0.1.0"
 
 from metrics_jax.signature import ROOMS, parse
 
-__all__ = ["__version__", "parse", *(kind for _, kind in ROOMS.values())]
+_ROOM_OF = {kind: room for room, kind in ROOMS.values()} | {"WordNet": "synonyms"}
+
+__all__ = ["__version__", "parse", *_ROOM_OF]
 
 
 def __getattr__(name: str) -> Any:
-    """A metric's class, from its room."""
-    for room, kind in ROOMS.values():
-        if kind == name:
-            return getattr(importlib.import_module(f"metrics_jax.{room}"), name)
+    """A metric's class, or what it is handed, from its room."""
+    if name in _ROOM_OF:
+        return getattr(importlib.import_module(f"metrics_jax.{_ROOM_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -106,11 +106,16 @@ class AdditiveMetric:
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """-> float[H, R], the score of every hypothesis against every single reference."""
-        for what, texts in (("hypotheses", hypotheses), ("references", references)):
-            if isinstance(texts, str):
-                raise TypeError(f"{what} must be a sequence of strings, one a segment, not a single string")
+        check_sequences(hypotheses, references)
         rows = [self.score(self.statistics([text] * len(references), references)) for text in hypotheses]
         return np.array(rows).reshape(len(hypotheses), len(references))
+
+
+def check_sequences(hypotheses: Sequence[str], references: References) -> None:
+    """TypeError for a string where a sequence of strings is wanted."""
+    for what, texts in (("hypotheses", hypotheses), ("references", references)):
+        if isinstance(texts, str):
+            raise TypeError(f"{what} must be a sequence of strings, one a segment, not a single string")
 
 
 def check_texts(hypotheses: Sequence[str], references: References) -> list[list[str]]:
@@ -119,9 +124,7 @@ def check_texts(hypotheses: Sequence[str], references: References) -> list[list[
     ValueError for unequal lengths (both are named), no segments, or a segment without a reference; TypeError for a
     string where a sequence of strings is wanted, and for anything that is not text.
     """
-    for what, texts in (("hypotheses", hypotheses), ("references", references)):
-        if isinstance(texts, str):
-            raise TypeError(f"{what} must be a sequence of strings, one a segment, not a single string")
+    check_sequences(hypotheses, references)
     if len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses but {len(references)} references: one each, in the same order")
     if not len(hypotheses):

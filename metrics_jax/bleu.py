@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, check_texts
+from metrics_jax.api import AdditiveMetric, References, check_sequences
 from metrics_jax.ngrams import Tokens, clipped_matches, encode_words, num_ngrams, pairwise_matches
+from metrics_jax.references import best, flatten
 from metrics_jax.tokenizers import check_tokenizer, tokenize
 
 SMOOTHING = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}  # the method: its default value
@@ -47,19 +48,17 @@ class BLEU(AdditiveMetric):
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """-> float[N, 2 + 2 * max_ngram_order]: sys_len, ref_len (closest reference's), matches, totals by order."""
-        grouped = check_texts(hypotheses, references)
-        num_references = np.array([len(group) for group in grouped])
-        tokens = self._encode([*hypotheses, *(text for group in grouped for text in group)])
-        num = len(grouped)
-        lengths, reference_lengths = tokens.lengths[:num], tokens.lengths[num:]
-        matches = clipped_matches(tokens, num_references, self.max_ngram_order)
-        closest = _closest(lengths, reference_lengths, num_references)
-        return np.column_stack([lengths, closest, *matches, *num_ngrams(lengths, self.max_ngram_order)]).astype(
-            np.float64
-        )
+        texts, owner = flatten(hypotheses, references)
+        tokens, order = self._encode(texts), self.max_ngram_order
+        lengths, reference_lengths = np.split(tokens.lengths, [len(hypotheses)])
+        closest = best(-np.abs(reference_lengths - lengths[owner]), owner, reference_lengths)  # if two are, the shorter
+        matches = clipped_matches(tokens, np.bincount(owner), order)
+        columns = [lengths, reference_lengths[closest], *matches, *num_ngrams(lengths, order)]
+        return np.column_stack(columns).astype(np.float64)
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """-> float[H, R], the BLEU of every hypothesis against every single reference."""
+        check_sequences(hypotheses, references)
         tokens = self._encode([*hypotheses, *references])
         lengths, reference_lengths = tokens.lengths[: len(hypotheses)], tokens.lengths[len(hypotheses) :]
         shape = (len(hypotheses), len(references))
@@ -131,10 +130,3 @@ class BLEU(AdditiveMetric):
         some = np.maximum(system, 1.0)
         short = system / np.maximum(reference, 1.0) if self.brevity == "ratio" else np.exp(1.0 - reference / some)
         return np.where(system >= reference, 1.0, np.where(system > 0, short, 0.0))
-
-
-def _closest(lengths: np.ndarray, reference_lengths: np.ndarray, num_references: np.ndarray) -> np.ndarray:
-    """int64[N]: each segment's reference length closest to the hypothesis; of two equally close, the shorter."""
-    owner = np.repeat(np.arange(len(lengths)), num_references)
-    order = np.lexsort((reference_lengths, np.abs(reference_lengths - lengths[owner]), owner))
-    return reference_lengths[order][np.cumsum(num_references) - num_references]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, check_texts
+from metrics_jax.api import AdditiveMetric, References, check_sequences
 from metrics_jax.ngrams import Tokens, clipped_matches, encode_characters, encode_words, num_ngrams, pairwise_matches
 from metrics_jax.references import best, flatten, pair
 
@@ -45,8 +45,7 @@ class ChrF(AdditiveMetric):
 
         Of several references the one with the best segment score counts, the first of equals.
         """
-        grouped = check_texts(hypotheses, references)
-        texts, owner = flatten(hypotheses, grouped)
+        texts, owner = flatten(hypotheses, references)
         one_each = np.ones(len(owner), np.int64)
         columns: list[np.ndarray] = []
         for tokens, max_order in self._encode([*itertools.chain(*pair(texts, owner))]):
@@ -59,6 +58,7 @@ class ChrF(AdditiveMetric):
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """-> float[H, R], the chrF of every hypothesis against every single reference."""
+        check_sequences(hypotheses, references)
         shape = (len(hypotheses), len(references))
         columns: list[np.ndarray] = []
         for tokens, max_order in self._encode([*hypotheses, *references]):

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from metrics_jax.api import AdditiveMetric, References, check_texts
+from metrics_jax.lcs import positions
 
 Words = Sequence[Hashable]
 
@@ -98,14 +99,6 @@ class CDER(_PlainWords):
     def num_edits(self, hypothesis: Words, reference: Words) -> int:
         """The long jump distance; not symmetric, never above the edit distance."""
         return long_jump_distance(hypothesis, reference)
-
-
-def positions(words: Words) -> dict[Hashable, int]:
-    """Where each word stands: bit i for words[i]."""
-    where: dict[Hashable, int] = {}
-    for i, word in enumerate(words):
-        where[word] = where.get(word, 0) | 1 << i
-    return where
 
 
 def unmatched(first: Words, second: Words) -> int:

@@ -1,6 +1,6 @@
 """Longest common subsequences (LCS) of words: how long, where in the reference, and weighted by unbroken runs.
 
-A set of positions in the reference is an integer: bit i stands for word i. A row of the usual table L[j][i] (LCS of the
+A set of positions in a text is an integer: bit i stands for word i. A row of the usual table L[j][i] (LCS of the
 first j hypothesis words and the first i reference words) is one, too: bit i is 0 where L[j][i + 1] = L[j][i] + 1. The
 next row then takes a few operations on whole integers (Hyyrö, 2004, "Bit-parallel LCS-length computation revisited").
 """
@@ -9,21 +9,33 @@ import functools
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
+Word = TypeVar("Word", bound=Hashable)
 Words = Sequence[str]
 Marks = Callable[[Words, Words], int]
 
 _PAIRED = 256  # second texts compared at once
 
 
+def positions(words: Sequence[Word]) -> dict[Word, int]:
+    """Where each word stands."""
+    where: dict[Word, int] = {}
+    bit = 1
+    for word in words:
+        where[word] = where.get(word, 0) | bit
+        bit <<= 1
+    return where
+
+
 def length(first: Words, second: Words) -> int:
     """The length of the longest common subsequence; symmetric."""
     if len(first) < len(second):
         first, second = second, first
-    where, row = _positions(first), (1 << len(first)) - 1
+    where, row = positions(first), (1 << len(first)) - 1
     for word in second:
         row = _next_row(row, where.get(word, 0), len(first))
     return len(first) - row.bit_count()
@@ -43,8 +55,8 @@ def pairwise_lengths(firsts: Sequence[Words], seconds: Sequence[Words]) -> np.nd
         block = fits[start : start + _PAIRED]
         where = np.zeros((len(numbers) + 1, len(block)), np.uint64)
         for column, place in enumerate(block):
-            for word, positions in _positions(seconds[place]).items():
-                where[numbers[word], column] = positions
+            for word, marked in positions(seconds[place]).items():
+                where[numbers[word], column] = marked
         widths = np.array([len(seconds[place]) for place in block])
         full = (np.uint64(1) << widths.astype(np.uint64)) - np.uint64(1)
         rows = np.tile(full, (len(firsts), 1))
@@ -61,7 +73,7 @@ def marks(reference: Words, hypothesis: Words) -> int:
     From the end, equal words belong to it; else a hypothesis word is dropped if that alone keeps the length, otherwise
     a reference word.
     """
-    where, rows = _positions(reference), [(1 << len(reference)) - 1]
+    where, rows = positions(reference), [(1 << len(reference)) - 1]
     for word in hypothesis:
         rows.append(_next_row(rows[-1], where.get(word, 0), len(reference)))
     found, i, j = 0, len(reference), len(hypothesis)
@@ -155,16 +167,6 @@ def _union(references: Sequence[Words], hypotheses: Sequence[Words], marks: Mark
                 counted |= 1 << position
         unions.append((marked, counted))
     return unions
-
-
-def _positions(words: Words) -> dict[str, int]:
-    """Each word's positions."""
-    where: dict[str, int] = {}
-    bit = 1
-    for word in words:
-        where[word] = where.get(word, 0) | bit
-        bit <<= 1
-    return where
 
 
 def _next_row(row: int, matches: int, width: int) -> int:

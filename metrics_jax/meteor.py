@@ -2,14 +2,14 @@
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from metrics_jax.alignment import Group, count_chunks, extend
-from metrics_jax.api import AdditiveMetric, References, check_texts
+from metrics_jax.api import AdditiveMetric, References
+from metrics_jax.references import best, flatten, pair
 from metrics_jax.stemmers import porter
 from metrics_jax.synonyms import WordNet
 from metrics_jax.tokenizers import check_tokenizer, tokenize
@@ -48,8 +48,7 @@ class Meteor(AdditiveMetric):
         check_parameters(self.alpha, self.beta, self.gamma)
         check_tokenizer(self.tokenize)
         object.__setattr__(self, "modules", tuple(self.modules))
-        if not self.modules or len(set(self.modules)) < len(self.modules) or not set(self.modules) <= set(MODULES):
-            raise ValueError(f"modules={self.modules!r}: one or more of {', '.join(MODULES)}, each once")
+        check_modules(self.modules, MODULES)
         if "synonym" not in self.modules:
             object.__setattr__(self, "wordnet", None)  # it does not change the number, so it is not signed
         elif self.wordnet is None:
@@ -75,8 +74,7 @@ class Meteor(AdditiveMetric):
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
         """Summed statistics float[..., 4] -> METEOR float[...], 0 to 1."""
-        f_mean, penalty = f_mean_and_penalty(statistics, self.alpha, self.beta, self.gamma)
-        return (1 - penalty) * f_mean
+        return score_counts(statistics, self.alpha, self.beta, self.gamma)
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
         """Summed statistics float[4] -> precision, recall, f_mean, penalty and the counts."""
@@ -138,6 +136,12 @@ def check_parameters(alpha: float, beta: float, gamma: float) -> None:
         raise ValueError(f"gamma={gamma}: the largest penalty lies between 0 and 1")
 
 
+def check_modules(modules: tuple[str, ...], known: tuple[str, ...]) -> None:
+    """ValueError for stages that do not exist, none, or one twice."""
+    if not modules or len(set(modules)) < len(modules) or not set(modules) <= set(known):
+        raise ValueError(f"modules={modules!r}: one or more of {', '.join(known)}, each once")
+
+
 def best_counts(
     hypotheses: Sequence[str],
     references: References,
@@ -145,25 +149,29 @@ def best_counts(
     align: Callable[[Sequence[str], Sequence[str]], Mapping[int, int]],
     score: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """-> counts float[N, 4] (see `Meteor.statistics`) and scores float[N], with each segment's best reference."""
-    grouped = check_texts(hypotheses, references)
-    reference_words = iter(split([text for group in grouped for text in group]))
+    """-> counts float[N, 4] (see `Meteor.statistics`) and scores float[N], with each segment's best reference.
+
+    Of references that score alike the shorter counts, then the one with fewer matches.
+    """
+    texts, owner = flatten(hypotheses, references)
     rows = []
-    for words, group in zip(split(hypotheses), grouped, strict=True):
-        for others in itertools.islice(reference_words, len(group)):
-            alignment = align(words, others)
-            rows.append((len(alignment), count_chunks(alignment), len(words), len(others)))
+    for words, others in zip(*pair(split(texts), owner), strict=True):
+        alignment = align(words, others)
+        rows.append((len(alignment), count_chunks(alignment), len(words), len(others)))
     counts = np.array(rows, np.float64)
     scores = score(counts)
-    sizes = [len(group) for group in grouped]
-    segments = np.repeat(np.arange(len(sizes)), sizes)
-    best_first = np.lexsort([counts[:, 0], counts[:, 3], -scores, segments])
-    best = best_first[np.cumsum(sizes) - sizes]
-    return counts[best], scores[best]
+    chosen = best(scores, owner, counts[:, 3], counts[:, 0])
+    return counts[chosen], scores[chosen]
 
 
-def f_mean_and_penalty(counts: np.ndarray, alpha: float, beta: float, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Counts float[..., 4] (see `Meteor.statistics`) -> F_mean and penalty, float[...] each; 0 without a match."""
+def score_counts(counts: np.ndarray, alpha: float, beta: float, gamma: float) -> np.ndarray:
+    """Counts float[..., 4] (see `Meteor.statistics`) -> METEOR float[...], 0 to 1; 0 without a match."""
+    f_mean, penalty = _f_mean_and_penalty(counts, alpha, beta, gamma)
+    return (1 - penalty) * f_mean
+
+
+def _f_mean_and_penalty(counts: np.ndarray, alpha: float, beta: float, gamma: float) -> tuple[np.ndarray, np.ndarray]:
+    """Counts float[..., 4] -> F_mean and penalty, float[...] each; 0 without a match."""
     matches, chunks, length, reference_length = np.moveaxis(counts, -1, 0)
     matched = matches > 0
     # P R / (alpha P + (1 - alpha) R) with P = m / |h| and R = m / |r|
@@ -178,7 +186,7 @@ def _divide(numerator: np.ndarray, denominator: np.ndarray, where: np.ndarray) -
 def name_parts(counts: np.ndarray, alpha: float, beta: float, gamma: float) -> dict[str, float | np.ndarray]:
     """Summed counts float[4] -> what METEOR is made of, by name."""
     matches, chunks, length, reference_length = (float(count) for count in counts)
-    f_mean, penalty = f_mean_and_penalty(counts, alpha, beta, gamma)
+    f_mean, penalty = _f_mean_and_penalty(counts, alpha, beta, gamma)
     return {
         "precision": matches / max(length, 1),
         "recall": matches / max(reference_length, 1),

@@ -10,12 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from metrics_jax import meteor15_tables
-from metrics_jax.api import AdditiveMetric, References, check_texts
+from metrics_jax.api import AdditiveMetric, References
+from metrics_jax.meteor import check_modules
 from metrics_jax.meteor15_aligner import MODULES, Aligner, Match
 from metrics_jax.meteor15_normalizer import LANGUAGES as NORMALIZED
 from metrics_jax.meteor15_normalizer import Normalizer
 from metrics_jax.meteor15_stemmers import STEMMED, stemmer
 from metrics_jax.meteor15_tables import Tables
+from metrics_jax.references import best, flatten, pair
 
 MODULES_OF = {  # of every language that METEOR knows
     "en": MODULES,
@@ -76,8 +78,7 @@ class Meteor15(AdditiveMetric):
         if language not in MODULES_OF:
             raise ValueError(f"language={language!r}: METEOR 1.5 knows {', '.join(MODULES_OF)}")
         modules = MODULES_OF[language] if self.modules is None else tuple(self.modules)
-        if not modules or len(set(modules)) < len(modules) or not set(modules) <= set(MODULES):
-            raise ValueError(f"modules={self.modules!r}: one or more of {', '.join(MODULES)}, each once")
+        check_modules(modules, MODULES)
         if "synonym" in modules and language != "en":
             raise ValueError(f"METEOR 1.5 has no synonyms for {language!r}: leave `synonym` out of the modules")
         if "stem" in modules and language not in STEMMED:
@@ -118,15 +119,10 @@ class Meteor15(AdditiveMetric):
         """-> float[N, 5 + 4 M], of the best reference: words and function words of the hypothesis and of the reference,
         chunks, and for each of M modules matched words of both: content, then function words.
         """
-        grouped = check_texts(hypotheses, references)
-        rows = []
-        for hypothesis, group in zip(hypotheses, grouped, strict=True):
-            words = self.words(hypothesis)
-            rows += [self._count(words, self.words(reference)) for reference in group]
-        counts = np.array(rows, np.float64)
-        sizes = [len(group) for group in grouped]
-        best_first = np.lexsort([-self.score(counts), np.repeat(np.arange(len(sizes)), sizes)])
-        return counts[best_first[np.cumsum(sizes) - sizes]]
+        texts, owner = flatten(hypotheses, references)
+        pairs = pair([self.words(text) for text in texts], owner)
+        counts = np.array([self._count(*words) for words in zip(*pairs, strict=True)], np.float64)
+        return counts[best(self.score(counts), owner)]
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
         """Summed statistics float[..., 5 + 4 M] -> METEOR float[...], 0 to 1."""

@@ -1,13 +1,14 @@
 """METEOR as nltk's program computes it (nltk.translate.meteor_score, 3.10.4), fault for fault."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from metrics_jax.api import AdditiveMetric, References
-from metrics_jax.meteor import best_counts, check_parameters, f_mean_and_penalty, name_parts
+from metrics_jax.meteor import best_counts, check_parameters, name_parts, score_counts
 from metrics_jax.stemmers import porter
 from metrics_jax.synonyms import WordNet
 from metrics_jax.tokenizers import check_tokenizer, tokenize
@@ -46,7 +47,8 @@ class MeteorNLTK(AdditiveMetric):
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """-> float[N, 6]: score, 1, matches, chunks, hypothesis length, reference length, of the best reference."""
-        counts, scores = best_counts(hypotheses, references, self._split, self.align, self._score_counts)
+        score = functools.partial(score_counts, alpha=self.alpha, beta=self.beta, gamma=self.gamma)
+        counts, scores = best_counts(hypotheses, references, self._split, self.align, score)
         return np.column_stack([scores, np.ones(len(scores)), counts])
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
@@ -59,10 +61,6 @@ class MeteorNLTK(AdditiveMetric):
 
     def _split(self, texts: Sequence[str]) -> list[list[str]]:
         return [[token.lower() for token in tokens] for tokens in tokenize(texts, self.tokenize)]
-
-    def _score_counts(self, counts: np.ndarray) -> np.ndarray:
-        f_mean, penalty = f_mean_and_penalty(counts, self.alpha, self.beta, self.gamma)
-        return (1 - penalty) * f_mean
 
     def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[int, int]:
         """The words of two texts -> matched positions, hypothesis: reference."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, check_texts
+from metrics_jax.api import AdditiveMetric, References
 from metrics_jax.ngrams import clipped_matches, encode_words
 from metrics_jax.references import best, flatten, pair
 from metrics_jax.tokenizers import check_tokenizer, tokenize
@@ -34,8 +34,7 @@ class WordOverlap(AdditiveMetric):
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """-> float[N, 3]: common words, words of the hypothesis, words of the reference."""
-        grouped = check_texts(hypotheses, references)
-        texts, owner = flatten(hypotheses, grouped)
+        texts, owner = flatten(hypotheses, references)
         words = tokenize(texts, self.tokenize, self.lowercase)
         tokens = encode_words(itertools.chain(*pair(words, owner)))
         (matches,) = clipped_matches(tokens, np.ones(len(owner), np.int64), max_order=1)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from metrics_jax import lcs
-from metrics_jax.api import AdditiveMetric, References, check_texts
+from metrics_jax.api import AdditiveMetric, References, check_sequences
 from metrics_jax.ngrams import Tokens, clipped_matches, encode_words, num_ngrams, pairwise_matches
 from metrics_jax.references import best, flatten, pair
 from metrics_jax.stemmers import porter
@@ -22,8 +22,21 @@ _WITHOUT_BLANKS = ("CJK ", "IDEOGRAPHIC ", "HIRAGANA ", "KATAKANA", "HALFWIDTH K
 Sentences = list[list[str]]
 
 
+class MeanF(AdditiveMetric):
+    """The mean over segments of an F-score, each segment counted as (precision, recall, F, 1)."""
+
+    def score(self, statistics: np.ndarray) -> np.ndarray:
+        """Summed statistics float[..., 4] -> mean F float[...], 0 to 1."""
+        return statistics[..., 2] / statistics[..., 3]
+
+    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
+        """precision, recall and f1 (F, however the two are weighted), 0 to 1: means over the segments."""
+        precision, recall, f = statistics[:3] / statistics[3]
+        return {"precision": float(precision), "recall": float(recall), "f1": float(f)}
+
+
 @dataclasses.dataclass(frozen=True)
-class Rouge(AdditiveMetric):
+class Rouge(MeanF):
     """F1 of what a text shares with its reference, 0 to 1; the corpus' is the mean of the segments'.
 
     variant: "1" to "9" n-grams; "L" the longest common subsequence of words; "Lsum" the union of those of the
@@ -47,8 +60,7 @@ class Rouge(AdditiveMetric):
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """-> float[N, 4]: precision, recall, F1, 1."""
-        grouped = check_texts(hypotheses, references)
-        texts, owner = flatten(hypotheses, grouped)
+        texts, owner = flatten(hypotheses, references)
         if self.variant == "Lsum":
             counts = count_subsequences(*pair(split_sentences(texts, self._tokenize), owner), lcs.union_matches)
         elif self.variant == "L":
@@ -60,6 +72,7 @@ class Rouge(AdditiveMetric):
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """-> float[H, R], the F1 of every hypothesis against every single reference."""
+        check_sequences(hypotheses, references)
         if self.variant == "Lsum":
             return super().pairwise(hypotheses, references)
         words = self._tokenize([*hypotheses, *references])
@@ -70,15 +83,6 @@ class Rouge(AdditiveMetric):
         else:
             matches = pairwise_matches(tokens, len(hypotheses), order)[-1]
         return _precision_recall_f1(matches, totals[: len(hypotheses), None], totals[None, len(hypotheses) :])[-1]
-
-    def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 4] -> mean F1 float[...], 0 to 1."""
-        return statistics[..., 2] / statistics[..., 3]
-
-    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """precision, recall and f1, 0 to 1: means over the segments."""
-        precision, recall, f1 = statistics[:3] / statistics[3]
-        return {"precision": float(precision), "recall": float(recall), "f1": float(f1)}
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[str]]:
         """The words of each text."""

@@ -10,17 +10,17 @@ from typing import ClassVar
 import numpy as np
 
 from metrics_jax import lcs, morphology
-from metrics_jax.api import AdditiveMetric, References, check_texts
+from metrics_jax.api import References
 from metrics_jax.ngrams import Tokens, encode_words
-from metrics_jax.references import best, flatten, pair
-from metrics_jax.rouge import ascii_words, count_ngrams, count_subsequences, split_sentences, stem_words
+from metrics_jax.references import best, flatten, pair, starts
+from metrics_jax.rouge import MeanF, ascii_words, count_ngrams, count_subsequences, split_sentences, stem_words
 
 VARIANTS = (*"123456789", "L", "W", "S", "SU")
 _BLOCK = 2**22  # skip bigrams counted at a time
 
 
 @dataclasses.dataclass(frozen=True)
-class Rouge155(AdditiveMetric):
+class Rouge155(MeanF):
     """F-score of what a text shares with its references, 0 to 1; the corpus' is the mean of the segments'.
 
     variant (the script's flag): "1" to "9" n-grams (-n); "L" the union of the sentences' longest common subsequences, a
@@ -55,29 +55,19 @@ class Rouge155(AdditiveMetric):
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """-> float[N, 4]: precision, recall, F, 1."""
-        grouped = check_texts(hypotheses, references)
-        texts, owner = flatten(hypotheses, grouped)
+        texts, owner = flatten(hypotheses, references)
         power = self.w if self.variant == "W" else 1.0
         counts = self._count(texts, owner).astype(np.float64)
         ranking = _divide(counts[0], counts[2]) ** (1 / power)
         counts[2] **= power  # the second weighting
         if self.formula == "A":
-            counts = np.add.reduceat(counts, np.flatnonzero(np.diff(owner, prepend=-1)), axis=1)
+            counts = np.add.reduceat(counts, starts(owner), axis=1)
         else:
             counts = counts[:, best(ranking, owner)]
         precision = _divide(counts[0], counts[1]) ** (1 / power)
         recall = _divide(counts[0], counts[2]) ** (1 / power)
         f = _divide(precision * recall, (1 - self.alpha) * precision + self.alpha * recall)
         return np.stack([precision, recall, f, np.ones_like(f)], axis=-1)
-
-    def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 4] -> mean F float[...], 0 to 1."""
-        return statistics[..., 2] / statistics[..., 3]
-
-    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """precision, recall and f1 (the F of `alpha`), 0 to 1: means over the segments."""
-        precision, recall, f = statistics[:3] / statistics[3]
-        return {"precision": float(precision), "recall": float(recall), "f1": float(f)}
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[str]]:
         """The words of each text."""

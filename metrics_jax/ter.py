@@ -12,7 +12,8 @@ from collections.abc import Hashable, Iterator
 from typing import ClassVar, NamedTuple
 
 from metrics_jax import tercom
-from metrics_jax.edits import ErrorRate, Words, next_row, positions, unmatched
+from metrics_jax.edits import ErrorRate, Words, next_row, unmatched
+from metrics_jax.lcs import positions
 
 Row = tuple[int, int, int, int, int, int]
 

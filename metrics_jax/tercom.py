@@ -2,21 +2,17 @@
 
 import re
 
-_WESTERN = "".join(chr(point) for point in range(0x21, 0x7F) if not chr(point).isalnum() and chr(point) not in "',-.")
+from metrics_jax.tokenizers import split_dashes, split_marks, split_points, unescape
+
 # Blocks of CJK ideographs, radicals, strokes and compatibility forms; the marks of Japanese and full-width ASCII.
 _IDEOGRAPHS = "\u2e80-\u2eff\u31c0-\u31ef\u3200-\u4dbf\u4e00-\u9fff\uf900-\ufaff\ufe30-\ufe4f"
 _MARKS = (
     "\u3001\u3002\u3008-\u3011\u3014-\u301f\u30fb\uff01\uff02\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff61-\uff65"
 )
 
-_STAND_ALONE = re.compile(f"([{re.escape(_WESTERN)}])")
 _DROPPED = str.maketrans("", "", '.,?:;!"()')
 _ASIAN = re.compile(f"([{_IDEOGRAPHS}{_MARKS}])")  # kana stay together: sacreBLEU's rules for them never apply
 _ASIAN_DROPPED = re.compile(f"[{_MARKS}]")
-_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
-_POINT_BEHIND_NO_DIGIT = re.compile(r"([^0-9])([.,])")
-_POINT_BEFORE_NO_DIGIT = re.compile(r"([.,])([^0-9])")
-_DASH_BEHIND_DIGIT = re.compile(r"([0-9])-")
 
 
 def tokenize(
@@ -48,9 +44,5 @@ def tokenize(
 def _normalize(text: str) -> str:
     """The rules of mteval (NIST, 2002), as Tercom took them over, and one for the English possessive."""
     text = text.replace("\n-", "").replace("\n", " ")  # meant to join hyphenated lines; the order is Tercom's
-    for entity, character in _ENTITIES:
-        text = text.replace(entity, character)
-    text = _STAND_ALONE.sub(r" \1 ", f" {text} ").replace("'s ", " 's ")
-    text = _POINT_BEHIND_NO_DIGIT.sub(r"\1 \2 ", text)
-    text = _POINT_BEFORE_NO_DIGIT.sub(r" \1 \2", text)
-    return _DASH_BEHIND_DIGIT.sub(r"\1 - ", text)
+    text = split_marks(f" {unescape(text)} ").replace("'s ", " 's ")
+    return split_dashes(split_points(text))

@@ -1,6 +1,7 @@
 """The tokenizers of BLEU, applied to a whole corpus at once; equal to sacreBLEU's (Post, 2018) on any text."""
 
 import functools
+import importlib
 import os
 import pathlib
 import re
@@ -19,8 +20,9 @@ _CHINESE = re.compile(
     "([\u2001-\u2a6d\u2e80-\u2fdf\u2ff0-\u2fff\u3000-\u303f\u3100-\u312f\u31a0-\u31ef\u3200-\u4db5\u4e00-\u9fbb"
     "\uf900-\ufa2d\ufa30-\ufa6a\ufa70-\ufad9\ufe10-\ufe1f\ufe30-\ufe4f\uff00-\uffef])"
 )
-# mteval-v13a: these stand alone, a period or comma does unless it is between digits, a dash does behind a digit.
+# mteval (NIST, 2002): these stand alone, a period or comma does unless between digits, a dash does behind a digit.
 _PUNCTUATION = '!"#$%&()*+/:;<=>?@[\\]^_`{|}~'
+_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))  # in this order: &amp;lt; becomes <
 _POINTS = re.compile(r"[.,]+")
 _BEHIND_NO_DIGIT = re.compile(r"([^0-9])([.,])")
 _BEFORE_NO_DIGIT = re.compile(r"([.,])([^0-9])")
@@ -60,10 +62,7 @@ def tokenize(texts: Sequence[str], tokenizer: str, lowercase: bool = False) -> l
 def _13a(texts: Sequence[str]) -> str:
     """mteval-v13a: entities back to characters, then its punctuation rules."""
     lines = [text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ") for text in texts]
-    joined = " \n ".join(lines)
-    if "&" in joined:  # in this order: &amp;lt; becomes <
-        for entity, character in (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")):
-            joined = joined.replace(entity, character)
+    joined = unescape(" \n ".join(lines))
     return _split_punctuation(f" {joined} ")
 
 
@@ -72,21 +71,46 @@ def _zh(texts: Sequence[str]) -> str:
     return _split_punctuation(_CHINESE.sub(r" \1 ", _joined([text.strip() for text in texts])))
 
 
+def unescape(text: str) -> str:
+    """mteval's four entities as characters."""
+    if "&" in text:
+        for entity, character in _ENTITIES:
+            text = text.replace(entity, character)
+    return text
+
+
+def split_marks(text: str) -> str:
+    """mteval's punctuation set apart, but for the periods, commas and dashes that depend on their neighbours."""
+    for mark in _PUNCTUATION:
+        text = text.replace(mark, f" {mark} ")
+    return text
+
+
+def split_points(text: str) -> str:
+    """Periods and commas set apart, unless between digits.
+
+    One rule after the other, and each takes a character once: of three points in a row the second may be missed.
+    """
+    return _BEFORE_NO_DIGIT.sub(r" \1 \2", _BEHIND_NO_DIGIT.sub(r"\1 \2 ", text))
+
+
+def split_dashes(text: str) -> str:
+    """Dashes behind a digit set apart."""
+    return _DASH.sub(r"\1 - ", text)
+
+
 def _split_punctuation(lines: str) -> str:
     """The punctuation rules of 13a; a line break only separates segments, and takes part in none."""
-    for mark in _PUNCTUATION:
-        lines = lines.replace(mark, f" {mark} ")
-    return _DASH.sub(r"\1 - ", _POINTS.sub(_split_points, lines))
+    return split_dashes(_POINTS.sub(_split_run, split_marks(lines)))
 
 
-def _split_points(match: re.Match[str]) -> str:
-    """Periods and commas in a row, set apart as mteval-v13a does."""
+def _split_run(match: re.Match[str]) -> str:
+    """Periods and commas in a row, and what `split_points` makes of them."""
     points, text = match[0], match.string
     before, after = text[match.start() - 1 : match.start()].strip("\n"), text[match.end() : match.end() + 1].strip("\n")
     if len(points) == 1:
         return f" {points} " if (before + after).strip("0123456789") else points
-    spaced = _BEHIND_NO_DIGIT.sub(r"\1 \2 ", before + points + after)  # one rule after the other: each takes a
-    spaced = _BEFORE_NO_DIGIT.sub(r" \1 \2", spaced)  # character once, so of three points it may miss the second
+    spaced = split_points(before + points + after)
     return spaced[len(before) : len(spaced) - len(after)]
 
 
@@ -119,8 +143,6 @@ def _mecab(tokenizer: str) -> Callable[[str], str]:
     """sacreBLEU's Japanese or Korean tokenizer."""
     kind, extra = MECAB[tokenizer]
     try:
-        import importlib
-
         module = importlib.import_module(f"sacrebleu.tokenizers.tokenizer_{tokenizer.replace('-', '_')}")
         return getattr(module, kind)()
     except (ImportError, RuntimeError) as error:

@@ -43,9 +43,9 @@ def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> "Figure":
             axes = figure.add_axes((x / width, y / height, across / width, down / height))
             image = axes.imshow(heads[layer, head], cmap="GnBu", norm=norm, aspect="auto", interpolation="nearest")
             _label_cell(axes, keys if layer == 0 else None, queries if head == 0 else None)
-            if layer == 0:
+            if layer == 0 and num_heads > 1:
                 _text(figure, (x + across / 2) / width, 1 - 0.5 / height, f"head {head + 1}", ha="center")
-            if head == 0:
+            if head == 0 and num_layers > 1:
                 _text(figure, 0.16 / width, (y + down / 2) / height, f"layer {layer + 1}", va="center", rotation=90)
     assert image is not None
     bar_height = min(2.0, num_layers * (down + gap) - gap)

@@ -22,6 +22,11 @@ class Bucket(NamedTuple):
     sentences: int
     scores: dict[str, Interval]
 
+    @property
+    def lengths(self) -> str:
+        """`9-10`, or `11` where all are equally long."""
+        return f"{self.shortest}-{self.longest}" if self.shortest < self.longest else str(self.longest)
+
 
 def by_length(
     metric: AdditiveMetric,
@@ -52,7 +57,7 @@ def table(buckets: Sequence[Bucket]) -> str:
     rows = [["words", "sentences", *names]]
     for bucket in buckets:
         scores = [f"{bucket.scores[name].score:.2f} ± {bucket.scores[name].half_width:.2f}" for name in names]
-        rows.append([f"{bucket.shortest}-{bucket.longest}", str(bucket.sentences), *scores])
+        rows.append([bucket.lengths, str(bucket.sentences), *scores])
     return "\n".join("\t".join(row) for row in rows)
 
 
@@ -69,7 +74,7 @@ def draw_by_length(buckets: Sequence[Bucket], metric: str) -> "Figure":
         lower, upper = [interval.lower for interval in intervals], [interval.upper for interval in intervals]
         axes.fill_between(means, lower, upper, color=color, alpha=0.13, linewidth=0)
         axes.plot(means, [i.score for i in intervals], color=color, linewidth=1.8, marker="o", markersize=4, label=name)
-    axes.set_xticks(means, [f"{b.shortest}–{b.longest}\n{b.sentences}" for b in buckets])
+    axes.set_xticks(means, [f"{bucket.lengths}\n{bucket.sentences}" for bucket in buckets])
     axes.set_xlabel("source words, and how many sentences")
     axes.set_title(f"{metric} by source length, with 95 % intervals")
     axes.set_ylim(bottom=0)

@@ -1,9 +1,10 @@
-"""Beam search speed of Transformer T, one thread: sentences a CPU-second, beam 5, batch 32.
+"""Beam search speed, one thread: sentences a CPU-second, beam 5, batch 32.
 
-    python -m tests.benchmarks.decode [--dtype=bfloat16] [--peer=PYTHON-WITH-CTRANSLATE2]
+    python -m tests.benchmarks.decode [--model=rnn] [--dtype=bfloat16] [--peer=PYTHON]
 
-The 320 longest Multi30k test sentences, 20 steps each, random weights. The peer is CTranslate2 (`peer_ctranslate2.py`)
-on the same sentences with a model of the same shape, run in turn with ours.
+The 320 longest Multi30k test sentences, 20 steps each, random weights. The peer, run in turn with ours on the same
+sentences with a model of the same shape: of Transformer T CTranslate2 (`peer_ctranslate2.py`, a Python that has
+ctranslate2), of recurrent network R a plain PyTorch loop (`peer_torch_beam.py`, a Python that has torch).
 """
 
 import argparse
@@ -17,8 +18,9 @@ SENTENCES, BATCH, BEAM, STEPS, ROUNDS = 320, 32, 5, 20, 3
 
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="transformer", choices=("transformer", "rnn"))
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
-    parser.add_argument("--peer", help="a Python that has ctranslate2")
+    parser.add_argument("--peer", help="a Python that has ctranslate2 or torch")
     parser.add_argument("--peer_compute", default="float32", choices=("float32", "int8"))
     options = parser.parse_args()
     measure.one_thread()
@@ -28,10 +30,11 @@ def main() -> None:
 
     from nmt_jax.data.corpora import open_text
     from nmt_jax.data.vocab import EOS, PAD
-    from tests.benchmarks import model_t
+    from tests.benchmarks import model_r, model_t
 
+    transformer = options.model == "transformer"
     with tempfile.TemporaryDirectory() as workdir:
-        task = model_t.task(options.dtype, workdir)
+        task = (model_t if transformer else model_r).task(options.dtype, workdir)
         vocab = task.vocabularies[0]
         ids = [[*vocab.encode(text), EOS] for text, _ in open_text(task.config.data, "test")]
         ids = sorted(ids, key=len)[-SENTENCES:]
@@ -53,13 +56,15 @@ def main() -> None:
         if options.peer:
             sizes = (model_t.LAYERS, model_t.D_MODEL, model_t.D_FF, model_t.HEADS, model_t.VOCABULARY)
             arrays = {"source": source, "shape": np.array([*sizes, BATCH, BEAM, STEPS])}
-            result = measure.peer(options.peer, "peer_ctranslate2.py", arrays, options.peer_compute)
+            script = "peer_ctranslate2.py" if transformer else "peer_torch_beam.py"
+            result = measure.peer(options.peer, script, arrays, options.peer_compute)
             peers.append(result["sentences_per_cpu_second"])
     figures = {"sentences_per_cpu_second": statistics.median(speeds), "matmul_gflops": measure.matmul_rate() / 1e9}
     if peers:
-        figures["ctranslate2_sentences_per_cpu_second"] = statistics.median(peers)
-        figures["ratio_to_ctranslate2"] = statistics.median(a / b for a, b in zip(speeds, peers, strict=True))
-    measure.report(benchmark="decode_transformer", dtype=options.dtype, peer=options.peer_compute, **figures)
+        peer = "ctranslate2" if transformer else "torch"
+        figures[f"{peer}_sentences_per_cpu_second"] = statistics.median(peers)
+        figures[f"ratio_to_{peer}"] = statistics.median(a / b for a, b in zip(speeds, peers, strict=True))
+    measure.report(benchmark=f"decode_{options.model}", dtype=options.dtype, peer=options.peer_compute, **figures)
 
 
 if __name__ == "__main__":

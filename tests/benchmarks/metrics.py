@@ -2,9 +2,10 @@
 
     python -m tests.benchmarks.metrics [--peer=PYTHON] [--metrics=bleu,chrf]
 
-The peer's Python has sacrebleu, rouge-score and nltk. Two corpora: 1,000 references of Multi30k against themselves with
-words dropped and moved, and 1,000 segments of WMT21 German to English with their references. One JSON line a metric and
-corpus, all pairs of 256 x 256 sentences included. The scores must be equal, too.
+The peer's Python has sacrebleu, rouge-score and nltk. METEOR reads WordNet 3.0 on both sides, named by $WNSEARCHDIR and
+$NLTK_DATA; METEOR 1.5 needs Java and the folder of its jar and tables ($METEOR_DATA). Two corpora: 1,000 references of
+Multi30k against themselves with words dropped and moved, and 1,000 segments of WMT21 German to English with their
+references. One JSON line a metric and corpus, all pairs of 256 x 256 sentences included. The scores must be equal, too.
 """
 
 import argparse
@@ -25,6 +26,7 @@ METRICS = {  # the signature: what the peer calls it
     "rougeL": "rougeL",
     "rougeLsum|use_stemmer:true": "rougeLsum",
     "meteor_nltk": "meteor",
+    "meteor15": "meteor15",
 }
 
 
@@ -50,7 +52,7 @@ def wmt21() -> tuple[list[str], list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--peer", help="a Python that has sacrebleu, rouge-score and nltk")
+    parser.add_argument("--peer", help="a Python that has the reference programs")
     parser.add_argument("--metrics", default=",".join(METRICS), help="some of them")
     options = parser.parse_args()
     measure.one_thread()

@@ -1,13 +1,20 @@
-"""sacrebleu, rouge-score and nltk on the texts of `metrics.py`, one segment after the other, as users call them."""
+"""The reference programs on the texts of `metrics.py`, as users call them: one segment after the other, or a file."""
 
 import json
 import os
+import pathlib
+import re
+import resource
+import subprocess
 import sys
+import tempfile
 import time
 
 os.sched_setaffinity(0, {0})
 
 import numpy as np
+
+PASSES = 10  # that are timed
 
 
 def scorer(name):
@@ -28,17 +35,40 @@ def scorer(name):
     return lambda hypothesis, reference: single_meteor_score(reference.split(), hypothesis.split())
 
 
-def main():
-    texts, name = np.load(sys.argv[1]), sys.argv[2]
+def meteor15(pairs):
+    """-> scores of METEOR 1.5's Java program, and CPU-seconds of a pass once it has read its tables and is warm."""
+    jar = next(pathlib.Path(os.environ["METEOR_DATA"]).glob("meteor-*.jar"))
+    seconds = []
+    for passes in (1, 1 + PASSES):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [pathlib.Path(folder, name) for name in ("hypotheses", "references")]
+            for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
+                path.write_text("\n".join(lines * passes), encoding="utf-8")
+            command = ["java", "-Xmx2G", "-jar", str(jar), *map(str, paths), "-l", "en", "-norm"]
+            start = resource.getrusage(resource.RUSAGE_CHILDREN)
+            printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+            end = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime)
+    scores = list(map(float, re.findall(r"^Segment \d+ score:\s+(\S+)", printed, re.MULTILINE)))
+    return scores[: len(pairs)], (seconds[1] - seconds[0]) / PASSES
+
+
+def one_by_one(name, pairs):
+    """-> scores and CPU-seconds of the other programs."""
     score = scorer(name)
-    pairs = list(zip(texts["hypotheses"].tolist(), texts["references"].tolist(), strict=True))
     # sacrebleu remembers the tokens of every text, so a second pass would not be the work that a user pays for; METEOR
     # must have read its synonyms before time is taken, and is timed in a second pass.
     for pair in pairs if name == "meteor" else pairs[:5]:
         score(*pair)
     start = time.process_time()
     scores = [score(*pair) for pair in pairs]
-    seconds = time.process_time() - start
+    return scores, time.process_time() - start
+
+
+def main():
+    texts, name = np.load(sys.argv[1]), sys.argv[2]
+    pairs = list(zip(texts["hypotheses"].tolist(), texts["references"].tolist(), strict=True))
+    scores, seconds = meteor15(pairs) if name == "meteor15" else one_by_one(name, pairs)
     print(json.dumps({"segments_per_cpu_second": len(pairs) / seconds, "scores": scores}))
 
 

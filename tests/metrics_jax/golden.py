@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,3 +28,16 @@ def cases(shared: pathlib.Path, name: str) -> Iterator[tuple[dict[str, Any], lis
         hypotheses = [text for texts in sets for text in texts["hypotheses"]]
         references = [group for texts in sets for group in texts["references"]]
         yield case, hypotheses, references
+
+
+def mteval(shared: pathlib.Path) -> tuple[list[str], list[str]]:
+    """The 100 segments that mteval-v13a was run on, and their references; skips loudly without them."""
+    folder = shared / "data" / "mteval13a_golden"
+    if not folder.is_dir():
+        pytest.skip(f"no data at {folder}")
+
+    def segments(side: str) -> list[str]:
+        text = (folder / f"newstest2015-100sents-enru-{side}.ru.sgm").read_text(encoding="utf-8")
+        return re.findall(r"<seg[^>]*>(.*?)</seg>", text, re.DOTALL)
+
+    return segments("google"), segments("ref")

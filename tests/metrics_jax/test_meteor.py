@@ -9,18 +9,10 @@ from hypothesis import strategies as st
 from metrics_jax import Meteor, parse
 from metrics_jax.alignment import count_chunks
 from metrics_jax.synonyms import WordNet
-from tests.metrics_jax import golden, wordnet
+from tests.metrics_jax import golden, texts, wordnet
 from tests.metrics_jax.test_alignment import count_crossings
 
 STEMS = Meteor(modules=("exact", "stem"))
-texts = st.lists(st.text(st.characters(), max_size=3) | st.sampled_from(["a", "b", "runs", "run"]), max_size=7).map(
-    " ".join
-)
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory):
-    return WordNet(wordnet.write(tmp_path_factory.mktemp("wordnet")))
 
 
 def align(metric, hypothesis, reference):
@@ -167,7 +159,7 @@ def test_case_and_tokenizer():
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.tuples(texts, st.lists(texts, min_size=1, max_size=3)), min_size=1, max_size=4))
+@given(texts.segments(texts.spaced("a", "b", "runs", "run"), max_size=4))
 def test_properties(database, pairs):
     metric = Meteor(wordnet=database)
     hypotheses, references = [text for text, _ in pairs], [group for _, group in pairs]

@@ -17,7 +17,7 @@ from metrics_jax.meteor15_aligner import Match, java_hash, search
 from metrics_jax.meteor15_normalizer import Normalizer
 from metrics_jax.meteor15_stemmers import STEMMED, english, german, stemmer
 from metrics_jax.meteor15_tables import SYNONYM_FILES, Tables, function_words
-from tests.metrics_jax import golden
+from tests.metrics_jax import golden, texts
 
 STEMS = Meteor15(modules=("exact", "stem"))
 SYNSETS = "run\n1 2 3\ndog\n4 5\nhound\n5\nchase\n3 6\nbe\n7\nbee\n8\nglass\n9\n"
@@ -27,11 +27,7 @@ PARAPHRASES = [
     ("in order to", "to"), ("many", "various"),
 ]  # fmt: skip
 
-word = st.sampled_from(
-    ["the", "to", "v1", "dog", "dogs", "run", "running", "ran", "home", "house", "many", ",", "U.S."]
-)
-texts = st.lists(word | st.text(st.characters(), max_size=3), max_size=8).map(" ".join)
-pairs = st.lists(st.tuples(texts, st.lists(texts, min_size=1, max_size=3)), min_size=1, max_size=4)
+WORDS = ["the", "to", "v1", "dog", "dogs", "run", "running", "ran", "home", "house", "many", ",", "U.S."]
 
 
 @pytest.fixture(scope="module")
@@ -338,7 +334,7 @@ def test_search(places):
     assert set(alone) <= set(found)
 
 
-@given(pairs)
+@given(texts.segments(texts.spaced(*WORDS, max_size=8), max_size=4))
 @settings(deadline=None, max_examples=150)
 def test_properties(folder, pairs):
     metric = Meteor15(tables=folder)

@@ -1,34 +1,21 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from metrics_jax import MeteorNLTK, parse
 from metrics_jax.synonyms import WordNet
-from tests.metrics_jax import golden, wordnet
-
-texts = st.lists(st.text(st.characters(), max_size=3) | st.sampled_from(["a", "b", "runs", "run"]), max_size=7).map(
-    " ".join
-)
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory):
-    return WordNet(wordnet.write(tmp_path_factory.mktemp("wordnet")))
+from tests.metrics_jax import golden, texts
 
 
 def align(database, hypothesis, reference):
     return MeteorNLTK(wordnet=database).align(hypothesis.split(), reference.split())
 
 
-def test_golden_values_of_nltk(shared):
-    folder = shared / "data" / "wordnet3.0"
-    if not folder.is_dir():
-        pytest.skip(f"no WordNet at {folder}")
+def test_golden_values_of_nltk(shared, princeton):
     checked = 0
     for case, hypotheses, references in golden.cases(shared, "meteor_nltk"):
         options = {key: value for key, value in case["options"].items() if key not in ("stemmer", "preprocess")}
-        metric = MeteorNLTK(**options, wordnet=WordNet(folder))
+        metric = MeteorNLTK(**options, wordnet=WordNet(princeton))
         scores = [row["score"] for row in case["expected"]]
         result = metric(hypotheses, references)
         assert np.allclose(result.segments, scores, rtol=0, atol=1e-9), case["id"]
@@ -103,7 +90,7 @@ def test_tokenizers(database):
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.tuples(texts, st.lists(texts, min_size=1, max_size=3)), min_size=1, max_size=4))
+@given(texts.segments(texts.spaced("a", "b", "runs", "run"), max_size=4))
 def test_properties(database, pairs):
     metric = MeteorNLTK(wordnet=database)
     hypotheses, references = [text for text, _ in pairs], [group for _, group in pairs]

@@ -58,19 +58,13 @@ def test_porter_is_the_published_one_but_for_step_4(word, ending):
         ("morses", "mors"),
     ],
 )
-def test_irregular_forms(shared, monkeypatch, word, expected):
-    folder = shared / "data" / "wordnet3.0"
-    if not folder.is_dir():
-        pytest.skip(f"WordNet not found at {folder}")
-    monkeypatch.setenv("WNSEARCHDIR", str(folder))
+def test_irregular_forms(princeton, monkeypatch, word, expected):
+    monkeypatch.setenv("WNSEARCHDIR", str(princeton))
     assert morphology.stem(word) == expected
 
 
-def test_wordnet_unpacked(shared, monkeypatch, tmp_path):
-    folder = shared / "data" / "wordnet3.0"
-    if not folder.is_dir():
-        pytest.skip(f"WordNet not found at {folder}")
-    for path in folder.glob("*.exc.gz"):
+def test_wordnet_unpacked(princeton, monkeypatch, tmp_path):
+    for path in princeton.glob("*.exc.gz"):
         (tmp_path / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
     monkeypatch.setenv("WNSEARCHDIR", str(tmp_path))
     assert len(morphology.irregular_forms()) == 5630

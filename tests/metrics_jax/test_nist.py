@@ -1,21 +1,12 @@
-import re
-
 import numpy as np
 import pytest
 
 from metrics_jax import NIST, parse
+from tests.metrics_jax import golden
 
 
 def test_the_official_scorer(shared):
-    folder = shared / "data" / "mteval13a_golden"
-    if not folder.is_dir():
-        pytest.skip(f"no data at {folder}")
-
-    def segments(side: str) -> list[str]:
-        text = (folder / f"newstest2015-100sents-enru-{side}.ru.sgm").read_text(encoding="utf-8")
-        return re.findall(r"<seg[^>]*>(.*?)</seg>", text, re.DOTALL)
-
-    result = NIST()(segments("google"), segments("ref"))
+    result = NIST()(*golden.mteval(shared))
     assert round(result.score, 4) == 5.0564
     np.testing.assert_allclose(result.parts["information"], [4.4488, 0.5554, 0.0477, 0.0045, 0], atol=5.1e-5)
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from metrics_jax import parse
 from metrics_jax.ngrams import encode_words
 from metrics_jax.rouge155 import VARIANTS, Rouge155, skip_bigrams
-from tests.metrics_jax import golden
+from tests.metrics_jax import golden, rouge_cases, texts
+from tests.metrics_jax.rouge_cases import row
 
-texts = st.text(max_size=30) | st.lists(st.sampled_from(["a", "B", "cats", "the", "ü", "\n", " ", "-"])).map("".join)
 metrics = st.builds(
     Rouge155,
     variant=st.sampled_from(VARIANTS),
@@ -25,20 +25,11 @@ metrics = st.builds(
     formula=st.sampled_from("AB"),
     remove_stopwords=st.booleans(),
 )
-ODD = ["", " ", "\n\n", "\ud800", "\x00", "a\u2028b", "!?", "\n a", "a" * 300, "a " * 300]
-
-
-def rows(metric, hypothesis, *references):
-    """Precision, recall, F of one segment."""
-    return metric.statistics([hypothesis], [references])[0, :3]
 
 
 @pytest.fixture
-def wordnet(shared, monkeypatch):
-    folder = shared / "data" / "wordnet3.0"
-    if not folder.is_dir():
-        pytest.skip(f"WordNet not found at {folder}")
-    monkeypatch.setenv("WNSEARCHDIR", str(folder))
+def wordnet(princeton, monkeypatch):
+    monkeypatch.setenv("WNSEARCHDIR", str(princeton))
 
 
 def resample(size):
@@ -110,46 +101,32 @@ def test_stems_and_stop_words(wordnet, variant):
     np.testing.assert_allclose(best.statistics(HYPOTHESES, REFERENCES)[:, :2], BEST[variant])
 
 
-def test_ngrams_by_hand():
-    hypothesis, reference = "the cat was found under the bed", "the cat was under the bed"
-    np.testing.assert_allclose(rows(Rouge155("2"), hypothesis, reference), [4 / 6, 4 / 5, 8 / 11])
-    np.testing.assert_allclose(rows(Rouge155("3"), hypothesis, reference), [2 / 5, 2 / 4, 4 / 9])
+@pytest.mark.parametrize(("variant", "hypothesis", "reference", "precision", "recall", "f1"), rouge_cases.BY_HAND)
+def test_by_hand(variant, hypothesis, reference, precision, recall, f1):
+    np.testing.assert_allclose(row(Rouge155(variant), hypothesis, reference), [precision, recall, f1])
 
 
 @pytest.mark.parametrize(
-    ("hypothesis", "bigrams", "subsequence", "skip_bigrams"),
-    [
-        ("police kill the gunman", 1 / 3, 3 / 4, 3 / 6),
-        ("the gunman kill police", 1 / 3, 2 / 4, 1 / 6),
-        ("the gunman police killed", 2 / 3, 2 / 4, 2 / 6),
-    ],
+    ("hypothesis", "skip_bigrams"),
+    [("police kill the gunman", 3 / 6), ("the gunman kill police", 1 / 6), ("the gunman police killed", 2 / 6)],
 )
-def test_order_of_words(hypothesis, bigrams, subsequence, skip_bigrams):
-    # Lin (2004), 3.1 and 4.
-    reference = "police killed the gunman"
-    np.testing.assert_allclose(rows(Rouge155("2"), hypothesis, reference), bigrams)
-    np.testing.assert_allclose(rows(Rouge155("L"), hypothesis, reference), subsequence)
-    np.testing.assert_allclose(rows(Rouge155("S", skip_distance=-1), hypothesis, reference), skip_bigrams)
-
-
-def test_subsequence_by_hand():
-    hypothesis, reference = "The cat and the dog", "The cat is on the mat"
-    np.testing.assert_allclose(rows(Rouge155("L"), hypothesis, reference), [3 / 5, 3 / 6, 6 / 11])
-    exchanged = "The quick brown dog jumped over the lazy fox"
-    assert Rouge155("L")([exchanged], ["The quick brown fox jumped over the lazy dog"]).score == pytest.approx(7 / 9)
+def test_skip_bigrams_of_the_paper(hypothesis, skip_bigrams):
+    # Lin (2004), 4.
+    metric = Rouge155("S", skip_distance=-1)
+    np.testing.assert_allclose(row(metric, hypothesis, rouge_cases.LIN), skip_bigrams)
 
 
 def test_runs():
     # Lin (2004), 3.3, f(k) = k^2: the precisions are the paper's 0.571 and 0.286; recall is weighted twice.
     metric, hypothesis = Rouge155("W", w=2.0), "A B C D E F G"
-    np.testing.assert_allclose(rows(metric, hypothesis, "A B C D H I K")[:2], [4 / 7, 4 / 7**2])
-    np.testing.assert_allclose(rows(metric, hypothesis, "A H B K C I D")[:2], [2 / 7, 2 / 7**2])
-    np.testing.assert_allclose(rows(Rouge155("W"), "a b c", "a b c")[:2], [1, 3**-0.2])
+    np.testing.assert_allclose(row(metric, hypothesis, "A B C D H I K")[:2], [4 / 7, 4 / 7**2])
+    np.testing.assert_allclose(row(metric, hypothesis, "A H B K C I D")[:2], [2 / 7, 2 / 7**2])
+    np.testing.assert_allclose(row(Rouge155("W"), "a b c", "a b c")[:2], [1, 3**-0.2])
 
 
 def test_a_run_that_is_lost():
     # The script's; `lcs.weighted_union_matches` says why.
-    np.testing.assert_allclose(rows(Rouge155("W"), "c a", "a c\nc a"), [0.5, 0.21763764082403106, 0.30326954502292763])
+    np.testing.assert_allclose(row(Rouge155("W"), "c a", "a c\nc a"), [0.5, 0.21763764082403106, 0.30326954502292763])
 
 
 def test_skip_bigrams_of_a_text():
@@ -182,10 +159,10 @@ def test_alpha():
 
 
 def test_several_references():
-    np.testing.assert_allclose(rows(Rouge155("1"), "a b", "a b c d", "x"), [2 / 4, 2 / 5, 4 / 9])
-    np.testing.assert_allclose(rows(Rouge155("1", formula="B"), "a b", "x", "a b c d", "b a x x"), [1, 2 / 4, 2 / 3])
-    np.testing.assert_allclose(rows(Rouge155("1", formula="B"), "a b", "a b", "a"), 1)  # of equals the first
-    np.testing.assert_allclose(rows(Rouge155("1", formula="B"), "a b", "a", "a b"), [1 / 2, 1, 2 / 3])
+    np.testing.assert_allclose(row(Rouge155("1"), "a b", "a b c d", "x"), [2 / 4, 2 / 5, 4 / 9])
+    np.testing.assert_allclose(row(Rouge155("1", formula="B"), "a b", "x", "a b c d", "b a x x"), [1, 2 / 4, 2 / 3])
+    np.testing.assert_allclose(row(Rouge155("1", formula="B"), "a b", "a b", "a"), 1)  # of equals the first
+    np.testing.assert_allclose(row(Rouge155("1", formula="B"), "a b", "a", "a b"), [1 / 2, 1, 2 / 3])
 
 
 def test_words():
@@ -205,7 +182,7 @@ def test_result():
     assert parse("rouge155|variant:SU|skip_distance:-1") == Rouge155("SU", skip_distance=-1)
 
 
-@given(metrics, st.lists(st.tuples(texts, st.lists(texts, min_size=1, max_size=3)), min_size=1, max_size=5))
+@given(metrics, texts.segments(texts.lines))
 def test_a_segment_does_not_depend_on_its_neighbours(metric, pairs):
     hypotheses, references = zip(*pairs, strict=True)
     result = metric(hypotheses, references)
@@ -215,19 +192,19 @@ def test_a_segment_does_not_depend_on_its_neighbours(metric, pairs):
     assert ((result.segments >= 0) & (result.segments <= 1)).all()
 
 
-@given(metrics, texts, st.lists(texts, min_size=1, max_size=3), st.randoms())
+@given(metrics, texts.lines, st.lists(texts.lines, min_size=1, max_size=3), st.randoms())
 def test_order_of_references(metric, hypothesis, references, random):
     shuffled = random.sample(references, len(references))
     if metric.formula == "A":
-        np.testing.assert_allclose(rows(metric, hypothesis, *shuffled), rows(metric, hypothesis, *references))
+        np.testing.assert_allclose(row(metric, hypothesis, *shuffled), row(metric, hypothesis, *references))
     elif metric.variant != "W":  # whose ranking does not weight twice
-        best = max(rows(metric, hypothesis, reference)[1] for reference in references)
-        assert rows(metric, hypothesis, *shuffled)[1] == rows(metric, hypothesis, *references)[1] == best
+        best = max(row(metric, hypothesis, reference)[1] for reference in references)
+        assert row(metric, hypothesis, *shuffled)[1] == row(metric, hypothesis, *references)[1] == best
 
 
-@given(metrics, texts)
+@given(metrics, texts.lines)
 def test_identical_texts(metric, text):
-    precision, recall, f = rows(metric, text, text)
+    precision, recall, f = row(metric, text, text)
     if metric.variant != "W":
         assert precision == recall == f
         assert f in (0, 1)
@@ -235,7 +212,9 @@ def test_identical_texts(metric, text):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_odd_texts(variant):
-    pairs = [(first, [second]) for first in ODD for second in ODD] + [(first, ODD) for first in ODD]
+    pairs = [(first, [second]) for first in texts.ODD for second in texts.ODD] + [
+        (first, texts.ODD) for first in texts.ODD
+    ]
     hypotheses, references = zip(*pairs, strict=True)
     for metric in (Rouge155(variant), Rouge155(variant, formula="B", remove_stopwords=True)):
         segments = metric(hypotheses, references).segments

@@ -3,7 +3,8 @@ import pickle
 
 import pytest
 
-from metrics_jax.synonyms import FILES, WordNet
+from metrics_jax import WordNet
+from metrics_jax.synonyms import FILES
 from tests.metrics_jax import wordnet
 
 
@@ -102,11 +103,8 @@ def test_a_broken_file_is_named(tmp_path):
         WordNet(tmp_path).synonyms("car")
 
 
-def test_wordnet_3_0(shared):
-    folder = shared / "data" / "wordnet3.0"
-    if not folder.is_dir():
-        pytest.skip(f"no WordNet at {folder}")
-    database = WordNet(folder)
+def test_wordnet_3_0(princeton):
+    database = WordNet(princeton)
     assert database.fingerprint.startswith("186220b806452fb7")
     # nltk 3.10.4, wordnet.synsets(word), the lemma names without underscore
     assert database.synonyms("bicycles") == {"bicycle", "bike", "cycle", "wheel", "pedal"}
