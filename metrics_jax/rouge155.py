@@ -2,14 +2,13 @@
 
 import dataclasses
 import functools
-import importlib.resources
 import itertools
 from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax import lcs, morphology
+from metrics_jax import lcs, morphology, stop_words
 from metrics_jax.api import References
 from metrics_jax.ngrams import Tokens, encode_words
 from metrics_jax.references import best, flatten, pair, starts
@@ -73,8 +72,8 @@ class Rouge155(MeanF):
         """The words of each text."""
         words = ascii_words(texts)
         if self.remove_stopwords:
-            stop_words = _stop_words()
-            words = [[word for word in text if word not in stop_words] for text in words]
+            common = stop_words.smart()
+            words = [[word for word in text if word not in common] for text in words]
         return stem_words(words, morphology.stem) if self.stem else words
 
     def _count(self, texts: Sequence[str], owner: np.ndarray) -> np.ndarray:
@@ -125,9 +124,3 @@ def skip_bigrams(tokens: Tokens, distance: int, with_unigrams: bool) -> Tokens:
 def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """The quotient, 0 where the denominator is."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
-
-
-@functools.cache
-def _stop_words() -> frozenset[str]:
-    text = importlib.resources.files("metrics_jax").joinpath("data/smart_stop_words.txt").read_text("ascii")
-    return frozenset(line for line in text.splitlines() if not line.startswith("#"))

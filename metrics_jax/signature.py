@@ -10,7 +10,7 @@ from typing import Any
 
 from metrics_jax import __version__
 
-ROOMS = {  # a metric's name: its room and class
+ROOMS: dict[str, tuple[str, str]] = {  # a metric's name: its room and class
     "bleu": ("bleu", "BLEU"),
     "nist": ("nist", "NIST"),
     "chrf": ("chrf", "ChrF"),
@@ -24,6 +24,11 @@ ROOMS = {  # a metric's name: its room and class
     "meteor": ("meteor", "Meteor"),
     "meteor_nltk": ("meteor_nltk", "MeteorNLTK"),
     "meteor15": ("meteor15", "Meteor15"),
+    "wmd": ("wmd", "WMD"),
+    "sms": ("sms", "SMS"),
+    "bertscore": ("bertscore", "BERTScore"),
+    "moverscore": ("moverscore", "MoverScore"),
+    "yisi1": ("yisi", "YiSi1"),
 }
 SHORTHANDS = {
     "chrf++": "chrf|word_order:2",
@@ -47,16 +52,7 @@ def parse(signature: str, **objects: Any) -> Any:
     `nrefs` belongs to a call and is skipped. ValueError for a name, option or value that does not exist, and where a
     fingerprint is another one; a warning if the signature was written by another version.
     """
-    name, *items = signature.split("|")
-    if name in SHORTHANDS:
-        name, *more = SHORTHANDS[name].split("|")
-        items = more + items
-    if name not in ROOMS:
-        near = difflib.get_close_matches(name, [*ROOMS, *SHORTHANDS], n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join([*ROOMS, *SHORTHANDS])}"
-        raise ValueError(f"no metric {name!r}; {hint}")
-    room, kind_name = ROOMS[name]
-    kind = getattr(importlib.import_module(f"metrics_jax.{room}"), kind_name)
+    name, kind, items = _find(signature)
     kinds = typing.get_type_hints(kind)
     fields = [field.name for field in dataclasses.fields(kind)]
     options, fingerprints = dict(objects), {}
@@ -69,15 +65,37 @@ def parse(signature: str, **objects: Any) -> Any:
         if not colon or key not in fields:
             near = difflib.get_close_matches(key, fields, n=1) or fields
             raise ValueError(f"{name} has no option {item!r}; did you mean {' or '.join(near)}, as option:value?")
-        if _is_plain(kinds[key]):
+        if _is_plain(kinds[key]) or text in _words(kinds[key]):
             options[key] = _read(text, kinds[key], f"{name}|{key}")
         else:
             fingerprints[key] = text
+    if missing := [key for key in needs(signature) if key not in options]:
+        raise ValueError(f"{name} needs {', '.join(missing)}, which a signature cannot hold")
     metric = kind(**options)
     for key, fingerprint in fingerprints.items():
         if _show(getattr(metric, key)) != fingerprint:
             raise ValueError(f"{name} was computed with {key} {fingerprint}: pass the same one as {key}=...")
     return metric
+
+
+def needs(signature: str) -> list[str]:
+    """Names of the objects that the metric of a signature cannot be without: word vectors, an encoder."""
+    _, kind, _ = _find(signature)
+    return [field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING]
+
+
+def _find(signature: str) -> tuple[str, Any, list[str]]:
+    """A signature -> the metric's name, its class, and the options as they stand there."""
+    name, *items = signature.split("|")
+    if name in SHORTHANDS:
+        name, *more = SHORTHANDS[name].split("|")
+        items = more + items
+    if name not in ROOMS:
+        near = difflib.get_close_matches(name, [*ROOMS, *SHORTHANDS], n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join([*ROOMS, *SHORTHANDS])}"
+        raise ValueError(f"no metric {name!r}; {hint}")
+    room, class_name = ROOMS[name]
+    return name, getattr(importlib.import_module(f"metrics_jax.{room}"), class_name), items
 
 
 def _show(value: object) -> str:
@@ -97,6 +115,12 @@ def _is_plain(kind: Any) -> bool:
     """Whether every alternative of a type can be read from text."""
     plain = (str, int, float, bool, types.NoneType)
     return all(one in plain or typing.get_origin(one) in (tuple, typing.Literal) for one in _alternatives(kind))
+
+
+def _words(kind: Any) -> tuple[Any, ...]:
+    """What a type allows to be written out, beside other alternatives."""
+    literals = [one for one in _alternatives(kind) if typing.get_origin(one) is typing.Literal]
+    return tuple(word for one in literals for word in typing.get_args(one))
 
 
 def _read(text: str, kind: Any, where: str) -> Any:

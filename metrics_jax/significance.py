@@ -96,7 +96,8 @@ def bootstrap(
     """
     _check_numbers(alpha, resamples=resamples)
     score, table = _units(metric, {"the system": statistics}, documents)
-    return _interval(float(score(table[0].sum(axis=0))), score(_resample(table, resamples, seed))[0], alpha)
+    observed = _observed(score, {"the system": statistics}, table)
+    return _interval(float(observed[0]), score(_resample(table, resamples, seed))[0], alpha)
 
 
 def paired_bootstrap(
@@ -121,7 +122,7 @@ def paired_bootstrap(
     _check_numbers(alpha, resamples=resamples)
     score, table = _units(metric, systems, documents)
     first = _baseline(systems, baseline)
-    observed, resampled = score(table.sum(axis=1)), score(_resample(table, resamples, seed))
+    observed, resampled = _observed(score, systems, table), score(_resample(table, resamples, seed))
     distances = np.abs(resampled - resampled[first])
     distances -= distances.mean(axis=1, keepdims=True)
     p_values = _p_values(distances, observed, first, strict)
@@ -152,7 +153,7 @@ def paired_randomisation(
     distances = np.empty((len(table), trials))
     for span, kept, swapped in _shuffle(table, trials, seed):
         distances[:, span] = np.abs(score(kept[first] + swapped) - score(swapped[first] + kept))
-    observed, resampled = score(table.sum(axis=1)), score(_resample(table, resamples, seed))
+    observed, resampled = _observed(score, systems, table), score(_resample(table, resamples, seed))
     p_values = _p_values(distances, observed, first, strict)
     return _rows(metric, list(systems), first, observed, resampled, p_values, alpha)
 
@@ -203,6 +204,15 @@ def _units(
         return metric.score, tables
     values = np.stack([document_scores(metric, table, documents).scores for table in tables])
     return _mean, np.stack([values, np.ones_like(values)], axis=-1)
+
+
+def _observed(score: Score, systems: Mapping[str, np.ndarray], table: np.ndarray) -> np.ndarray:
+    """The systems' own scores; ValueError for one that is infinite, which no resample can be compared with."""
+    observed = score(table.sum(axis=1))
+    for name, value in zip(systems, observed, strict=True):
+        if not np.isfinite(value):
+            raise ValueError(f"the score of {name} is infinite: a segment has no distance; for WMD use wmd|missing:2.0")
+    return observed
 
 
 def _baseline(systems: Mapping[str, np.ndarray], baseline: str | None) -> int:

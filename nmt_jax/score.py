@@ -12,10 +12,10 @@ from absl import flags
 
 from metrics_jax import parse, significance
 from metrics_jax.api import AdditiveMetric, Result, check_texts
-from metrics_jax.signature import ROOMS, SHORTHANDS
+from metrics_jax.signature import ROOMS, SHORTHANDS, needs
 from nmt_jax import score_table
 from nmt_jax.counting import counted
-from nmt_jax.data.lines import decode_lines, read_lines
+from nmt_jax.data.lines import decode_lines, find, read_lines
 from nmt_jax.errors import UserError
 
 PAIRED = {"bootstrap": significance.paired_bootstrap, "randomisation": significance.paired_randomisation}
@@ -44,6 +44,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
         f"Any of {', '.join([*ROOMS, *SHORTHANDS])}; with options 'bleu|tokenize:zh', or a whole signature.",
         **given,
     )
+    flags.DEFINE_string("vectors", None, "Word vectors (GloVe's, word2vec's; text or binary) for wmd and sms.", **given)
     flags.DEFINE_boolean("segments", False, "A row for every line instead of one for the whole.", **given)
     flags.DEFINE_boolean("confidence", False, "95 % intervals, by bootstrap.", **given)
     flags.DEFINE_enum("paired", None, list(PAIRED), "Test every system against the first.", **given)
@@ -60,6 +61,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         positional,
         flag_values.reference,
         metrics=flag_values.metrics,
+        vectors=flag_values.vectors,
         confidence=flag_values.confidence,
         paired=flag_values.paired,
         seed=flag_values.seed,
@@ -79,15 +81,17 @@ def run(
     references: Sequence[str],
     *,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    vectors: str | None = None,
     confidence: bool = False,
     paired: str | None = None,
     seed: int = significance.SEED,
 ) -> list[Score]:
     """Score files of hypotheses ("-" is stdin) against one or more files of references, line N against line N.
 
-    metrics: names or signatures. confidence: with intervals. paired: "bootstrap" or "randomisation" also tests every
-    system against the first. The scores come metric by metric. UserError for files that are missing, empty, not UTF-8
-    or of unequal length (naming both and their lengths), and for a metric or option that does not exist.
+    metrics: names or signatures. vectors: the file of word vectors that some of them need. confidence: with intervals.
+    paired: "bootstrap" or "randomisation" also tests every system against the first. The scores come metric by metric.
+    UserError for files that are missing, empty, not UTF-8 or of unequal length (naming both and their lengths), and for
+    a metric or option that does not exist.
     """
     if not hypotheses:
         raise UserError("nmt-jax score needs a file of translations: nmt-jax score HYPOTHESIS --reference=FILE")
@@ -97,7 +101,8 @@ def run(
         raise UserError("--paired compares systems: give the baseline first, then the others")
     if repeated := [name for i, name in enumerate(hypotheses) if name in hypotheses[:i]]:
         raise UserError(f"{repeated[0]} is given twice: a system is named by its file")
-    measures = {_name(spec): _metric(spec) for spec in metrics}
+    named = [(spec, _metric(spec, vectors)) for spec in metrics]
+    measures = {_name(spec, metric): metric for spec, metric in named}
     reference_lines = {_title(name): _read(name) for name in references}
     systems = {_title(name): _read(name) for name in hypotheses}
     for system, lines in systems.items():
@@ -135,16 +140,14 @@ def _scores(
         for system, table in statistics.items()
     ]
     if paired:
-        rows = PAIRED[paired](metric, statistics, seed=seed)
+        rows = _tested(PAIRED[paired], metric, statistics, seed=seed)
         return [
             dataclasses.replace(score, interval=row.interval, comparison=row)
             for score, row in zip(scores, rows, strict=True)
         ]
     if confidence:
-        interval: Callable[[np.ndarray], significance.Interval] = functools.partial(
-            significance.bootstrap, metric, seed=seed
-        )
-        return [dataclasses.replace(score, interval=interval(statistics[score.system])) for score in scores]
+        interval = functools.partial(significance.bootstrap, metric, seed=seed)
+        return [dataclasses.replace(score, interval=_tested(interval, statistics[score.system])) for score in scores]
     return scores
 
 
@@ -159,20 +162,40 @@ def _statistics(metric: AdditiveMetric, system: str, lines: list[str], grouped: 
     return np.concatenate(rows)
 
 
-def _metric(spec: str) -> AdditiveMetric:
-    """The metric of a name or signature."""
+def _tested(test: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What a test of significance says; UserError for scores that it cannot compare."""
     try:
-        return parse(spec)
+        return test(*arguments, **options)
     except ValueError as error:
         raise UserError(f"--metrics: {error}") from error
 
 
-def _name(spec: str) -> str:
+def _metric(spec: str, vectors: str | None) -> AdditiveMetric:
+    """The metric of a name or signature, with the word vectors of a file if it needs some."""
+    try:
+        if not {"vectors"}.intersection(needs(spec)):
+            return parse(spec)
+        if not vectors:
+            raise UserError(f"--metrics={spec} needs word vectors: --vectors=FILE, such as GloVe's")
+        return parse(spec, vectors=_vectors(vectors))
+    except ValueError as error:
+        raise UserError(f"--metrics: {error}") from error
+
+
+@functools.cache
+def _vectors(name: str) -> Any:
+    """The word vectors of a file, read once for all metrics."""
+    from metrics_jax import Vectors
+
+    return Vectors.load(find(name))
+
+
+def _name(spec: str, metric: AdditiveMetric) -> str:
     """What a metric is called in the table: as it was asked for, or of a whole signature what is not the default."""
     if "|version:" not in spec:
         return spec
-    metric = _metric(spec)
-    defaults = type(metric)().signature.split("|")
+    given = {name: getattr(metric, name) for name in needs(metric.name)}
+    defaults = type(metric)(**given).signature.split("|")
     return "|".join([metric.name, *(item for item in metric.signature.split("|")[1:] if item not in defaults)])
 
 

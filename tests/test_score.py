@@ -2,6 +2,7 @@ import gzip
 import io
 import json
 
+import numpy as np
 import pytest
 
 from metrics_jax import BLEU
@@ -180,3 +181,21 @@ def test_bad_input_is_one_line(files, tmp_path, capsys):
         assert err.count("\n") == 1
         for word in words:
             assert word in err
+
+
+def test_word_vectors_come_from_a_file(tmp_path, capsys):
+    for name, lines in {"h": "the cat sat\na dog\n", "r": "the cat sat\na cat\n"}.items():
+        (tmp_path / name).write_text(lines)
+    words = {"the": (1, 0), "cat": (0, 1), "sat": (1, 1), "a": (1, 0.5), "dog": (0.6, 0.8)}
+    rows = [f"{word} {x} {y}" for word, (x, y) in words.items()]
+    (tmp_path / "vectors.txt").write_text("\n".join(rows) + "\n")
+    command = ["score", str(tmp_path / "h"), f"--reference={tmp_path / 'r'}", "--metrics=wmd,sms"]
+    assert cli.main([*command, f"--vectors={tmp_path / 'vectors.txt'}", "--segments", "--format=json"]) == 0
+    scores = {row["metric"]: row for row in json.loads(capsys.readouterr().out)}
+    assert scores["wmd"]["segments"] == pytest.approx([0, np.hypot(0.6, 0.2) / 2])  # half of the weight moves
+    assert set(scores) == {"wmd", "sms"}
+    assert cli.main(command) == 2
+    assert "--metrics=wmd needs word vectors: --vectors=FILE" in capsys.readouterr().err
+    (tmp_path / "ragged.txt").write_text("the 1 0\ncat 1\n")
+    assert cli.main([*command, f"--vectors={tmp_path / 'ragged.txt'}"]) == 2
+    assert "ragged.txt:2: " in capsys.readouterr().err

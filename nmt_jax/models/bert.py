@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.models.attention import attend
+from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers import ACTIVATIONS, Dense, Dropout, LayerNorm
 
 Array = jax.Array
@@ -85,11 +86,8 @@ class Layer(nn.Module):
         def heads(y: Array) -> Array:
             return y.reshape(*y.shape[:2], self.num_heads, -1).swapaxes(1, 2)
 
-        context, weights = attend(
-            *(heads(product(x)) for product in (self.query, self.key, self.value)),
-            mask,
-            drop=lambda weights: self.weight_dropout(weights, train),
-        )
+        query, keys, values = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
+        context, weights = attend(query, keys, values, mask, drop=lambda weights: self.weight_dropout(weights, train))
         y = self.attention_output(context.swapaxes(1, 2).reshape(x.shape))
         x = self.attention_norm(x + self.drop(y, train))
         y = self.ffn_output(ACTIVATIONS[self.activation](self.ffn_hidden(x)))
@@ -121,18 +119,11 @@ class Bert(nn.Module):
 
     def __post_init__(self) -> None:
         """ValueError on hyperparameters that cannot be meant."""
-        for field, choices in CHOICES.items():
-            if getattr(self, field) not in choices:
-                raise ValueError(f"{field}={getattr(self, field)!r} is none of {', '.join(choices)}")
-        for field in ("vocab_size", "num_layers", "d_model", "d_ff", "num_heads", "max_positions"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field}={getattr(self, field)} must be at least 1")
-        for field in ("first_position", "num_segments"):
-            if getattr(self, field) < 0:
-                raise ValueError(f"{field}={getattr(self, field)} must not be negative")
-        for field in ("dropout", "attention_dropout"):
-            if not 0.0 <= getattr(self, field) < 1.0:
-                raise ValueError(f"{field}={getattr(self, field)} must be in [0, 1)")
+        check_choices(self, CHOICES)
+        check_positive(self, "vocab_size", "num_layers", "d_model", "d_ff", "num_heads", "max_positions")
+        check_rates(self, "dropout", "attention_dropout")
+        if min(self.first_position, self.num_segments) < 0:
+            raise ValueError("first_position and num_segments must not be negative")
         if self.d_model % self.num_heads:
             raise ValueError(f"d_model={self.d_model} is not divisible by num_heads={self.num_heads}: change one")
         super().__post_init__()

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from metrics_jax import (
     BLEU,
     CDER,
-    NIST,
     PER,
     TER,
     WER,
@@ -167,7 +166,8 @@ def test_bad_input_is_named(metric):
 
 
 def test_every_room_is_in_the_table():
-    assert {metric.name for metric in METRICS} | {NIST.name, "meteor_nltk"} == set(signature.ROOMS)
+    of_their_own = {"nist", "meteor_nltk", "wmd", "sms", "bertscore", "moverscore", "yisi1"}  # tests: they need objects
+    assert {metric.name for metric in METRICS} | of_their_own == set(signature.ROOMS)
 
 
 def test_importing_is_cheap():

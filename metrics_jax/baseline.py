@@ -1,0 +1,63 @@
+"""What BERTScore gives to sentences that have nothing to do with each other, by layer: the zero of rescaled scores."""
+
+import csv
+import dataclasses
+import functools
+import hashlib
+import math
+import os
+import pathlib
+
+HEADER = ["LAYER", "P", "R", "F"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Baseline:
+    """Mean precision, recall and F of unrelated pairs (Zhang et al., 2020, section 3) for each layer, 0 the embeddings.
+
+    ValueError for numbers that are not finite or not below 1.
+    """
+
+    rows: tuple[tuple[float, float, float], ...]
+
+    def __post_init__(self) -> None:
+        for layer, row in enumerate(self.rows):
+            if not all(math.isfinite(value) and value < 1 for value in row):
+                raise ValueError(f"baseline of layer {layer}: {row} are not three numbers below 1")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Baseline":
+        """Read a file as bert-score has them, `LAYER,P,R,F` and a line for each layer; ValueError naming FILE:LINE."""
+        try:
+            lines = list(csv.reader(pathlib.Path(path).read_text(encoding="utf-8").splitlines()))
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise ValueError(f"{path}: cannot be read as a baseline ({error})") from error
+        if not lines or lines[0] != HEADER:
+            raise ValueError(f"{path}:1: a baseline begins with {','.join(HEADER)}")
+        rows: list[tuple[float, float, float]] = []
+        for number, line in enumerate(lines[1:], start=2):
+            try:
+                layer, (p, r, f) = int(line[0]), map(float, line[1:])
+            except (ValueError, IndexError) as error:
+                raise ValueError(f"{path}:{number}: {','.join(line)!r} is not a layer and three numbers") from error
+            if layer != len(rows):
+                raise ValueError(f"{path}:{number}: layer {layer} where {len(rows)} should be: every layer in order")
+            rows.append((p, r, f))
+        try:
+            return cls(tuple(rows))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write such a file."""
+        pathlib.Path(path).write_text(self._text, encoding="utf-8")
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the file."""
+        return hashlib.sha256(self._text.encode()).hexdigest()
+
+    @property
+    def _text(self) -> str:
+        lines = [HEADER, *([str(layer), *map(repr, row)] for layer, row in enumerate(self.rows))]
+        return "".join(",".join(line) + "\n" for line in lines)

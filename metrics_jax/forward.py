@@ -1,0 +1,148 @@
+"""Rows of tokens through an encoder: longest first, in batches of a few shapes, on all devices of this process."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jax import Array
+
+COMBINE = ("concatenate", "mean", "power_means")
+MIN_BUCKET = 8
+# Tokens of a batch on each device: enough to keep it busy, and no more, since the last of a bucket is filled up.
+BATCH_TOKENS = {"cpu": 512, "accelerator": 16384}
+
+
+def bucket(length: int, max_length: int = sys.maxsize) -> int:
+    """The padded length of a row, 8, 12, 16, 24, 32, 48 ..., at most max_length: each new one is a compilation."""
+    power = max(1 << (length - 1).bit_length(), MIN_BUCKET)
+    return min(power * 3 // 4 if MIN_BUCKET < length <= power * 3 // 4 else power, max_length)
+
+
+class Forward:
+    """A compiled pass through an encoder that keeps what is wanted of its layers; options as those of `encode`."""
+
+    def __init__(
+        self,
+        embed: Callable[[Array, Array], Array],
+        layers: tuple[int, ...],
+        combine: str,
+        normalize: bool,
+        max_length: int,
+    ) -> None:
+        """ValueError for an option or a layer that does not exist."""
+        import jax
+
+        if combine not in COMBINE:
+            raise ValueError(f"combine={combine!r} is none of {', '.join(COMBINE)}")
+        self._devices = jax.local_devices()
+        mesh = jax.make_mesh((len(self._devices),), ("data",), (jax.sharding.AxisType.Auto,), devices=self._devices)
+        self._by_rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+        everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+        partial = embed if isinstance(embed, jax.tree_util.Partial) else jax.tree_util.Partial(embed)
+        self._embed = jax.device_put(partial, everywhere)
+        self._max_length = max_length
+        ids = jax.ShapeDtypeStruct((len(self._devices), bucket(1, max_length)), np.int32)
+        shape = jax.eval_shape(embed, ids, jax.ShapeDtypeStruct(ids.shape, bool)).shape
+        if not layers or not all(-shape[0] <= layer < shape[0] for layer in layers):
+            raise ValueError(f"layers {layers}: the encoder has 0 (embeddings) to {shape[0] - 1}")
+        self.layers = tuple(layer % shape[0] for layer in layers)
+        self.width = shape[-1] * {"concatenate": len(layers), "mean": 1, "power_means": 3}[combine]
+        self._program = functools.partial(_program(), layers=self.layers, combine=combine, normalize=normalize)
+
+    def __call__(self, rows: Sequence[np.ndarray], batch_tokens: int | None) -> Iterator[tuple[int, np.ndarray]]:
+        """Rows int[S], of 1 to max_length ids each -> (number of the row, vectors float32[S, E]), longest first.
+
+        A batch holds as many rows as come near `batch_tokens` a device (None: BATCH_TOKENS), half as many from where
+        memory runs out. MemoryError if there is none for a single row.
+        """
+        batch_tokens = batch_tokens or BATCH_TOKENS["cpu" if self._devices[0].platform == "cpu" else "accelerator"]
+        todo = collections.deque(sorted(range(len(rows)), key=lambda number: -len(rows[number])))
+        flying: tuple[list[int], Any] | None = None  # the batch that the devices work on while the next is made
+        while todo or flying:
+            batch = self._next(rows, todo, batch_tokens)
+            try:
+                started = (batch, self._start([rows[number] for number in batch], batch_tokens)) if batch else None
+                vectors = np.asarray(flying[1]) if flying else None
+            except Exception as error:
+                if not _out_of_memory(error):
+                    raise
+                lost = [*(flying[0] if flying else ()), *batch]
+                if self._size(bucket(len(rows[lost[-1]]), self._max_length), batch_tokens) == len(self._devices):
+                    raise MemoryError(f"no memory for {len(rows[lost[0]])} tokens on each device") from error
+                todo.extendleft(reversed(lost))
+                batch_tokens, flying = batch_tokens // 2, None
+                continue
+            if flying and vectors is not None:
+                for place, number in enumerate(flying[0]):
+                    yield number, vectors[place, : len(rows[number])]
+            flying = started
+
+    def _next(self, rows: Sequence[np.ndarray], todo: collections.deque[int], batch_tokens: int) -> list[int]:
+        """Takes the next rows of one padded length off `todo`."""
+        if not todo:
+            return []
+        length = bucket(len(rows[todo[0]]), self._max_length)
+        batch: list[int] = []
+        while todo and len(batch) < self._size(length, batch_tokens):
+            if bucket(len(rows[todo[0]]), self._max_length) != length:
+                break
+            batch.append(todo.popleft())
+        return batch
+
+    def _size(self, length: int, batch_tokens: int) -> int:
+        """How many rows of this length are a batch."""
+        return len(self._devices) * max(batch_tokens // length, 1)
+
+    def _start(self, batch: Sequence[np.ndarray], batch_tokens: int) -> Array:
+        """Puts a batch on the devices, filled up: one shape a bucket, so that a row always has the same bits."""
+        import jax
+
+        length = bucket(max(map(len, batch)), self._max_length)
+        ids = np.zeros((self._size(length, batch_tokens), length), np.int32)
+        mask = np.zeros(ids.shape, bool)
+        for place, row in enumerate(batch):
+            ids[place, : len(row)] = row
+            mask[place, : len(row)] = True
+        return self._program(self._embed, *jax.device_put((ids, mask), self._by_rows))
+
+
+@functools.cache
+def _program() -> Callable[..., Array]:
+    import jax
+    import jax.numpy as jnp
+
+    @functools.partial(jax.jit, static_argnames=("layers", "combine", "normalize"))
+    def program(
+        embed: Callable[[Array, Array], Array],
+        ids: Array,
+        mask: Array,
+        layers: tuple[int, ...],
+        combine: str,
+        normalize: bool,
+    ) -> Array:
+        """Ids int[B, S], mask bool[B, S] -> float32[B, S, E]; layers that nobody wants are not computed."""
+        hidden = embed(ids, mask)
+        states = [hidden[layer].astype(jnp.float32) for layer in layers]
+        if normalize:
+            lengths = [jnp.linalg.norm(state, axis=-1, keepdims=True) for state in states]
+            states = [state / jnp.maximum(one, 1e-30) for state, one in zip(states, lengths, strict=True)]
+        if combine == "concatenate":
+            return jnp.concatenate(states, axis=-1)
+        mean = sum(states[1:], start=states[0]) / len(states)
+        if combine == "mean":
+            return mean
+        least, most = functools.reduce(jnp.minimum, states), functools.reduce(jnp.maximum, states)
+        return jnp.concatenate([least, mean, most], axis=-1)
+
+    return program
+
+
+def _out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)

@@ -1,0 +1,59 @@
+"""Pretrained models as encoders: what embedding metrics read text with."""
+
+import functools
+import hashlib
+import os
+from collections.abc import Callable
+from typing import Any
+
+import flax.traverse_util
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from metrics_jax.encoder import Encoder
+from nmt_jax.models.bert import Bert
+from nmt_jax.pretrained.folder import Pretrained, load
+
+
+def load_encoder(
+    place: str | os.PathLike[str], dtype: str = "float32", download: bool = False, revision: str = "main"
+) -> Encoder:
+    """What embedding metrics read text with, from the places and with the errors of `load`."""
+    return make_encoder(load(place, dtype, download, revision))
+
+
+def make_encoder(pretrained: Pretrained) -> Encoder:
+    """An encoder of a model's hidden states, its embeddings first."""
+    model, tokenizer = pretrained.model, pretrained.tokenizer
+    digest = hashlib.sha256(tokenizer.model.encode())
+    told = [getattr(model, field) for field in ("num_heads", "first_position", "activation", "epsilon", "dtype")]
+    digest.update(repr([*told, pretrained.max_length]).encode())  # of what no shape tells
+    flat = flax.traverse_util.flatten_dict(pretrained.params, sep="/")
+    for name in sorted(flat):
+        if not name.startswith("pooler_dense/"):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(flat[name], np.float32).data)
+    if model.dtype == "bfloat16":  # what every product would be rounded to anyway takes half the memory
+        flat = {name: value.astype(jnp.bfloat16) if name.endswith("/kernel") else value for name, value in flat.items()}
+    params = jax.device_put(flax.traverse_util.unflatten_dict(flat, sep="/"))
+    return Encoder(
+        tokenize=tokenizer,
+        embed=jax.tree_util.Partial(_embedding(model), params),
+        pieces=tokenizer.pieces,
+        max_length=pretrained.max_length,
+        fingerprint=digest.hexdigest(),
+    )
+
+
+@functools.cache
+def _embedding(model: Bert) -> Callable[..., jax.Array]:
+    """The compiled hidden states of a model, one function for equal ones."""
+
+    @jax.jit
+    def embed(params: dict[str, Any], ids: jax.Array, mask: jax.Array) -> jax.Array:
+        # Accelerators round the operands of float32 products to fewer bits unless told not to.
+        with jax.default_matmul_precision("highest" if model.dtype == "float32" else "default"):
+            return model.apply({"params": params}, ids, mask)[0]
+
+    return embed

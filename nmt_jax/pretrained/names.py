@@ -1,0 +1,170 @@
+"""What Hugging Face's configurations and tensors of BERT and its kin are called in our terms, and back."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from nmt_jax.errors import UserError
+from nmt_jax.models.bert import Bert
+
+ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu", "relu": "relu"}
+
+# Our parameters: their tensors. Leaves are `weight` and `bias`; `{}` is the layer.
+BERT = {
+    "embeddings/word": "embeddings.word_embeddings.weight",
+    "embeddings/position": "embeddings.position_embeddings.weight",
+    "embeddings/segment": "embeddings.token_type_embeddings.weight",
+    "embeddings/norm": "embeddings.LayerNorm",
+    "layers_{}/query": "encoder.layer.{}.attention.self.query",
+    "layers_{}/key": "encoder.layer.{}.attention.self.key",
+    "layers_{}/value": "encoder.layer.{}.attention.self.value",
+    "layers_{}/attention_output": "encoder.layer.{}.attention.output.dense",
+    "layers_{}/attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
+    "layers_{}/ffn_hidden": "encoder.layer.{}.intermediate.dense",
+    "layers_{}/ffn_output": "encoder.layer.{}.output.dense",
+    "layers_{}/ffn_norm": "encoder.layer.{}.output.LayerNorm",
+    "pooler_dense": "pooler.dense",
+}
+DISTILBERT = {
+    "embeddings/word": "embeddings.word_embeddings.weight",
+    "embeddings/position": "embeddings.position_embeddings.weight",
+    "embeddings/norm": "embeddings.LayerNorm",
+    "layers_{}/query": "transformer.layer.{}.attention.q_lin",
+    "layers_{}/key": "transformer.layer.{}.attention.k_lin",
+    "layers_{}/value": "transformer.layer.{}.attention.v_lin",
+    "layers_{}/attention_output": "transformer.layer.{}.attention.out_lin",
+    "layers_{}/attention_norm": "transformer.layer.{}.sa_layer_norm",
+    "layers_{}/ffn_hidden": "transformer.layer.{}.ffn.lin1",
+    "layers_{}/ffn_output": "transformer.layer.{}.ffn.lin2",
+    "layers_{}/ffn_norm": "transformer.layer.{}.output_layer_norm",
+}
+LEAVES = {"kernel": "weight", "scale": "weight", "bias": "bias"}
+
+# Our hyperparameters: the keys of config.json.
+BERT_FIELDS = {
+    "vocab_size": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "d_model": "hidden_size",
+    "d_ff": "intermediate_size",
+    "num_heads": "num_attention_heads",
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+    "init_stddev": "initializer_range",
+    "epsilon": "layer_norm_eps",
+    "num_segments": "type_vocab_size",
+}
+DISTILBERT_FIELDS = {
+    "vocab_size": "vocab_size",
+    "num_layers": "n_layers",
+    "d_model": "dim",
+    "d_ff": "hidden_dim",
+    "num_heads": "n_heads",
+    "dropout": "dropout",
+    "attention_dropout": "attention_dropout",
+    "init_stddev": "initializer_range",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """How models of one `model_type` are named: their class, tensors and fields, and the key of the activation."""
+
+    architecture: str
+    tensors: Mapping[str, str]
+    fields: Mapping[str, str]
+    activation: str
+    constant: Mapping[str, Any]  # our fields that config.json does not speak of
+    pad_id: int
+    counts_from_pad: bool  # the first position is pad_id + 1
+
+
+def _roberta(architecture: str) -> Family:
+    return Family(architecture, BERT, BERT_FIELDS, "hidden_act", {}, pad_id=1, counts_from_pad=True)
+
+
+FAMILIES = {
+    "bert": Family("BertModel", BERT, BERT_FIELDS, "hidden_act", {}, pad_id=0, counts_from_pad=False),
+    "roberta": _roberta("RobertaModel"),
+    "xlm-roberta": _roberta("XLMRobertaModel"),
+    "camembert": _roberta("CamembertModel"),
+    "distilbert": Family(
+        "DistilBertModel",
+        DISTILBERT,
+        DISTILBERT_FIELDS,
+        "activation",
+        {"num_segments": 0, "epsilon": 1e-12, "pooler": False},
+        pad_id=0,
+        counts_from_pad=False,
+    ),
+}
+ORDINARY = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
+
+
+def read_config(config: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The content of config.json, read at `where`, -> the fields of `Bert` that it gives; UserError if it cannot."""
+    kind = config.get("model_type")
+    if kind not in FAMILIES:
+        raise UserError(f"{where}: model_type {kind!r} is none of those that can be read: {', '.join(FAMILIES)}")
+    family = FAMILIES[kind]
+    for key, ordinary in ORDINARY.items():
+        if config.get(key, ordinary) != ordinary:
+            raise UserError(f"{where}: {key} {config[key]!r} cannot be read, only {ordinary!r}")
+    keys = [*family.fields.values(), "max_position_embeddings", family.activation]  # all but the last are numbers
+    if missing := [key for key in keys if key not in config]:
+        raise UserError(f"{where}: {', '.join(missing)} missing: not the whole configuration of a {kind} model")
+    if wrong := [key for key in keys[:-1] if type(config[key]) not in (int, float)]:
+        raise UserError(f"{where}: {wrong[0]} {config[wrong[0]]!r} is not a number")
+    if type(config.get("pad_token_id", 0)) not in (int, type(None)):
+        raise UserError(f"{where}: pad_token_id {config['pad_token_id']!r} is not an id")
+    if config[family.activation] not in ACTIVATIONS:
+        raise UserError(f"{where}: {config[family.activation]!r} is none of the activations {', '.join(ACTIVATIONS)}")
+    first = pad_id(config) + 1 if family.counts_from_pad else 0
+    return {
+        **{field: config[key] for field, key in family.fields.items()},
+        **family.constant,
+        "activation": ACTIVATIONS[config[family.activation]],
+        "max_positions": config["max_position_embeddings"] - first,
+        "first_position": first,
+    }
+
+
+def pad_id(config: Mapping[str, Any]) -> int:
+    """The id of padding in a config.json that `read_config` accepts."""
+    given = config.get("pad_token_id")
+    return FAMILIES[config["model_type"]].pad_id if given is None else given
+
+
+def write_config(kind: str, model: Bert) -> dict[str, Any]:
+    """The content of config.json for a model; UserError if a `kind` of model cannot be like that."""
+    family = FAMILIES[kind]
+    wrong = [field for field, value in family.constant.items() if getattr(model, field) != value]
+    if bool(model.first_position) != family.counts_from_pad:
+        wrong.append("first_position")
+    if not model.num_segments and "num_segments" in family.fields:
+        wrong.append("num_segments")
+    if wrong:
+        values = ", ".join(f"{field}={getattr(model, field)}" for field in wrong)
+        raise UserError(f"no {kind} model has {values}: save it as another of {', '.join(FAMILIES)}")
+    activations = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+    return {
+        "model_type": kind,
+        "architectures": [family.architecture],
+        **{key: getattr(model, field) for field, key in family.fields.items()},
+        family.activation: activations[model.activation],
+        "max_position_embeddings": model.first_position + model.max_positions,
+        "pad_token_id": model.first_position - 1 if family.counts_from_pad else family.pad_id,
+        "torch_dtype": "float32",
+    }
+
+
+def tensor_name(kind: str, parameter: str) -> str:
+    """`layers_0/query/kernel` -> `encoder.layer.0.attention.self.query.weight`."""
+    tensors = FAMILIES[kind].tensors
+    if parameter in tensors:
+        return tensors[parameter]
+    module, _, leaf = parameter.rpartition("/")
+    number = re.match(r"layers_(\d+)/", module)
+    if number:
+        module = module.replace(number[0], "layers_{}/", 1)
+    return f"{tensors[module].format(*number.groups() if number else ())}.{LEAVES[leaf]}"

@@ -1,0 +1,155 @@
+"""BERT: every layer's state, no influence of padding, dropout in training only. Its numbers: tests/pretrained."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nmt_jax.models.bert import Bert
+
+B, S, L, D, V = 2, 5, 2, 8, 11
+TINY = {"vocab_size": V, "num_layers": L, "d_model": D, "d_ff": 12, "num_heads": 2, "max_positions": 7}
+
+
+def make(**fields):
+    model = Bert(**{**TINY, **fields})
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, V, (B, S))
+    mask = np.array([[True] * S, [True] * 3 + [False] * 2])
+    variables = model.init(jax.random.key(0), ids, mask)
+    return model, variables, ids, mask
+
+
+def test_all_states_and_intermediates():
+    model, variables, ids, mask = make()
+    hidden, out = model.apply(variables, ids, mask)
+    assert hidden.shape == (L + 1, B, S, D)
+    assert out["pooled"].shape == (B, D)
+    assert [weights.shape for weights in out["attention"]] == [(B, 2, S, S)] * L
+    for weights in out["attention"]:
+        np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-6)
+        assert (np.asarray(weights)[1, :, :, 3:] == 0).all()
+    np.testing.assert_allclose(hidden.mean(axis=-1), 0.0, atol=1e-5)  # each is the output of a norm
+
+
+def test_padding_has_no_influence():
+    model, variables, ids, mask = make()
+    hidden, out = model.apply(variables, ids, mask)
+    other = np.where(mask, ids, (ids + 1) % V)
+    again, pooled = model.apply(variables, other, mask)
+    np.testing.assert_array_equal(hidden[:, mask], again[:, mask])
+    np.testing.assert_array_equal(out["pooled"], pooled["pooled"])
+    alone, _ = model.apply(variables, ids[1:, :3], mask[1:, :3])
+    np.testing.assert_allclose(hidden[:, 1:, :3], alone, atol=1e-6)
+
+
+def test_padding_has_no_gradient():
+    model, variables, ids, mask = make()
+    ids = np.arange(B * S).reshape(B, S)  # every token another word
+
+    def loss(params):
+        return (model.apply({"params": params}, ids, mask)[0][-1][mask] ** 3).sum()
+
+    gradient = np.asarray(jax.grad(loss)(variables["params"])["embeddings"]["word"])[: B * S].reshape(B, S, D)
+    assert (gradient[~mask] == 0).all()
+    assert (gradient[mask] != 0).any(axis=-1).all()
+
+
+def test_tokens_see_both_sides_and_know_their_places():
+    model, variables, ids, mask = make()
+    hidden, _ = model.apply(variables, ids, mask)
+    for place in (0, S - 1):
+        changed = ids.copy()
+        changed[0, place] = (changed[0, place] + 1) % V
+        again, _ = model.apply(variables, changed, mask)
+        assert (np.abs(again - hidden)[-1, 0].max(axis=-1) > 1e-6).all()
+        np.testing.assert_array_equal(again[:, 1], hidden[:, 1])
+    same = np.ones((B, S), int)
+    states = np.asarray(model.apply(variables, same, mask)[0])
+    assert len(np.unique(states[0, 0].round(5), axis=0)) == S
+
+
+def test_segments_are_a_table_of_their_own():
+    model, variables, ids, mask = make()
+    hidden, _ = model.apply(variables, ids, mask)
+    zeros, _ = model.apply(variables, ids, mask, np.zeros((B, S), int))
+    ones, _ = model.apply(variables, ids, mask, np.ones((B, S), int))
+    np.testing.assert_array_equal(hidden, zeros)
+    assert (np.abs(np.asarray(ones - hidden))[0] > 0).any(axis=-1).all()
+    _, variables, _, _ = make(num_segments=0)
+    assert "segment" not in variables["params"]["embeddings"]
+
+
+def test_positions_are_counted_from_the_first():
+    _, variables, ids, mask = make(first_position=2)
+    table = variables["params"]["embeddings"]["position"]
+    assert table.shape == (9, D)
+    plain = jax.tree.map(lambda leaf: leaf, variables)
+    plain["params"]["embeddings"]["position"] = table[2:]
+    one, two = Bert(**TINY, first_position=2).apply(variables, ids, mask), Bert(**TINY).apply(plain, ids, mask)
+    np.testing.assert_array_equal(one[0], two[0])
+
+
+def test_dropout_in_training_only():
+    model, variables, ids, mask = make(dropout=0.5, attention_dropout=0.5)
+
+    def train(seed):
+        return model.apply(variables, ids, mask, train=True, rngs={"dropout": jax.random.key(seed)})[0]
+
+    np.testing.assert_array_equal(train(1), train(1))
+    assert (np.asarray(train(1) != train(2)).any(axis=(1, 2, 3))).all()
+    plain = model.apply(variables, ids, mask)[0]
+    np.testing.assert_array_equal(make(dropout=0.0)[0].apply(variables, ids, mask)[0], plain)
+
+
+def test_layers_that_nobody_wants_cost_nothing():
+    model, variables, ids, mask = make()
+
+    def operations(layer):
+        apply = jax.jit(lambda params: model.apply(params, ids, mask)[0][layer])
+        return apply.lower(variables).compile().cost_analysis()["flops"]
+
+    assert 1.9 * operations(1) < operations(2)
+    assert 10 * operations(0) < operations(1)
+
+
+def test_bfloat16_products_stay_near_float32():
+    model, variables, ids, mask = make()
+    low = Bert(**{**TINY, "dtype": "bfloat16"})
+    exact, rough = model.apply(variables, ids, mask)[0], low.apply(variables, ids, mask)[0]
+    assert rough.dtype == jnp.float32
+    assert 0 < np.abs(np.asarray(exact - rough)[:, mask]).max() < 0.1
+
+
+def test_parameters_begin_as_published():
+    """Normal draws cut off at two standard deviations of 0.02, in every table and product; biases 0, norms 1."""
+    _, variables, _, _ = make(vocab_size=500)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(variables["params"]):
+        name = path[-1].key
+        if name in ("bias", "scale"):
+            assert (leaf == (name == "scale")).all()
+        else:
+            assert 0.01 < np.std(leaf) < 0.0201
+            assert np.abs(leaf).max() <= 0.0401
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"d_model": 9}, "d_model=9 is not divisible by num_heads=2"),
+        ({"activation": "swiglu"}, "activation='swiglu' is none of gelu_erf, gelu, relu"),
+        ({"dtype": "float16"}, "dtype='float16' is none of"),
+        ({"num_layers": 0}, "num_layers=0 must be at least 1"),
+        ({"dropout": 1.0}, "dropout=1.0"),
+        ({"first_position": -1}, "must not be negative"),
+    ],
+)
+def test_hyperparameters_that_cannot_be_meant(fields, words):
+    with pytest.raises(ValueError, match=words):
+        Bert(**{**TINY, **fields})
+
+
+def test_too_long_a_sequence_is_named():
+    model, variables, _, _ = make()
+    with pytest.raises(ValueError, match="a sequence of 8 tokens, but max_positions=7"):
+        model.apply(variables, np.ones((1, 8), int), np.ones((1, 8), bool))

