@@ -31,7 +31,7 @@ MODELS = {
         "remat": False,  # recompute layers in the backward pass: less memory, a third more time
     },
     "rnn": {
-        "cell": "lstm",  # lstm | gru | rnn
+        "cell": "lstm",  # lstm | gru | rnn | lstmn: encoders attend to their own past, the decoder is an lstm
         "num_encoder_layers": 1,
         "num_decoder_layers": 1,
         "d_embedding": 256,
@@ -48,7 +48,45 @@ MODELS = {
         "input_feeding": True,
         "context_every_step": False,  # the encoder's last output beside every decoder input
         "bridge": "transform",  # the first decoder state: zero | copy | transform | mean
+        "combination": "concat",  # of several sources: concat | flat | hierarchical
+        "share_encoder": False,  # one encoder for all of several sources, not one each
+        "copying": "none",  # words of the source: none | pointer (a gate between two) | copynet (one softmax)
+        "max_unknown": 50,  # a line's own words, unknown to the vocabulary, that can be copied
+        "lexicon_epsilon": 0.001,  # the probability of what vocab.lexicon does not list
         "tie_embeddings": "none",  # three-way | two-way (target and output) | none
+        "dtype": "float32",
+    },
+    "rnn_lm": {
+        "cell": "lstm",  # lstm | gru | rnn
+        "num_layers": 1,
+        "d_embedding": 200,
+        "d_hidden": 200,  # of every layer
+        "dropout": 0.5,
+        "variational_dropout": True,  # one mask for all steps of a block (Gal and Ghahramani, 2016)
+        "tie_embeddings": True,  # input and output
+        "pointer_window": 0,  # of the last words that can be pointed at (Merity et al., 2017); 0 = no pointer
+        "dtype": "float32",
+    },
+    "han": {
+        "cell": "gru",  # lstm | gru | rnn
+        "num_layers": 1,  # of words, and of sentences
+        "d_embedding": 100,
+        "d_hidden": 100,  # half of it each way
+        "d_attention": 100,
+        "dropout": 0.5,
+        "variational_dropout": False,
+        "word_dropout": 0.0,  # share of the vocabulary that a document does not see
+        "dtype": "float32",
+    },
+    "sentence_classifier": {
+        "cell": "gru",  # lstm | gru | rnn
+        "num_layers": 1,
+        "d_embedding": 100,
+        "d_hidden": 100,  # half of it each way
+        "d_attention": 100,
+        "dropout": 0.5,
+        "variational_dropout": False,
+        "word_dropout": 0.0,  # share of the vocabulary that a document does not see
         "dtype": "float32",
     },
 }
@@ -58,6 +96,9 @@ SMALL = {  # what `smoke` leaves of them
     "transformer": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
     | {"d_k": 0, "d_v": 0},
     "rnn": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16},
+    "rnn_lm": {"num_layers": 1, "d_embedding": 16, "d_hidden": 16},
+    "han": {"num_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16},
+    "sentence_classifier": {"num_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16},
 }
 
 
@@ -76,7 +117,7 @@ RUN = {  # what every training run has
     },
     "train": {
         "steps": 2000,
-        "batch_tokens": 4096,  # target tokens of the global batch, padding included
+        "batch_tokens": 4096,  # target tokens of the global batch (words of classify), padding included
         "accumulate": 1,  # micro-batches a step
         "log_every": 10,
         "eval_every": 200,
@@ -96,7 +137,7 @@ TASKS = {  # what each task adds
             "corpus": "grammar",  # grammar | text | tfds
             "directory": "",  # text: the folder of TRAIN.SOURCE, TRAIN.TARGET …; tfds: its data_dir
             "name": "",  # tfds: wmt14_translate/de-en …
-            "source": "en",
+            "source": "en",  # "en,fr": two sources, which tabs part in lines to translate; for model rnn
             "target": "de",
             "train": "train",
             "dev": "val",
@@ -113,6 +154,7 @@ TASKS = {  # what each task adds
             "byte_fallback": True,  # an unseen character becomes its bytes, not <unk>
             "source_model": "",  # a SentencePiece .model given instead of trained
             "target_model": "",
+            "lexicon": "",  # a file of SOURCE, TARGET, PROBABILITY lines that biases the output of model rnn
             "sampling_alpha": 0.0,  # subword regularisation (Kudo, 2018); 0 = off
         },
         "loss": {
@@ -138,13 +180,78 @@ TASKS = {  # what each task adds
         },
         "train": {"early_stopping_metric": "bleu"},  # bleu | loss | perplexity
     },
+    "language_model": {
+        "data": {
+            "corpus": "grammar",  # grammar (its German side) | text
+            "directory": "",  # text: the folder of the files
+            "train": "train.txt",  # plain or .gz
+            "dev": "",  # no file: the end of the train file, dev_share of its lines
+            "test": "",  # no file: the very end of the train file, test_share of its lines
+            "dev_share": 0.1,
+            "test_share": 0.0,
+            "size": 20_000,  # grammar: training lines
+            "block_length": 64,  # tokens that a model sees in one piece
+            "cache": "",  # prepared texts; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax
+        },
+        "vocab": {
+            "algorithm": "unigram",  # unigram | bpe | word
+            "size": 8000,
+            "byte_fallback": True,  # an unseen character becomes its bytes, not <unk>
+            "model": "",  # a SentencePiece .model given instead of trained
+        },
+        "loss": {"label_smoothing": 0.0},
+        "eval": {
+            "context": 32,  # every token is predicted from at least so many before it, where there are as many
+            "batch_tokens": 8192,
+        },
+        "train": {"early_stopping_metric": "perplexity"},  # perplexity | loss
+    },
+    "classify": {
+        "data": {
+            "corpus": "grammar",  # grammar (tells English from German) | files
+            "directory": "",  # files: the folder of them
+            "train": "train.tsv",  # .tsv or .jsonl, plain or .gz
+            "dev": "",  # empty: one fold of the training file
+            "fold": 0,
+            "folds": 10,
+            "label": "label",  # the column or field of the label
+            "texts": ["text"],  # those of the text, each a sentence or, in JSONL, a list of sentences
+            "size": 2000,  # grammar: training texts
+            "tokenizer": "none",  # of words: none (white space) | 13a (punctuation apart) | intl | zh | char
+            "lower_case": False,
+            "join": False,  # read all sentences of a text as one
+            "max_sentences": 128,  # the rest of a longer text is not read
+            "max_words": 64,  # pieces of a sentence; a longer one becomes several
+            "num_buckets": 6,
+            "vectors": "",  # a file of word vectors that the words start from, such as GloVe's
+        },
+        "vocab": {
+            "algorithm": "word",  # unigram | bpe | word
+            "size": 10_000,
+            "byte_fallback": True,  # not of words: an unseen character becomes its bytes, not <unk>
+            "model": "",  # a SentencePiece .model given instead of trained
+        },
+        "loss": {"label_smoothing": 0.0},
+        "eval": {"batch_tokens": 16_384},  # words, padding included
+        "train": {"batch_tokens": 8192, "early_stopping_metric": "accuracy"},  # accuracy | loss
+    },
 }
 
 SMOKE = {  # what `smoke` makes of it: embedded text, and little of it
     "translate": {
         "data": {"corpus": "grammar", "source": "en", "target": "de", "size": 200, "max_length": 64, "num_buckets": 2},
-        "vocab": {"size": 400, "source_model": "", "target_model": ""},
+        "vocab": {"size": 400, "source_model": "", "target_model": "", "lexicon": ""},
         "eval": {"max_segments": 4, "batch_tokens": 512},
+    },
+    "language_model": {
+        "data": {"corpus": "grammar", "size": 200, "block_length": 16},
+        "vocab": {"size": 400, "model": ""},
+        "eval": {"context": 8, "batch_tokens": 512},
+    },
+    "classify": {
+        "data": {"corpus": "grammar", "size": 100, "max_words": 16, "num_buckets": 2, "vectors": ""},
+        "vocab": {"size": 400, "model": ""},
+        "eval": {"batch_tokens": 2048},
     },
 }
 

@@ -43,6 +43,21 @@ VERBS = {
         "--workdir=FOLDER [FLAG …] < SOURCE > TRANSLATION",
         "--workdir=runs/quickstart < source.txt > hypothesis.txt",
     ),
+    "generate": Verb(
+        "draw text from a trained language model",
+        "--workdir=FOLDER [--prompts=FILE|-] [FLAG …] > TEXT",
+        "--workdir=runs/rnn_lm --num_samples=5 --temperature=0.8",
+    ),
+    "perplexity": Verb(
+        "measure how surprised a trained language model is by a text",
+        "--workdir=FOLDER [FLAG …] < TEXT",
+        "--workdir=runs/rnn_lm --input=test.txt",
+    ),
+    "classify": Verb(
+        "label lines of text with a trained classifier",
+        "--workdir=FOLDER [FLAG …] < TEXTS > LABELS",
+        "--workdir=runs/ag_news < texts.txt > labels.txt",
+    ),
     "score": Verb(
         "compare translations with references, by thirteen metrics",
         "HYPOTHESIS [HYPOTHESIS …] --reference=FILE [--reference=FILE …] [FLAG …]",

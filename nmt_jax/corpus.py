@@ -41,6 +41,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 
 def run(config: ConfigDict, split: str, output: str, lines: int = 0) -> tuple[str, str]:
     """Write the first `lines` pairs (0: all) of `split` to OUTPUT.SOURCE and OUTPUT.TARGET -> the two names."""
+    if config.task != "translate":
+        raise UserError(f"nmt-jax corpus writes parallel text, but config.task is {config.task!r}")
     paths = (f"{output}.{config.data.source}", f"{output}.{config.data.target}")
     pairs = itertools.islice(open_text(config.data, split), lines or None)
     try:

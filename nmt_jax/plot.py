@@ -1,10 +1,11 @@
-"""`nmt-jax plot`: learning curves of a run, all attention heads of a sentence, and BLEU by source length."""
+"""`nmt-jax plot`: learning curves of a run, attention on a sentence or on classified texts, BLEU by source length."""
 
 import pathlib
 import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from absl import flags
 
 from nmt_jax.data.lines import read_lines
@@ -24,10 +25,15 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("sentence", None, "The source sentence whose attention is drawn.", **given)
     flags.DEFINE_string("target", None, "Its translation; the model's own if not given.", **given)
     flags.DEFINE_enum("attention", "cross", ["cross", "encoder", "decoder"], "Which attention.", **given)
+    flags.DEFINE_integer(
+        "texts", 20, "Attention of a classifier: how many development texts are coloured.", lower_bound=0, **given
+    )
     flags.DEFINE_string("source", None, "length: the source text; the arguments are systems' translations.", **given)
     flags.DEFINE_string("reference", None, "length: the reference translation.", **given)
     flags.DEFINE_integer("buckets", 6, "length: groups of about equally many sentences.", lower_bound=2, **given)
-    flags.DEFINE_string("output", None, "FILE.png, .svg or .pdf; WORKDIR/KIND.png if not given.", **given)
+    flags.DEFINE_string(
+        "output", None, "FILE.png, .svg, .pdf; coloured text: .html. WORKDIR/KIND… if not given.", **given
+    )
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
@@ -53,6 +59,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             sentence=flag_values.sentence,
             target=flag_values.target,
             attention=flag_values.attention,
+            texts=flag_values.texts,
             output=output,
         )
     print(output)
@@ -66,11 +73,24 @@ def run(
     sentence: str | None = None,
     target: str | None = None,
     attention: str = "cross",
+    texts: int = 20,
     output: pathlib.Path | None = None,
 ) -> pathlib.Path:
-    """Draw the "curves" of a run or the "attention" of a sentence into `output` -> the file written."""
+    """Draw the "curves" of a run or the "attention" of a sentence into `output` -> the file written.
+
+    The attention of a classifier is coloured text: the `sentence` (its sentences between tabs), or `texts` of the
+    development texts, evenly spaced.
+    """
     folder = Workdir(pathlib.Path(workdir))
     config = folder.config()
+    if kind == "attention" and config.get("task") == "classify":
+        output = output or folder.path / "attention.html"
+        check_output(output, (".html",))
+        try:
+            output.write_text(colour(folder, sentence, texts), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{output}: cannot be written: {error.strerror}") from None
+        return output
     output = output or folder.path / f"{kind}.png"
     check_output(output)
     with drawing():
@@ -86,6 +106,37 @@ def run(
             raise UserError('nmt-jax plot --kind=attention needs a sentence: --sentence="…"')
         save(figure, output)
     return output
+
+
+def colour(folder: Workdir, sentence: str | None, count: int) -> str:
+    """The HTML of a text, or of `count` of the development texts and, of all of them, the words that weigh most."""
+    from nmt_jax.pictures.coloured import Coloured, page, top_words
+
+    task, params = open_trained(folder, "classify")
+    if sentence:
+        texts, truths = [sentence.split("\t")], [None]
+    else:
+        labelled = task.dev_texts()
+        texts, truths = [item.sentences for item in labelled], [item.label for item in labelled]
+    coloured = [
+        Coloured(
+            result.words,
+            result.word_weights,
+            result.sentence_weights,
+            result.label,
+            float(result.probabilities.max()),
+            truth,
+        )
+        for result, truth in zip(task.predict(params, texts), truths, strict=True)
+        if result.label
+    ]
+    if not coloured:
+        raise UserError("nmt-jax plot: there is no word to colour")
+    if sentence:
+        return page(folder.path.name, coloured)
+    # From the first to the last, as files are often sorted by label.
+    chosen = sorted({round(place) for place in np.linspace(0, len(coloured) - 1, count)})
+    return page(folder.path.name, [coloured[place] for place in chosen], top_words(coloured))
 
 
 def plot_length(systems: Sequence[str], source: str, reference: str, num_buckets: int, output: pathlib.Path) -> str:

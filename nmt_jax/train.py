@@ -82,7 +82,11 @@ def resolve(spec: str | None, folder: Workdir, overrides: Mapping[str, str]) -> 
 
 
 def check_model(config: ConfigDict) -> None:
-    """UserError for a model that does not exist or cannot be built, before a vocabulary is trained for it."""
+    """UserError for a task or model that does not exist or cannot be built, before a vocabulary is trained for it."""
+    from nmt_jax.tasks import TASKS
+
+    if config.task not in TASKS:
+        raise UserError(f"config.task={config.task!r} is none of {', '.join(TASKS)}")
     try:
         module = importlib.import_module(f"nmt_jax.models.{config.model_name}")
     except ModuleNotFoundError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from nmt_jax.counting import counted
+from nmt_jax.data import sources
 from nmt_jax.data.lines import count_lines, decode_lines, find, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.trained import open_trained
@@ -52,6 +53,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     results = run(
         pathlib.Path(flag_values.workdir),
         lines,
+        name=flag_values.input or "stdin",
         beam_size=flag_values.beam_size,
         length_penalty=flag_values.length_penalty,
         max_length_ratio=flag_values.max_length_ratio,
@@ -77,6 +79,7 @@ def run(
     workdir: pathlib.Path | str,
     lines: Iterable[str],
     *,
+    name: str = "stdin",
     beam_size: int | None = None,
     length_penalty: float | None = None,
     max_length_ratio: float | None = None,
@@ -87,8 +90,9 @@ def run(
     """Translate `lines` with the model of `workdir` -> the `n_best` hypotheses of each, in order, while lines come in.
 
     checkpoint: "best", "last", or n for the mean of the last n; None is what `decode.average` says, and "best" where
-    that is 1. A line of more than `data.max_length` pieces is translated in parts. UserError for a workdir with nothing
-    to translate with, before any line is read.
+    that is 1. A line of more than `data.max_length` pieces is translated in parts. A model of several sources reads
+    lines of as many texts, parted by tabs. UserError for a workdir with nothing to translate with, before any line is
+    read, and for a line of `name` with another number of sources.
     """
     folder = Workdir(pathlib.Path(workdir))
     config = folder.trained_config("translate")
@@ -98,7 +102,7 @@ def run(
     task, params = open_trained(folder, "translate", checkpoint=checkpoint)
 
     def results() -> Iterator[list["Hypothesis"]]:
-        for group in _chunks(lines, chunk):
+        for group in _chunks(sources.checked(lines, task.num_sources, name), chunk):
             yield from task.translate(
                 params,
                 group,

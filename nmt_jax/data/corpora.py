@@ -1,7 +1,7 @@
-"""Where parallel text comes from: two text files, a prepared TFDS data set, or the embedded grammar.
+"""Where parallel text comes from: text files, a prepared TFDS data set, or the embedded grammar.
 
 Every corpus is a stream of (source, target) strings that can be read again and again, is never held in memory as a
-whole, and has a fingerprint of its content. Nothing is downloaded here.
+whole, and has a fingerprint of its content. Several sources are one string (`sources.join`). Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import tensorflow_datasets as tfds
 
-from nmt_jax.data import grammar
+from nmt_jax.data import grammar, sources
 from nmt_jax.data.lines import find, read_lines
 from nmt_jax.errors import UserError
 
@@ -45,7 +45,10 @@ def open_text(data: Any, split: str) -> Corpus:
     """
     if split not in SPLITS:
         raise ValueError(f"split {split!r} is not one of {', '.join(SPLITS)}")
+    languages = sources.languages(data.source)
     if data.corpus == "grammar":
+        if len(languages) > 1:
+            raise UserError(f"config.data.source: the embedded grammar has one source, not {data.source!r}")
         return GrammarCorpus(split, data.size if split == "train" else HELD_OUT)
     if data.corpus not in KINDS:
         raise UserError(f"config.data.corpus: {data.corpus!r} is not one of {', '.join(KINDS)}")
@@ -54,8 +57,8 @@ def open_text(data: Any, split: str) -> Corpus:
     directory = pathlib.Path(data.directory).expanduser()
     if data.corpus == "text":
         base = directory / data[split]
-        return TextCorpus(find(f"{base}.{data.source}"), find(f"{base}.{data.target}"))
-    return TfdsCorpus(find_prepared(directory, data.name), data[split], data.source, data.target)
+        return TextCorpus(tuple(find(f"{base}.{language}") for language in languages), find(f"{base}.{data.target}"))
+    return TfdsCorpus(find_prepared(directory, data.name), data[split], tuple(languages), data.target)
 
 
 # Text files
@@ -63,33 +66,38 @@ def open_text(data: Any, split: str) -> Corpus:
 
 @dataclasses.dataclass(frozen=True)
 class TextCorpus:
-    """Two files, line n of one the translation of line n of the other."""
+    """Files, line n of the target the translation of line n of each source."""
 
-    source: pathlib.Path
+    sources: tuple[pathlib.Path, ...]
     target: pathlib.Path
 
     @property
+    def paths(self) -> list[pathlib.Path]:
+        """Sources and target."""
+        return [*self.sources, self.target]
+
+    @property
     def name(self) -> str:
-        """Both paths."""
-        return f"{self.source}, {self.target}"
+        """All paths."""
+        return ", ".join(map(str, self.paths))
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Raises UserError, naming both files and both counts, where one has more lines than the other."""
-        sources, targets = read_lines(self.source), read_lines(self.target)
-        for number, (source, target) in enumerate(itertools.zip_longest(sources, targets), start=1):
-            if source is None or target is None:
-                counts = [number - 1 if line is None else number for line in (source, target)]
-                counts = [count + sum(1 for _ in rest) for count, rest in zip(counts, (sources, targets), strict=True)]
-                longer = self.target if source is None else self.source
+        """Raises UserError, naming all files and their counts, where one has more lines than another."""
+        files = [read_lines(path) for path in self.paths]
+        for number, lines in enumerate(itertools.zip_longest(*files), start=1):
+            if None in lines:
+                rests = [sum(1 for _ in file) for file in files]
+                counts = [number - (line is None) + rest for line, rest in zip(lines, rests, strict=True)]
+                first, *others = (f"{path} has {count}" for path, count in zip(self.paths, counts, strict=True))
                 raise UserError(
-                    f"{longer}:{number}: no partner for this line: {self.source} has {counts[0]} lines and "
-                    f"{self.target} has {counts[1]}; parallel files need the same number"
+                    f"{self.paths[counts.index(max(counts))]}:{number}: no partner for this line: "
+                    f"{' and '.join([first + ' lines', *others])}; parallel files need the same number"
                 )
-            yield source, target
+            yield sources.join(lines[:-1]), lines[-1]
 
     def fingerprint(self) -> str:
-        """SHA-256 of both files as they lie on the disk."""
-        return _hash_files([self.source, self.target])
+        """SHA-256 of all files as they lie on the disk."""
+        return _hash_files(self.paths)
 
 
 def _hash_files(paths: list[pathlib.Path]) -> str:
@@ -137,7 +145,7 @@ class TfdsCorpus:
 
     folder: pathlib.Path
     split: str
-    source: str
+    sources: tuple[str, ...]
     target: str
 
     @property
@@ -151,22 +159,24 @@ class TfdsCorpus:
         records = builder.as_data_source(self.split)
         for start in range(0, len(records), _CHUNK):
             for record in records.__getitems__(range(start, min(start + _CHUNK, len(records)))):
-                yield record[self.source].decode("utf-8"), record[self.target].decode("utf-8")
+                texts = [record[language].decode("utf-8") for language in (*self.sources, self.target)]
+                yield sources.join(texts[:-1]), texts[-1]
 
     def _builder(self) -> tfds.core.DatasetBuilder:
         builder = tfds.builder_from_directory(self.folder)
         if self.split not in builder.info.splits:
             raise UserError(f"{self.folder}: no split {self.split!r}; it has {', '.join(sorted(builder.info.splits))}")
         languages = sorted(builder.info.features)
-        for language in (self.source, self.target):
+        for language in (*self.sources, self.target):
             if language not in languages:
                 raise UserError(f"{self.folder}: no language {language!r}; it has {', '.join(languages)}")
         return builder
 
     def fingerprint(self) -> str:
-        """SHA-256 of the files of the split and the two languages."""
+        """SHA-256 of the files of the split and the languages."""
         files = [pathlib.Path(path) for path in self._builder().info.splits[self.split].filepaths]
-        return hashlib.sha256(f"{_hash_files(files)} {self.source} {self.target}".encode()).hexdigest()
+        languages = " ".join((*self.sources, self.target))
+        return hashlib.sha256(f"{_hash_files(files)} {languages}".encode()).hexdigest()
 
 
 # The embedded grammar

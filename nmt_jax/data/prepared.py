@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import io
 import itertools
@@ -24,11 +25,12 @@ import tensorflow_datasets as tfds
 from tensorflow_datasets.proto import tf_example_pb2
 
 from nmt_jax.counting import counted
+from nmt_jax.data import sources
 from nmt_jax.data.corpora import Corpus, open_text
 from nmt_jax.data.vocab import EOS, Vocab
 from nmt_jax.errors import UserError
 
-FORMAT = 1  # raise it whenever what lies in a prepared folder changes
+FORMAT = 2  # raise it whenever what lies in a prepared folder changes
 # The writer of TFDS holds what it writes in memory (and past 1 GB wants TensorFlow): a long corpus is written in parts.
 PAIRS_A_PART = 1 << 17
 _SPLIT = "pairs"
@@ -37,25 +39,30 @@ Pair = tuple[np.ndarray, np.ndarray]
 Indices = Sequence[int] | np.ndarray
 
 
-def prepare(data: Any, split: str, vocabs: tuple[Vocab, Vocab]) -> PreparedCorpus:
+def prepare(data: Any, split: str, vocabs: tuple[Vocab, Vocab], max_unknown: int = 0) -> PreparedCorpus:
     """Encodes split "train", "dev" or "test" of `config.data` with (source, target) vocabularies, or finds it done.
 
-    Pairs with an empty side or more than `data.max_length` pieces on a side (EOS included) are left out and counted.
-    The folder is named by the content, the vocabularies and max_length, and appears whole or not at all: several
+    The first `max_unknown` words of a source that its vocabulary lacks are numbered past it, on both sides of the pair;
+    see `Vocab.encode`.
+    Pairs with an empty side or more than `data.max_length` pieces on a side (EOS included) are left out and counted; of
+    several sources each is a side.
+    The folder is named by the content, the vocabularies and both limits, and appears whole or not at all: several
     processes may prepare the same corpus at once. Raises UserError where no pair is left, or the disk is full.
     """
     corpus = open_text(data, split)
-    key = json.dumps([FORMAT, corpus.fingerprint(), *(vocab.fingerprint for vocab in vocabs), data.max_length])
+    num_sources = len(sources.languages(data.source))
+    settings = [data.max_length, max_unknown]
+    key = json.dumps([FORMAT, corpus.fingerprint(), *(vocab.fingerprint for vocab in vocabs), *settings])
     directory = cache_directory(data) / f"{split}-{hashlib.sha256(key.encode()).hexdigest()[:32]}"
     if not directory.exists():
         try:
-            _write(corpus, vocabs, data.max_length, directory)
+            _write(corpus, vocabs, data.max_length, max_unknown, num_sources, directory)
         except OSError as error:
             raise UserError(
                 f"{directory.parent}: cannot write the prepared corpus: {error.strerror or error}; "
                 "name another folder with config.data.cache"
             ) from error
-    return PreparedCorpus(directory, f"{split}: {corpus.name}", vocabs, data.max_length)
+    return PreparedCorpus(directory, f"{split}: {corpus.name}", vocabs, data.max_length, max_unknown, num_sources)
 
 
 def cache_directory(data: Any) -> pathlib.Path:
@@ -66,11 +73,21 @@ def cache_directory(data: Any) -> pathlib.Path:
 class PreparedCorpus:
     """Random access to the N pairs of a prepared corpus, in the order of the text.
 
-    `lengths` int32[N, 2]: pieces of source and target, EOS included, mapped from the disk; `max_length`: their bound.
+    `lengths` int32[N, 2]: pieces of source (the longest of several) and target, EOS included, mapped from the disk;
+    `max_length`: their bound.
     """
 
-    def __init__(self, directory: pathlib.Path, name: str, vocabs: tuple[Vocab, Vocab], max_length: int):
-        self.directory, self.name, self.vocabs, self.max_length = directory, name, vocabs, max_length
+    def __init__(
+        self,
+        directory: pathlib.Path,
+        name: str,
+        vocabs: tuple[Vocab, Vocab],
+        max_length: int,
+        max_unknown: int,
+        num_sources: int,
+    ):
+        self.directory, self.name, self.vocabs = directory, name, vocabs
+        self.max_length, self.max_unknown, self.num_sources = max_length, max_unknown, num_sources
         self.lengths = np.memmap(directory / "lengths.int32", np.int32, "r").reshape(-1, 2)
         self.counts: dict[str, int] = json.loads((directory / "counts.json").read_text())
         parts = sorted(path.parent for path in directory.glob("part-*/*/*/dataset_info.json"))
@@ -81,8 +98,8 @@ class PreparedCorpus:
         return len(self.lengths)
 
     def __getitems__(self, indices: Indices) -> list[Pair]:
-        """(source int32[S], target int32[T]), EOS included, for each index."""
-        dtypes = [_id_dtype(vocab) for vocab in self.vocabs]
+        """(source int32[S], target int32[T]) for each index, an EOS after each text; several sources in a row."""
+        dtypes = [_id_dtype(vocab, self.max_unknown) for vocab in self.vocabs]
         return [
             (
                 np.frombuffer(_content(record, "source_ids"), dtypes[0]).astype(np.int32),
@@ -102,10 +119,12 @@ class PreparedCorpus:
         """Like `__getitems__`, in random segmentations drawn with seeds uint32[len(indices), 2]: see `Vocab.sample`."""
         return [
             tuple(  # type: ignore[misc]
-                np.array([*vocab.sample(text, alpha, int(seed)), EOS], np.int32)
-                for vocab, text, seed in zip(self.vocabs, pair, row, strict=True)
+                np.array([*sources.encode(text, count, draw), EOS], np.int32)
+                for vocab, text, count, seed in zip(self.vocabs, pair, (self.num_sources, 1), row, strict=True)
+                for draw in [functools.partial(vocab.sample, alpha=alpha, seed=int(seed), unknown=unknown)]
             )
             for pair, row in zip(self.texts(indices), seeds, strict=True)
+            for unknown in [self.vocabs[0].unknown(pair[0], self.max_unknown)]
         ]
 
     def _read(self, indices: Indices) -> Iterator[Any]:
@@ -129,18 +148,25 @@ def _content(features: Any, name: str) -> bytes:
     return features[name].bytes_list.value[0]
 
 
-def _id_dtype(vocab: Vocab) -> str:
-    return "<u2" if len(vocab) <= 1 << 16 else "<i4"
+def _id_dtype(vocab: Vocab, max_unknown: int) -> str:
+    return "<u2" if len(vocab) + max_unknown <= 1 << 16 else "<i4"
 
 
-def _write(corpus: Corpus, vocabs: tuple[Vocab, Vocab], max_length: int, directory: pathlib.Path) -> None:
+def _write(
+    corpus: Corpus,
+    vocabs: tuple[Vocab, Vocab],
+    max_length: int,
+    max_unknown: int,
+    num_sources: int,
+    directory: pathlib.Path,
+) -> None:
     """Writes the folder beside its place and moves it there; if another process was first, its folder stays."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     unfinished = pathlib.Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
     try:
         counts = {"kept": 0, "too_long": 0, "empty": 0}
         with open(unfinished / "lengths.int32", "wb") as lengths:
-            examples = _encode(corpus, vocabs, max_length, counts, lengths)
+            examples = _encode(corpus, vocabs, max_length, max_unknown, num_sources, counts, lengths)
             for part in itertools.count():
                 first = next(examples, None)
                 if first is None:
@@ -164,22 +190,31 @@ def _write(corpus: Corpus, vocabs: tuple[Vocab, Vocab], max_length: int, directo
 
 
 def _encode(
-    corpus: Corpus, vocabs: tuple[Vocab, Vocab], max_length: int, counts: dict[str, int], lengths: io.BufferedWriter
+    corpus: Corpus,
+    vocabs: tuple[Vocab, Vocab],
+    max_length: int,
+    max_unknown: int,
+    num_sources: int,
+    counts: dict[str, int],
+    lengths: io.BufferedWriter,
 ) -> Iterator[dict[str, Any]]:
     """The examples to keep; counts all pairs and writes the lengths of the kept ones on the way."""
-    dtypes = [_id_dtype(vocab) for vocab in vocabs]
+    dtypes = [_id_dtype(vocab, max_unknown) for vocab in vocabs]
     for source, target in counted(corpus, f"preparing {corpus.name}"):
+        unknown = vocabs[0].unknown(source, max_unknown)
         source_ids, target_ids = (
-            [*vocab.encode(text), EOS] for vocab, text in zip(vocabs, (source, target), strict=True)
+            [*sources.encode(text, count, functools.partial(vocab.encode, unknown=unknown)), EOS]
+            for vocab, text, count in zip(vocabs, (source, target), (num_sources, 1), strict=True)
         )
-        if not (source.strip() and target.strip()) or min(len(source_ids), len(target_ids)) == 1:
+        pieces = [*sources.lengths(source_ids), len(target_ids)]
+        if not all(text.strip() for text in (*sources.split(source, num_sources), target)) or min(pieces) == 1:
             counts["empty"] += 1
             continue
-        if max(len(source_ids), len(target_ids)) > max_length:
+        if max(pieces) > max_length:
             counts["too_long"] += 1
             continue
         counts["kept"] += 1
-        lengths.write(np.array([len(source_ids), len(target_ids)], np.int32).tobytes())
+        lengths.write(np.array([max(pieces[:-1]), pieces[-1]], np.int32).tobytes())
         yield {
             "source": source,
             "target": target,

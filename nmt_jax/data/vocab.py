@@ -4,10 +4,15 @@ A vocabulary trained here keeps every character of a text as it is (normalisatio
 spaces, ligatures and full-width forms come out of `decode` as they went into `encode`. Only plain spaces at the ends
 and repeated plain spaces are dropped, because they mean nothing to a translation, and U+2581 (▁), SentencePiece's own
 mark of a space, comes back as a space.
+
+What a vocabulary without byte fallback cannot spell is unknown: a whole word to a vocabulary of words, a run of unseen
+characters to one of subwords. Each is UNK, or, where the reader lists the unknown pieces of a line, V + its place in
+that list, V being the size of the vocabulary (Gu et al., 2016; See et al., 2017: the extended vocabulary).
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import functools
 import hashlib
@@ -18,6 +23,7 @@ import random
 import re
 import threading
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import sentencepiece
 
@@ -46,7 +52,7 @@ class Vocab:
 
         Unigram: Kudo (2018), section 3.2; BPE: Sennrich et al. (2016), section 3.2; word: what stands between two
         blanks. A corpus too small for `size` pieces gives fewer. With `byte_fallback` a character outside the
-        vocabulary is spelt in UTF-8 bytes, so no text is lost; a vocabulary of words has none, and rare words are UNK.
+        vocabulary is spelt in UTF-8 bytes, so no text is lost; a vocabulary of words has none: rare words are unknown.
         Raises UserError where the texts are empty or `size` is too small to hold the alphabet.
         """
         if algorithm not in ALGORITHMS:
@@ -128,36 +134,67 @@ class Vocab:
     def __len__(self) -> int:
         return self._processor.get_piece_size()
 
-    def encode(self, text: str) -> list[int]:
-        """The best segmentation of text, without BOS and EOS; [] for nothing but spaces."""
-        return self._processor.encode(text)
+    def encode(self, text: str, unknown: Sequence[str] = ()) -> list[int]:
+        """The best segmentation of text, without BOS and EOS; [] for nothing but spaces.
 
-    def sample(self, text: str, alpha: float, seed: int) -> list[int]:
+        A piece that the vocabulary lacks is V + its place in `unknown`, and UNK where it is not there either.
+        """
+        ids: list[int] = self._processor.encode(text)
+        return ids if UNK not in ids else self._number(self._segment(text), unknown)
+
+    def unknown(self, text: str, limit: int) -> list[str]:
+        """The pieces of text that the vocabulary lacks, each once, in order of first appearance, at most `limit`."""
+        if not limit:
+            return []
+        return list(dict.fromkeys(piece for piece, number in self._segment(text) if number == UNK))[:limit]
+
+    def sample(self, text: str, alpha: float, seed: int, unknown: Sequence[str] = ()) -> list[int]:
         """A random segmentation, a pure function of (text, alpha, seed): subword regularisation.
 
         Unigram: drawn in proportion to P(segmentation)**alpha (Kudo 2018, equation 9, l = infinity), so a small alpha
         is the more random; BPE: each merge is dropped with probability alpha (Provilkov et al. 2020, algorithm 1).
+        `unknown` as in `encode`. UserError for a vocabulary of words, which has one segmentation only.
         """
-        ids: list[int] = []
-
-        def draw() -> None:
-            ids.extend(self._processor.encode(text, enable_sampling=True, nbest_size=-1, alpha=alpha))
-
         # The generator belongs to the thread and is seeded at its first draw; a thread of one's own is a fresh one.
-        with _seed_lock:
+        with _seed_lock, concurrent.futures.ThreadPoolExecutor(1) as thread:
             sentencepiece.set_random_generator_seed(seed)
-            thread = threading.Thread(target=draw)
-            thread.start()
-            thread.join()
-        return ids
+            drawn = thread.submit(self._segment, text, enable_sampling=True, nbest_size=-1, alpha=alpha)
+            try:
+                return self._number(drawn.result(), unknown)
+            except RuntimeError as error:
+                raise UserError("config.vocab.sampling_alpha: words have one segmentation only; set it to 0") from error
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids up to the first EOS, without PAD and BOS; UNK is written as ⁇."""
-        return self._processor.decode(_until_eos(ids))
+    def _segment(self, text: str, **options: Any) -> list[tuple[str, int]]:
+        """Pieces and their numbers, unknown words one by one: SentencePiece runs neighbours together."""
+        segments: list[tuple[str, int]] = []
+        for piece in self._processor.encode(text, out_type=str, **options):
+            number = self._processor.piece_to_id(piece)
+            if number > EOS:
+                segments.append((piece, number))
+            else:  # "<s>" in a text is a word like any other
+                segments += [(part, UNK) for part in re.findall("▁?[^▁]+", piece)]
+        return segments
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces themselves, one an id, for people to read: specials as <pad>, <s>, </s>, a space as ▁."""
-        return [self._processor.id_to_piece(int(i)) for i in ids]
+    def _number(self, segments: list[tuple[str, int]], unknown: Sequence[str]) -> list[int]:
+        places = {piece: len(self) + place for place, piece in enumerate(unknown)}
+        return [places.get(piece, UNK) if number == UNK else number for piece, number in segments]
+
+    def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
+        """The text of ids up to the first EOS, without PAD and BOS; V + n is unknown[n], and UNK is written as ⁇."""
+        text: str = self._processor.decode(self.pieces(_until_eos(ids), unknown))
+        return text.replace("▁", " ").removeprefix(" ")  # SentencePiece leaves unknown pieces as they are
+
+    def pieces(self, ids: Sequence[int], unknown: Sequence[str] = ()) -> list[str]:
+        """The pieces themselves, one an id, for people to read: specials as <pad>, <s>, </s>, a space as ▁.
+
+        V + n is unknown[n], or <unk> where there are not so many.
+        """
+        known = len(self)
+        extended = dict(enumerate(unknown, start=known))
+        return [
+            self._processor.id_to_piece(i) if i < known else extended.get(i, self._processor.id_to_piece(UNK))
+            for i in map(int, ids)
+        ]
 
 
 def _sample(texts: Iterable[str], size: int) -> list[str]:

@@ -8,7 +8,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from nmt_jax.models.attention import MASKED
 from nmt_jax.models.layers import Dense, Dropout, product, transposed
+from nmt_jax.models.scores import Additive
 
 Array = jax.Array
 State = tuple[Array, ...]  # float[..., H] each; the first is what the cell puts out
@@ -50,6 +52,7 @@ CELLS: dict[str, tuple[Callable[[Array, Array, State], State], int, int]] = {
     "gru": (gru, 3, 1),
     "rnn": (vanilla, 1, 1),
 }
+ENCODER_CELLS = (*CELLS, "lstmn")  # what an encoder, which has all its input at hand, may be made of
 
 
 def zero_state(cell: str, shape: tuple[int, ...]) -> State:
@@ -139,11 +142,13 @@ class Cell(nn.Module):
         hidden = product(rows, self.kernel, self.dtype).reshape(*state[0].shape[:-1], -1)
         return CELLS[self.cell][0](self.input(x), hidden + jnp.broadcast_to(self.bias, hidden.shape), state)
 
-    def run(self, x: Array, mask: Array, state: State, reverse: bool = False) -> tuple[Array, State]:
+    def run(self, x: Array, mask: Array, state: State | None = None, reverse: bool = False) -> tuple[Array, State]:
         """All steps: x float[B, T, D], mask bool[B, T] -> outputs float[B, T, H], the state after the last real step.
 
-        With `reverse` from the last step to the first; output t then tells of the steps from t on.
+        state: before the first step, zero if None. With `reverse` from the last step to the first; output t then tells
+        of the steps from t on.
         """
+        state = state or zero_state(self.cell, (x.shape[0], self.d_hidden))
         inputs, mask = self.input(x).swapaxes(0, 1), mask.T
         if reverse:
             inputs, mask = inputs[::-1], mask[::-1]
@@ -152,12 +157,60 @@ class Cell(nn.Module):
         return outputs.swapaxes(0, 1), jax.tree.map(lambda leaf: leaf[-1], states)
 
 
+class LSTMN(nn.Module):
+    """A long short-term memory-network: intra-attention to all earlier states, instead of the last one alone.
+
+    Cheng et al. (2016), eq. 4 to 9, with h_i and c_i what the steps i < t have written on two tapes:
+    a_i = v^T tanh(W_h h_i + W_x x_t + W_r r_{t-1}), s = softmax(a) over i < t,
+    r_t = sum_i s_i h_i, m_t = sum_i s_i c_i (zero at the first step, which has nothing to look at),
+    h_t, c_t = lstm(x_t, r_t, m_t).
+    The paper writes r and m as h and c with a tilde. Training keeps the tapes of every step: O(B T^2 H) memory.
+    """
+
+    d_hidden: int
+    dtype: str = "float32"
+
+    def setup(self) -> None:
+        """The weights of an LSTM, and W_h, [W_x; W_r] and v."""
+        self.cell = Cell("lstm", self.d_hidden, self.dtype)
+        self.score = Additive(self.d_hidden, self.dtype)
+
+    def run(self, x: Array, mask: Array, reverse: bool = False) -> tuple[Array, State]:
+        """All steps: x float[B, T, D], mask bool[B, T] -> outputs float[B, T, H], the state after the last real step.
+
+        The weights float32[B, T, T] of step t (row) on step i are sown as the intermediate `weights`.
+        """
+        if reverse:
+            x, mask = x[:, ::-1], mask[:, ::-1]
+        zero = zero_state("lstm", (x.shape[0], self.d_hidden))
+        tapes = (jnp.zeros((*x.shape[:2], self.d_hidden)),) * 3  # of W_h h, h and c
+
+        def step(layer: "LSTMN", carry: tuple[State, State, State], x: Array, keep: Array, t: Array) -> Any:
+            tapes, read, last = carry
+            seen = mask & (jnp.arange(mask.shape[1]) < t)[None]
+            scores = layer.score(jnp.concatenate([x, read[0]], axis=-1)[:, None], tapes[0])[:, 0]
+            weights = jax.nn.softmax(jnp.where(seen, scores.astype(jnp.float32), MASKED)) * seen
+            found = tuple(jnp.einsum("bt,bth->bh", weights, tape) for tape in tapes[1:])
+            new = layer.cell(x, found)
+            written = (layer.score.prepare(new[0]), *new)
+            tapes = tuple(tape.at[:, t].set(slot) for tape, slot in zip(tapes, written, strict=True))
+            last = where_state(keep, new, last)
+            return (tapes, where_state(keep, found, read), last), (last[0], weights)
+
+        scan = nn.scan(step, variable_broadcast="params", split_rngs={"params": False}, in_axes=(1, 1, 0), out_axes=1)
+        (_, _, last), (outputs, weights) = scan(self, (tapes, zero, zero), x, mask, jnp.arange(x.shape[1]))
+        if reverse:
+            outputs, weights = outputs[:, ::-1], weights[:, ::-1, ::-1]
+        self.sow("intermediates", "weights", weights)
+        return outputs, last
+
+
 class Encoder(nn.Module):
     """Layers of a cell over a sequence, one after the other or in both directions (Schuster and Paliwal, 1997).
 
-    d_hidden: width of a layer's output, half of it from each direction if `bidirectional`. residual: a layer adds to
-    what it reads (Wu et al., 2016) where both are equally wide. variational_dropout: one mask for all steps of a
-    sequence (Gal and Ghahramani, 2016).
+    cell: one of ENCODER_CELLS. d_hidden: width of a layer's output, half of it from each direction if `bidirectional`.
+    residual: a layer adds to what it reads (Wu et al., 2016) where both are equally wide. variational_dropout: one mask
+    for all steps of a sequence (Gal and Ghahramani, 2016).
     """
 
     cell: str
@@ -173,7 +226,8 @@ class Encoder(nn.Module):
         """The cells of each layer: forwards, and backwards if both."""
         width = self.d_hidden // 2 if self.bidirectional else self.d_hidden
         directions = range(1 + self.bidirectional)
-        self.layers = [[Cell(self.cell, width, self.dtype) for _ in directions] for _ in range(self.num_layers)]
+        make = LSTMN if self.cell == "lstmn" else functools.partial(Cell, self.cell)
+        self.layers = [[make(width, self.dtype) for _ in directions] for _ in range(self.num_layers)]
         self.drop = SequenceDropout(self.dropout, self.variational_dropout)
 
     def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
@@ -181,10 +235,7 @@ class Encoder(nn.Module):
         last = []
         for cells in self.layers:
             dropped = self.drop(x, train)
-            start = zero_state(self.cell, (x.shape[0], cells[0].d_hidden))
-            runs = [
-                cell.run(dropped, mask, start, reverse) for cell, reverse in zip(cells, (False, True), strict=False)
-            ]
+            runs = [cell.run(dropped, mask, reverse=bool(backwards)) for backwards, cell in enumerate(cells)]
             y = jnp.concatenate([outputs for outputs, _ in runs], axis=-1)
             x = x + y if self.residual and x.shape == y.shape else y
             last.append(jax.tree.map(lambda *ends: jnp.concatenate(ends, axis=-1), *(state for _, state in runs)))
@@ -192,14 +243,14 @@ class Encoder(nn.Module):
 
 
 class SequenceDropout(nn.Module):
-    """Dropout on float[B, T, D], a new mask for every step or, if `variational`, one for all steps."""
+    """Dropout on float[..., T, D], a new mask for every step or, if `variational`, one for all steps."""
 
     rate: float
     variational: bool
 
     @nn.compact
     def __call__(self, x: Array, train: bool) -> Array:
-        """x float[B, T, D] -> float[B, T, D]."""
+        """x float[..., T, D] -> float[..., T, D]."""
         if not self.variational:
             return Dropout(self.rate)(x, train)
-        return x * Dropout(self.rate)(jnp.ones((x.shape[0], 1, x.shape[2])), train)
+        return x * Dropout(self.rate)(jnp.ones((*x.shape[:-2], 1, x.shape[-1])), train)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from nmt_jax.models.attention import Attention
 from nmt_jax.models.layers import Dense, Dropout
 from nmt_jax.models.recurrent import CELLS, Cell, State
+from nmt_jax.models.several_sources import SeveralAttention
 
 Array = jax.Array
 
@@ -28,6 +29,7 @@ class Decoder(nn.Module):
     which input feeding gives to the next step's cell.
     `bahdanau`: c_t = attend(s_{t-1}), s_t = cell([y_{t-1}; c_t], s_{t-1}), readout maxout(U s_t + V y_{t-1} + C c_t)
     (Bahdanau et al., 2015, appendix A.2.2, but with s_t).
+    With several sources all that belongs to one has an axis N more, such as states float[B, N, S, D].
     """
 
     cell: str
@@ -36,6 +38,8 @@ class Decoder(nn.Module):
     d_readout: int
     style: str
     attention: dict[str, Any]
+    num_sources: int
+    combination: str
     input_feeding: bool
     context_every_step: bool
     residual: bool
@@ -47,7 +51,11 @@ class Decoder(nn.Module):
         """Cells, attention, readout, and the layer between encoder and decoder."""
         self.cells = [Cell(self.cell, self.d_hidden, self.dtype) for _ in range(self.num_layers)]
         if self.attention["kind"] != "none":
-            self.attend = Attention(**self.attention, d_query=self.d_hidden, dtype=self.dtype)
+            fields = {**self.attention, "d_query": self.d_hidden, "dtype": self.dtype}
+            several = self.num_sources > 1
+            self.attend = (
+                SeveralAttention(self.combination, self.num_sources, fields) if several else Attention(**fields)
+            )
         maxout = 2 if self.style == "bahdanau" else 1
         self.output = Dense(maxout * self.d_readout, dtype=self.dtype)
         self.drop = Dropout(self.dropout)
@@ -72,7 +80,8 @@ class Decoder(nn.Module):
         tanh(W . + b); "mean" the same of the mean of all states.
         """
         rows = states.shape[0]
-        mean = (states * mask[..., None]).sum(axis=1) / jnp.maximum(mask.sum(axis=1), 1)[:, None]
+        mean = (states * mask[..., None]).sum(axis=-2) / jnp.maximum(mask.sum(axis=-1), 1)[..., None]
+        mean = mean.reshape(rows, -1)  # of several sources, one beside the other
         layers = []
         for number in range(self.num_layers):
             source = last[min(number, len(last) - 1)]

@@ -6,21 +6,27 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from nmt_jax.data.lexicon import Lexicon
 from nmt_jax.data.vocab import BOS, PAD
+from nmt_jax.models import lexicon_bias
+from nmt_jax.models.copying import COPYING, check_source_words, make_copying, read_unknown
 from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers import Embedding, matmul
-from nmt_jax.models.recurrent import CELLS, Encoder, SequenceDropout
+from nmt_jax.models.recurrent import ENCODER_CELLS, Encoder, SequenceDropout
 from nmt_jax.models.recurrent_decoder import Carry, Decoder
 from nmt_jax.models.scores import SCORES
+from nmt_jax.models.several_sources import COMBINATIONS, SeveralEncoders
 
 Array = jax.Array
 
 CHOICES = {
-    "cell": tuple(CELLS),
+    "cell": ENCODER_CELLS,
     "decoder": ("luong", "bahdanau"),
     "attention": ("none", "global", "local-m", "local-p"),
     "score": SCORES,
     "bridge": ("zero", "copy", "transform", "mean"),
+    "combination": COMBINATIONS,
+    "copying": COPYING,
     "tie_embeddings": ("three-way", "two-way", "none"),
     "dtype": ("float32", "bfloat16"),
 }
@@ -31,6 +37,7 @@ class Model(nn.Module):
 
     source_vocab_size: int
     target_vocab_size: int
+    num_sources: int = 1
     cell: str = "lstm"
     num_encoder_layers: int = 1
     num_decoder_layers: int = 1
@@ -48,13 +55,19 @@ class Model(nn.Module):
     input_feeding: bool = True
     context_every_step: bool = False
     bridge: str = "transform"
+    combination: str = "concat"
+    share_encoder: bool = False
+    copying: str = "none"
+    max_unknown: int = 50
+    lexicon: Lexicon | None = None
+    lexicon_epsilon: float = 0.001
     tie_embeddings: str = "none"
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
         """ValueError on hyperparameters that cannot be meant."""
         check_choices(self, CHOICES)
-        check_positive(self, "num_encoder_layers", "num_decoder_layers", "d_embedding", "d_hidden")
+        check_positive(self, "num_sources", "num_encoder_layers", "num_decoder_layers", "d_embedding", "d_hidden")
         check_positive(self, "d_attention", "window")
         check_rates(self, "dropout")
         if self.bidirectional and self.d_hidden % 2:
@@ -63,7 +76,16 @@ class Model(nn.Module):
             raise ValueError(
                 "decoder='bahdanau' reads its context before each step: use decoder='luong' without attention"
             )
+        if self.num_sources > 1 and self.bridge == "copy":
+            raise ValueError(
+                "bridge='copy' starts from the last state of one source: use bridge='transform' with several"
+            )
+        if self.num_sources > 1 and self.combination == "flat" and self.attention.startswith("local"):
+            raise ValueError(
+                "combination='flat' knows no positions within a source: use attention='global', or combination='concat'"
+            )
         check_tying(self)
+        check_source_words(self)
         super().__post_init__()
 
     def setup(self) -> None:
@@ -77,18 +99,22 @@ class Model(nn.Module):
         if self.tie_embeddings == "none":
             self.output_table = Embedding(self.target_vocab_size, d_readout)
         self.drop = SequenceDropout(self.dropout, self.variational_dropout)
-        self.encoder_layers = Encoder(
-            self.cell,
-            self.num_encoder_layers,
-            self.d_hidden,
-            self.bidirectional,
-            self.residual,
-            self.dropout,
-            self.variational_dropout,
-            self.dtype,
+        encoder: dict[str, Any] = {
+            "cell": self.cell,
+            "num_layers": self.num_encoder_layers,
+            "d_hidden": self.d_hidden,
+            "bidirectional": self.bidirectional,
+            "residual": self.residual,
+            "dropout": self.dropout,
+            "variational_dropout": self.variational_dropout,
+            "dtype": self.dtype,
+        }
+        several = self.num_sources > 1
+        self.encoder_layers = (
+            SeveralEncoders(encoder, self.num_sources, self.share_encoder) if several else Encoder(**encoder)
         )
         self.decoder_layers = Decoder(
-            cell=self.cell,
+            cell="lstm" if self.cell == "lstmn" else self.cell,
             num_layers=self.num_decoder_layers,
             d_hidden=self.d_hidden,
             d_readout=d_readout,
@@ -99,6 +125,8 @@ class Model(nn.Module):
                 "d_attention": self.d_attention,
                 "window": self.window,
             },
+            num_sources=self.num_sources,
+            combination=self.combination,
             input_feeding=self.input_feeding,
             context_every_step=self.context_every_step,
             residual=self.residual,
@@ -106,6 +134,13 @@ class Model(nn.Module):
             dropout=self.dropout,
             dtype=self.dtype,
         )
+        if self.copying != "none":
+            self.copier = make_copying(self.copying, self.max_unknown, d_readout, self.dtype)
+
+    @property
+    def num_unknown(self) -> int:
+        """How many words of a line's own, numbered from V on, it reads and writes."""
+        return self.max_unknown if self.copying != "none" else 0
 
     def output_kernel(self) -> Array:
         """-> float[R, V] of the output layer, tied or not."""
@@ -113,13 +148,45 @@ class Model(nn.Module):
         return table.table.T
 
     def _encode(self, source: Array, train: bool) -> dict[str, Any]:
-        """What the decoder needs of a source: words int[B, S], or features float[B, S, D]."""
-        words = source.ndim == 2
+        """What the decoder needs of a source: words int[B, S], or features float[B, S, D]; of several, [B, N, S …].
+
+        ValueError for another number of sources than the model was built for.
+        """
+        words = jnp.issubdtype(source.dtype, jnp.integer)
+        given = source.shape[1:-1] if words else source.shape[1:-2]
+        if given != ((self.num_sources,) if self.num_sources > 1 else ()):
+            raise ValueError(
+                f"num_sources={self.num_sources}, but a batch of {given[0] if given else 1} sources a sentence, "
+                f"{source.dtype}{list(source.shape)}"
+            )
         mask = source != PAD if words else jnp.any(source != 0, axis=-1)
-        x = self.source_embedding(source) if words else source
+        if not words and (self.copying != "none" or self.lexicon):
+            raise ValueError("copying and lexicon know words by their numbers, but the source is features")
+        known = read_unknown(source, self.source_vocab_size) if words else source
+        x = self.source_embedding(known) if words else source
         states, last = self.encoder_layers(self.drop(x, train), mask, train)
         decoder = self.decoder_layers
-        return {"memory": decoder.memory(states, mask, last), "start": decoder.start(states, mask, last)}
+        output = {}
+        if self.copying != "none":
+            output["copy"] = self.copier.memory(states, mask, source)
+        if self.lexicon:
+            output["lexicon"] = lexicon_bias.columns(self.lexicon, known, self.target_vocab_size)
+        memory, start = decoder.memory(states, mask, last), decoder.start(states, mask, last)
+        return {"memory": memory, "start": start, "output": output}
+
+    def _embed(self, words: Array) -> Array:
+        """Target words int[...], a line's own included -> float[..., E]."""
+        return self.target_embedding(read_unknown(words, self.target_vocab_size))
+
+    def _logits(self, hidden: Array, x: Array, weights: Array, output: dict[str, Any]) -> Array:
+        """Readouts float[B, T, R], embedded inputs [B, T, E], weights [B, T, S] -> float[B, T, V, or V + num_unknown].
+
+        Logits of the output layer; biased by the lexicon; mixed with the words of the source, as log-probabilities.
+        """
+        logits = matmul(hidden, self.output_kernel(), self.dtype)
+        if self.lexicon:
+            logits += lexicon_bias.bias(weights, output["lexicon"], self.lexicon_epsilon)
+        return self.copier(logits, hidden, x, weights, output["copy"]) if self.copying != "none" else logits
 
     def __call__(
         self, source: Array, target: Array, train: bool = False, teacher_forcing: Array | None = None
@@ -128,51 +195,58 @@ class Model(nn.Module):
 
         teacher_forcing float[]: the share of steps that read the true previous piece (drawn from the random stream of
         that name), the others read the model's own best one; None: all of them.
-        `cross`: the attention weights as of one layer and head, float[B, 1, T, S]; `hidden` float[B, T, R] and
-        `output_kernel` float[R, V], whose product the logits are, for a loss that never holds all of them.
+        `cross`: the attention weights as of one layer and a head a source, float[B, N, T, S]; `hidden` float[B, T, R]
+        and `output_kernel` float[R, V], whose product the logits are, for a loss that never holds all of them. Neither
+        where words are copied (the logits are then log-probabilities of V + num_unknown words) or looked up.
         """
         encoded = self._encode(source, train)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         if teacher_forcing is None:
-            x = self.drop(self.target_embedding(inputs), train)
+            x = self.drop(self._embed(inputs), train)
             hidden, weights = self.decoder_layers(encoded["start"], x, encoded["memory"], train)
         else:
-            hidden, weights = self._scheduled_sampling(encoded, inputs, teacher_forcing, train)
-        kernel = self.output_kernel()
-        out: dict[str, Any] = {"hidden": hidden, "output_kernel": kernel}
+            hidden, x, weights = self._scheduled_sampling(encoded, inputs, teacher_forcing, train)
+        out: dict[str, Any] = {}
+        if not encoded["output"]:
+            out |= {"hidden": hidden, "output_kernel": self.output_kernel()}
         if self.attention != "none":
-            out["cross"] = (weights[:, None],)
-        return matmul(hidden, kernel, self.dtype), out
+            by_source = weights.reshape(*weights.shape[:2], self.num_sources, -1)
+            out["cross"] = (by_source.swapaxes(1, 2),)
+        return self._logits(hidden, x, weights, encoded["output"]), out
 
     def _scheduled_sampling(
         self, encoded: dict[str, Any], inputs: Array, teacher_forcing: Array, train: bool
-    ) -> tuple[Array, Array]:
-        """Readouts and weights of a decoder that reads its own best pieces now and then (Bengio et al., 2015)."""
+    ) -> tuple[Array, Array, Array]:
+        """Readouts, embedded inputs and weights of a decoder that reads its own best pieces now and then.
+
+        Bengio et al. (2015).
+        """
         true = jax.random.uniform(self.make_rng("teacher_forcing"), inputs.shape) < teacher_forcing
 
         def step(model: "Model", carry: tuple[Carry, Array], at: tuple[Array, Array]) -> Any:
             state, best = carry
-            x = model.target_embedding(jnp.where(at[1], at[0], best)[:, None])
-            state, (hidden, weights) = model.decoder_layers.step(state, model.drop(x, train), encoded["memory"], train)
-            best = jnp.argmax(matmul(hidden[:, 0], model.output_kernel(), model.dtype), axis=-1)
-            return (state, best), (hidden[:, 0], weights[:, 0])
+            x = model.drop(model._embed(jnp.where(at[1], at[0], best)[:, None]), train)
+            state, (hidden, weights) = model.decoder_layers.step(state, x, encoded["memory"], train)
+            best = jnp.argmax(model._logits(hidden, x, weights, encoded["output"])[:, 0], axis=-1)
+            return (state, best), (hidden[:, 0], x[:, 0], weights[:, 0])
 
         streams: dict[Any, bool] = {"params": False, "dropout": True, "teacher_forcing": False}
         scan = nn.scan(step, variable_broadcast="params", split_rngs=streams, in_axes=1, out_axes=1)
         return scan(self, (encoded["start"], inputs[:, 0]), (inputs, true))[1]
 
     def encode(self, source: Array) -> dict[str, Any]:
-        """source int[B, S] or float[B, S, D] -> what decoding needs of it, leading with B."""
+        """source int[B, S] or float[B, S, D], of several sources [B, N, …] -> what decoding needs, leading with B."""
         return self._encode(source, train=False)
 
     def init_cache(self, encoded: dict[str, Any], source: Array, beam_size: int, max_length: int) -> dict[str, Any]:
         """What decoding carries from step to step, for K beams a sentence: the carry of B*K rows, the memory of B."""
         start = encoded["start"]
         rows = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, 0], beam_size, axis=0), (start.states, start.readout))
-        return {"states": rows[0], "readout": rows[1], "position": jnp.int32(0), "memory": encoded["memory"]}
+        by_sentence = {"memory": encoded["memory"], "output": encoded["output"]}
+        return {"states": rows[0], "readout": rows[1], "position": jnp.int32(0), **by_sentence}
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, and the cache one step on."""
+        """The tokens chosen last, int[B*K] -> the next ones' logits float[B*K, V] as of a call, and the next cache."""
         rows = tokens.shape[0]
         batch_size = jax.tree.leaves(cache["memory"])[0].shape[0] if cache["memory"] else rows
 
@@ -180,10 +254,10 @@ class Model(nn.Module):
             return leaf.reshape(batch_size, -1, *leaf.shape[1:])
 
         states, readout = jax.tree.map(by_sentence, (cache["states"], cache["readout"]))
-        x = self.target_embedding(by_sentence(tokens))
-        carry, (hidden, _) = self.decoder_layers.step(
+        x = self._embed(by_sentence(tokens))
+        carry, (hidden, weights) = self.decoder_layers.step(
             Carry(states, readout, cache["position"]), x, cache["memory"], train=False
         )
-        logits = matmul(hidden, self.output_kernel(), self.dtype).reshape(rows, -1)
+        logits = self._logits(hidden, x, weights, cache["output"]).reshape(rows, -1)
         states, readout = jax.tree.map(lambda leaf: leaf.reshape(rows, *leaf.shape[2:]), (carry.states, carry.readout))
         return logits, {**cache, "states": states, "readout": readout, "position": carry.position}

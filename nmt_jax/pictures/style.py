@@ -4,7 +4,7 @@ import contextlib
 import functools
 import pathlib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt_jax.errors import UserError
@@ -46,10 +46,10 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def check_output(output: pathlib.Path) -> None:
+def check_output(output: pathlib.Path, formats: Sequence[str] = FORMATS) -> None:
     """UserError where a picture cannot be written to `output`."""
-    if output.suffix not in FORMATS:
-        raise UserError(f"--output={output}: a picture ends in {', '.join(FORMATS)}")
+    if output.suffix not in formats:
+        raise UserError(f"--output={output}: this picture ends in {', '.join(formats)}")
     if not output.parent.is_dir():
         raise UserError(f"--output={output}: no such folder {output.parent}")
 

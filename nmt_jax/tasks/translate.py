@@ -19,11 +19,13 @@ from metrics_jax import BLEU
 from nmt_jax import config as configs
 from nmt_jax import losses, sharding
 from nmt_jax.counting import counted
-from nmt_jax.data.batches import Batches, bucketed
+from nmt_jax.data import sources
+from nmt_jax.data.batches import Batches, Pairs, bucketed
 from nmt_jax.data.corpora import open_text
+from nmt_jax.data.lexicon import Lexicon
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.prepared import PreparedCorpus, prepare
-from nmt_jax.data.vocab import BOS, EOS, PAD, Vocab
+from nmt_jax.data.vocab import BOS, EOS, PAD, UNK, Vocab
 from nmt_jax.decoding.beam import IMPOSSIBLE, beam_search
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Batch, Step, teacher_forcing
@@ -66,6 +68,11 @@ class Translate:
         """`dev/loss` …; BLEU where `eval.max_segments` asks for translations."""
         return ("loss", "perplexity", "bleu") if self.config.eval.max_segments else ("loss", "perplexity")
 
+    @property
+    def num_sources(self) -> int:
+        """How many sources a line has, parted by tabs where they are several."""
+        return len(sources.languages(self.config.data.source))
+
     @functools.cached_property
     def vocabularies(self) -> tuple[Vocab, Vocab]:
         """Source and target vocabulary: the workdir's, else the given, else trained on the corpus and saved."""
@@ -82,8 +89,10 @@ class Translate:
                 else:
                     texts = (
                         text
-                        for pair in counted(open_text(data, "train"), "reading for the vocabulary")
-                        for text in (pair if settings.joint else pair[side : side + 1])
+                        for source, target in counted(open_text(data, "train"), "reading for the vocabulary")
+                        for number, texts in enumerate((sources.split(source, self.num_sources), [target]))
+                        if settings.joint or number == side
+                        for text in texts
                     )
                     vocab = Vocab.train(
                         texts,
@@ -102,19 +111,50 @@ class Translate:
         module = importlib.import_module(f"nmt_jax.models.{self.config.model_name}")
         source, target = self.vocabularies
         sizes = {"source_vocab_size": len(source), "target_vocab_size": len(target)}
-        return configs.build_model(module.Model, self.config.model, **sizes)
+        given: dict[str, Any] = {"lexicon": self.lexicon} if self.lexicon else {}
+        parameters = inspect.signature(module.Model).parameters
+        if "num_sources" in parameters:
+            given["num_sources"] = self.num_sources
+        elif self.num_sources > 1:
+            raise UserError(
+                f"config.data.source: {self.config.data.source!r} are several sources, but "
+                f"model_name={self.config.model_name!r} reads one; use model_name='rnn'"
+            )
+        if self.lexicon and "lexicon" not in parameters:
+            raise UserError(f"config.vocab.lexicon: model_name={self.config.model_name!r} uses none; leave it empty")
+        model = configs.build_model(module.Model, self.config.model, **sizes, **given)
+        if getattr(model, "copying", "none") != "none" and source.fingerprint != target.fingerprint:
+            raise UserError("config.model.copying needs one vocabulary for both sides: set config.vocab.joint=true")
+        return model
+
+    @functools.cached_property
+    def num_unknown(self) -> int:
+        """How many words that only a source line knows its numbers may name."""
+        return getattr(self.model, "num_unknown", 0)
+
+    @functools.cached_property
+    def lexicon(self) -> Lexicon | None:
+        """The workdir's table, else the one that `vocab.lexicon` names, whose entries that count are saved."""
+        named, path = self.config.vocab.get("lexicon"), self.workdir / "vocab" / "lexicon.tsv"
+        if not named:
+            return None
+        if path.exists():
+            return Lexicon.read(path, *self.vocabularies)
+        lexicon = Lexicon.read(named, *self.vocabularies)
+        lexicon.save(path, *self.vocabularies)
+        return lexicon
 
     # Training
 
     @functools.cached_property
     def train_corpus(self) -> PreparedCorpus:
         """The training pairs as piece numbers."""
-        return prepare(self.config.data, "train", self.vocabularies)
+        return prepare(self.config.data, "train", self.vocabularies, self.num_unknown)
 
     @functools.cached_property
     def dev_corpus(self) -> PreparedCorpus:
         """The development pairs as piece numbers."""
-        return prepare(self.config.data, "dev", self.vocabularies)
+        return prepare(self.config.data, "dev", self.vocabularies, self.num_unknown)
 
     def summary(self) -> list[tuple[str, str]]:
         """Rows for the start table: corpora and vocabularies."""
@@ -124,6 +164,7 @@ class Translate:
             ("training pairs", self.train_corpus.report),
             ("development pairs", self.dev_corpus.report),
             ("vocabulary", f"{sizes} ({self.config.vocab.algorithm})"),
+            *([("lexicon", self.lexicon.report)] if self.lexicon else []),
         ]
 
     def batches(self, steps: int) -> Batches:
@@ -139,20 +180,22 @@ class Translate:
             process_index=jax.process_index(),
             process_count=jax.process_count(),
             sampling_alpha=config.vocab.sampling_alpha,
+            layout=Pairs(self.num_sources),
         )
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """(rows, S, T) -> a full batch."""
         rows, source_length, target_length = shape
+        several = (self.num_sources,) if self.num_sources > 1 else ()
         return {
-            "source": np.full((rows, source_length), EOS, np.int32),
+            "source": np.full((rows, *several, source_length), EOS, np.int32),
             "target": np.full((rows, target_length), EOS, np.int32),
         }
 
     def init(self, rng: jax.Array) -> Any:
         """-> parameters."""
-        tokens = jnp.full((1, 2), EOS, jnp.int32)
-        return self.model.init(rng, tokens, tokens)["params"]
+        batch = self.dummy_batch((1, 2, 2))
+        return self.model.init(rng, batch["source"], batch["target"])["params"]
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
         """Cross-entropy of the target pieces (EOS included), label-smoothed when training -> (sum, weight)."""
@@ -167,6 +210,11 @@ class Translate:
         logits, out = self.model.apply({"params": params}, batch["source"], batch["target"], **options)
         weights = (batch["target"] != PAD).astype(jnp.float32)
         smoothing = self.config.loss.label_smoothing if step else 0.0
+        if smoothing and self.num_unknown:
+            raise UserError(
+                "config.loss.label_smoothing: a copying model gives the numbers of other lines' words probability 0; "
+                "set it to 0, or config.model.max_unknown to 0"
+            )
         if "output_kernel" not in out:
             loss = losses.smoothed_cross_entropy(logits, batch["target"], smoothing)
             return jnp.sum(loss * weights), jnp.sum(weights)
@@ -184,6 +232,7 @@ class Translate:
             batch_tokens=config.eval.batch_tokens,
             num_buckets=config.data.num_buckets,
             multiple_of=self._rows_multiple(),
+            layout=Pairs(self.num_sources),
         )
 
     def _rows_multiple(self, accumulate: int = 1) -> int:
@@ -234,7 +283,7 @@ class Translate:
             def step(tokens: jax.Array, cache: Any) -> tuple[jax.Array, Any]:
                 logits, cache = apply(tokens, cache, method="decode_step")
                 log_probs = jax.nn.log_softmax(logits.astype(jnp.float32))
-                never = jnp.zeros(log_probs.shape[1]).at[jnp.array([PAD, BOS])].set(IMPOSSIBLE)
+                never = jnp.zeros(log_probs.shape[1]).at[jnp.array([PAD, UNK, BOS])].set(IMPOSSIBLE)
                 return log_probs + never[None], cache
 
             encoded = apply(source, method="encode")
@@ -267,24 +316,35 @@ class Translate:
         """Sentences -> for each, in their order, the n best hypotheses, best first; an empty line gives an empty one.
 
         What is not given is taken from `config.decode`; length_penalty is Wu's alpha. A sentence of `data.max_length`
-        pieces or more, longer than anything the model was trained on, is translated in parts.
+        pieces or more, longer than anything the model was trained on, is translated in parts; one of several sources,
+        which have no parts in common, is not. UserError for a line of another number of sources.
         """
         decode = self.config.decode
         alpha = decode.length_penalty if length_penalty is None else length_penalty
         ratio = decode.max_length_ratio if max_length_ratio is None else max_length_ratio
         offset = decode.max_length_offset if max_length_offset is None else max_length_offset
         source_vocab, target_vocab = self.vocabularies
-        split = [split_long(line, source_vocab.encode, self.config.data.max_length) for line in sentences]
-        ids = [source_vocab.encode(part) for parts in split for part in parts]
-        filled = [number for number, pieces in enumerate(ids) if pieces]
+        if self.num_sources > 1:
+            split = [[line] for line in sentences]
+        else:
+            split = [split_long(line, source_vocab.encode, self.config.data.max_length) for line in sentences]
+        unknown = [source_vocab.unknown(part, self.num_unknown) for parts in split for part in parts]
+        ids = [
+            sources.encode(part, self.num_sources, functools.partial(source_vocab.encode, unknown=words))
+            for part, words in zip(itertools.chain.from_iterable(split), unknown, strict=True)
+        ]
+        filled = [number for number, pieces in enumerate(ids) if any(piece != EOS for piece in pieces)]
         results = [[Hypothesis("", 0.0, [])] * n_best for _ in ids]
         budget = batch_tokens or self.config.eval.batch_tokens // beam_size
         for numbers, batch in bucketed(
-            [ids[number] for number in filled], batch_tokens=budget, multiple_of=self.mesh.shape["data"]
+            [ids[number] for number in filled],
+            batch_tokens=budget,
+            multiple_of=self.mesh.shape["data"],
+            num_sources=self.num_sources,
         ):
             source = batch["source"]
             # The limit hangs on the sentence's own length, so that a translation never depends on its neighbours.
-            lengths = (source != PAD).sum(axis=1)
+            lengths = (source != PAD).sum(axis=-1).reshape(len(source), -1).max(axis=1)
             limits = np.where(lengths > 0, np.ceil(ratio * lengths) + offset, 0).astype(np.int32)
             tokens, scores = self.search(
                 params,
@@ -292,13 +352,16 @@ class Translate:
                 np.float32(alpha),
                 beam_size=beam_size,
                 n_best=n_best,
-                max_length=int(np.ceil(ratio * source.shape[1])) + offset,
+                max_length=int(np.ceil(ratio * source.shape[-1])) + offset,
             )
             tokens, scores = np.asarray(tokens), np.asarray(scores)
             for row, number in enumerate(numbers):
+                words = unknown[filled[number]]
                 results[filled[number]] = [
                     Hypothesis(
-                        target_vocab.decode(best), float(score), target_vocab.pieces(best[~np.isin(best, (PAD, EOS))])
+                        target_vocab.decode(best, words),
+                        float(score),
+                        target_vocab.pieces(best[~np.isin(best, (PAD, EOS))], words),
                     )
                     for best, score in zip(tokens[row], scores[row], strict=True)
                 ]
@@ -308,13 +371,22 @@ class Translate:
     def attention(self, params: Any, source: str, target: str) -> dict[str, Any]:
         """All attention weights of one pair: its pieces, and `encoder`, `decoder`, `cross` float[L, H, ·, ·].
 
-        Row t of `decoder` and `cross` is the step that predicts target piece t.
+        Row t of `decoder` and `cross` is the step that predicts target piece t. Several sources are one beside the
+        other, in one head.
         """
         source_vocab, target_vocab = self.vocabularies
-        source_ids, target_ids = [*source_vocab.encode(source), EOS], [*target_vocab.encode(target), EOS]
-        _, out = self.model.apply({"params": params}, jnp.asarray([source_ids]), jnp.asarray([target_ids]))
+        unknown = source_vocab.unknown(source, self.num_unknown)
+        encode = functools.partial(source_vocab.encode, unknown=unknown)
+        source_ids = [*sources.encode(source, self.num_sources, encode), EOS]
+        target_ids = [*target_vocab.encode(target, unknown), EOS]
+        lengths = sources.lengths(source_ids)
+        source_batch = sources.fill([source_ids], (1, max(lengths)), self.num_sources)
+        _, out = self.model.apply({"params": params}, source_batch, np.array([target_ids], np.int32))
+        if self.num_sources > 1 and "cross" in out:
+            real = np.arange(max(lengths)) < lengths[:, None]  # [N, S]
+            out["cross"] = [np.swapaxes(heads, 1, 2)[:, :, real][:, None] for heads in out["cross"]]
         return {
-            "source_pieces": source_vocab.pieces(source_ids),
-            "target_pieces": target_vocab.pieces(target_ids),
+            "source_pieces": source_vocab.pieces(source_ids, unknown),
+            "target_pieces": target_vocab.pieces(target_ids, unknown),
             **{kind: np.concatenate(out[kind]) for kind in ("encoder", "decoder", "cross") if kind in out},
         }

@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 from nmt_jax.data import prepared
 from nmt_jax.data.corpora import open_text
 from nmt_jax.data.prepared import cache_directory, prepare
-from nmt_jax.data.vocab import EOS, Vocab
+from nmt_jax.data.vocab import EOS, UNK, Vocab
 from nmt_jax.errors import UserError
 
 PAIRS = [(f"the dog number {n} barks", f"der Hund mit der Nummer {n} bellt sehr laut") for n in range(11)]
@@ -60,9 +60,17 @@ def test_pairs_come_back_by_index(vocabs, tmp_path):
 
 def test_large_vocabularies_keep_their_ids(vocabs, tmp_path, monkeypatch):
     monkeypatch.setattr(Vocab, "__len__", lambda self: 1 << 17)
-    monkeypatch.setattr(Vocab, "encode", lambda self, text: [5, (1 << 17) - 1, 256])
+    monkeypatch.setattr(Vocab, "encode", lambda self, text, unknown: [5, (1 << 17) - 1, 256])
     corpus = prepare(text_config(tmp_path, PAIRS), "train", vocabs)
     assert corpus.__getitems__([3])[0][1].tolist() == [5, (1 << 17) - 1, 256, EOS]
+
+
+def test_the_last_number_of_a_lines_own_words_is_kept(vocabs, tmp_path, monkeypatch):
+    monkeypatch.setattr(Vocab, "__len__", lambda self: (1 << 16) - 1)
+    monkeypatch.setattr(Vocab, "unknown", lambda self, text, limit: [])
+    monkeypatch.setattr(Vocab, "encode", lambda self, text, unknown: [5, 1 << 16])
+    corpus = prepare(text_config(tmp_path, PAIRS), "train", vocabs, 2)
+    assert corpus.__getitems__([3])[0][1].tolist() == [5, 1 << 16, EOS]
 
 
 def test_what_is_left_out_is_counted_and_reported_in_one_line(vocabs, tmp_path):
@@ -105,8 +113,33 @@ def test_prepared_once_for_a_content_a_vocabulary_and_a_length(vocabs, tmp_path,
     prepare(text_config(tmp_path, PAIRS, max_length=61), "train", vocabs)
     prepare(data, "train", vocabs[::-1])
     prepare(text_config(tmp_path, PAIRS[1:]), "train", vocabs)
-    assert len(written) == 4
-    assert len(entries(data)) == 4
+    prepare(data, "train", vocabs, 3)
+    prepare(data, "train", vocabs, 4)
+    assert len(written) == 6
+    assert len(entries(data)) == 6
+
+
+def test_words_of_the_sources_own_are_numbered_on_both_sides(tmp_path):
+    vocab = Vocab.train(["the dog barks"] * 3, size=20, algorithm="word", byte_fallback=False)
+    the, dog, own = *vocab.encode("the dog"), len(vocab)
+    data = text_config(tmp_path, [("the Zebra the Yak Gnu Zebra", "Yak dog Auk Zebra Gnu"), ("dog Gnu", "Gnu Zebra")])
+    corpus = prepare(data, "train", (vocab, vocab), 2)
+    (source, target), (other_source, other_target) = corpus.__getitems__([0, 1])
+    assert source.tolist() == [the, own, the, own + 1, UNK, own, EOS]
+    assert target.tolist() == [own + 1, dog, UNK, own, UNK, EOS]
+    assert (other_source.tolist(), other_target.tolist()) == ([dog, own, EOS], [own, UNK, EOS])
+
+
+def test_a_sample_numbers_words_as_the_corpus_does(tmp_path):
+    vocab = Vocab.train(["der Hund bellt laut"] * 9, size=40, byte_fallback=False)
+    corpus = prepare(text_config(tmp_path, [("Hund 😀 bellt", "😀 laut")]), "train", (vocab, vocab), 2)
+    for seed in range(5):
+        for drawn, best in zip(
+            corpus.sample([0], 0.2, np.array([[seed, seed]]))[0], corpus.__getitems__([0])[0], strict=True
+        ):
+            assert len(vocab) in best
+            assert len(vocab) in drawn
+            assert UNK not in drawn
 
 
 def test_a_long_corpus_lies_in_parts(vocabs, tmp_path, monkeypatch):
@@ -120,7 +153,7 @@ def test_two_processes_may_prepare_at_once(vocabs, tmp_path):
     data = text_config(tmp_path, PAIRS)
     first = prepare(data, "train", vocabs)
     # The other process, which also found nothing there, is done only now.
-    prepared._write(open_text(data, "train"), vocabs, data.max_length, first.directory)
+    prepared._write(open_text(data, "train"), vocabs, data.max_length, 0, 1, first.directory)
     assert entries(data) == [first.directory.name]
     assert prepare(data, "train", vocabs).texts([0]) == PAIRS[:1]
 

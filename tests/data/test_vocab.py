@@ -1,6 +1,7 @@
 """Vocabularies: nothing of a text is lost, equal input gives equal pieces, bad input gives one line."""
 
 import concurrent.futures
+import functools
 import io
 import itertools
 import re
@@ -183,3 +184,57 @@ def test_a_vocabulary_of_words_knows_whole_words_only():
     ids = vocab.encode(f"{known} Zebra {known}")
     assert ids == [4, UNK, 4]
     assert vocab.decode([4, 4]) == f"{known} {known}"
+
+
+def test_unknown_words_are_numbered_past_the_vocabulary():
+    vocab = Vocab.train(TEXTS, size=12, algorithm="word")
+    known, size = vocab.pieces([4])[0][1:], len(vocab)
+    text = f"Zebra {known} Yak Zebra Gnu <s>"
+    assert vocab.encode(text) == [UNK, 4, UNK, UNK, UNK, UNK]  # each word one, neighbours too
+    words = vocab.unknown(text, 10)
+    assert words == ["▁Zebra", "▁Yak", "▁Gnu", "▁<s>"]
+    assert vocab.encode(text, words) == [size, 4, size + 1, size, size + 2, size + 3]
+    assert vocab.decode(vocab.encode(text, words), words) == text
+    assert vocab.unknown(text, 2) == words[:2]
+    assert vocab.encode(text, words[:2]) == [size, 4, size + 1, size, UNK, UNK]
+    assert vocab.encode(f"Gnu {known} Auk", words) == [size + 2, 4, UNK]  # another text, the first one's words
+    assert vocab.unknown(text, 0) == vocab.unknown(f"{known} {known}", 10) == []
+    assert vocab.pieces([4, size + 1, size + 9], words) == [f"▁{known}", "▁Yak", "<unk>"]
+    assert vocab.decode([size + 1, EOS, size], words) == "Yak"
+
+
+@hypothesis.given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁")))
+@hypothesis.example("Zebra\xa0Yak \u2028 \x85  <s> </s> der Hund ")
+@pytest.mark.parametrize("algorithm", ["word", "unigram", "bpe"])
+def test_unknown_pieces_bring_back_all_of_a_text(algorithm, text):
+    vocab = without_bytes(algorithm)
+    words = vocab.unknown(text, len(text))
+    ids = vocab.encode(text, words)
+    assert UNK not in ids
+    assert vocab.decode(ids, words) == re.sub(" +", " ", text).strip(" ")
+
+
+@functools.cache
+def without_bytes(algorithm: str) -> Vocab:
+    return Vocab.train(TEXTS, size=60, algorithm=algorithm, byte_fallback=False)
+
+
+def test_nothing_is_unknown_where_bytes_spell_it(vocab):
+    assert vocab.unknown("Zebra 😀 漢字", 10) == []
+
+
+def test_a_sample_numbers_what_is_unknown():
+    vocab = without_bytes("unigram")
+    text = "der Hund 😀 läuft"
+    words = vocab.unknown(text, 10)
+    drawn = {tuple(vocab.sample(text, 0.1, seed, words)) for seed in range(20)}
+    assert len(drawn) > 2
+    assert all(len(vocab) in ids and UNK not in ids for ids in drawn)
+    assert {vocab.decode(ids, words) for ids in drawn} == {text}
+
+
+def test_words_have_one_segmentation_only():
+    with pytest.raises(
+        UserError, match=r"config\.vocab\.sampling_alpha: words have one segmentation only; set it to 0"
+    ):
+        without_bytes("word").sample("der Hund", 0.1, 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.models import recurrent
-from nmt_jax.models.recurrent import CELLS, Cell, Encoder, SequenceDropout, zero_state
+from nmt_jax.models.recurrent import CELLS, ENCODER_CELLS, LSTMN, Cell, Encoder, SequenceDropout, zero_state
 
 T, B, D, H = 5, 3, 2, 4
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], bool)
@@ -37,6 +37,11 @@ def restated(cell, x, params, state):
 
 @pytest.fixture(params=list(CELLS))
 def cell(request):
+    return request.param
+
+
+@pytest.fixture(params=ENCODER_CELLS)
+def encoder_cell(request):
     return request.param
 
 
@@ -82,9 +87,39 @@ def test_the_written_out_gradient_is_that_of_the_steps(cell):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), ours, plain)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_intra_attention_equals_its_equations(reverse):
+    module, x = LSTMN(H), jax.random.normal(jax.random.key(1), (B, T, D))
+    mask = MASK.copy()
+    mask[0, 2] = False  # a hole
+    arguments = x, jnp.asarray(mask), reverse
+    variables = module.init(jax.random.key(0), *arguments, method="run")
+    (outputs, last), sown = module.apply(variables, *arguments, method="run", mutable="intermediates")
+    weights = np.asarray(sown["intermediates"]["weights"][0])
+    params, x = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (variables["params"], x))
+    score = params["score"]
+    for row in range(B):
+        steps, tape, read, expected = [], [], np.zeros(H), np.zeros((T, T))
+        real = np.flatnonzero(mask[row])
+        for t in reversed(real) if reverse else real:
+            found = np.zeros((2, H))
+            if tape:
+                query = np.concatenate([x[row, t], read]) @ score["query"]["kernel"]
+                a = np.array([np.tanh(h @ score["key"]["kernel"] + query) @ score["vector"] for h, _ in tape])
+                expected[t, steps] = np.exp(a) / np.exp(a).sum()
+                found = np.einsum("i,ikh->kh", expected[t, steps], np.array(tape))
+            read = found[0]
+            tape.append(restated("lstm", x[row, t], params["cell"], found))
+            steps.append(t)
+            np.testing.assert_allclose(outputs[row, t], tape[-1][0], atol=1e-6)
+        np.testing.assert_allclose(weights[row, real], expected[real], atol=1e-6)
+        assert (weights[row, real][expected[real] == 0] == 0).all(), "a step sees padding, itself or what comes"
+        np.testing.assert_allclose(np.stack(last)[:, row], tape[-1], atol=1e-6)
+
+
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_padding_has_no_influence(cell, bidirectional):
-    encoder = Encoder(cell, num_layers=2, d_hidden=H, bidirectional=bidirectional, residual=True)
+def test_padding_has_no_influence(encoder_cell, bidirectional):
+    encoder = Encoder(encoder_cell, num_layers=2, d_hidden=H, bidirectional=bidirectional, residual=True)
     x, mask = jax.random.normal(jax.random.key(1), (B, T, H)), jnp.asarray(MASK)
     variables = encoder.init(jax.random.key(0), x, mask, train=False)
     outputs, last = encoder.apply(variables, x, mask, train=False)
@@ -96,8 +131,8 @@ def test_padding_has_no_influence(cell, bidirectional):
     assert last[0][0].shape == (B, H)
 
 
-def test_a_one_way_encoder_does_not_see_what_comes(cell):
-    encoder = Encoder(cell, num_layers=2, d_hidden=H, bidirectional=False)
+def test_a_one_way_encoder_does_not_see_what_comes(encoder_cell):
+    encoder = Encoder(encoder_cell, num_layers=2, d_hidden=H, bidirectional=False)
     x, mask = jax.random.normal(jax.random.key(1), (1, T, D)), jnp.ones((1, T), bool)
     variables = encoder.init(jax.random.key(0), x, mask, train=False)
     seen = jax.jacobian(lambda x: encoder.apply(variables, x, mask, train=False)[0][0].sum(-1))(x)[:, 0]

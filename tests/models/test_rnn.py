@@ -16,6 +16,7 @@ VARIANTS = [
     {"attention": "none", "cell": "rnn", "input_feeding": False, "context_every_step": True, "bridge": "copy"},
     {"attention": "local-p", "window": 2, "score": "concat", "bidirectional": False, "bridge": "zero"},
     {"attention": "local-m", "num_encoder_layers": 2, "num_decoder_layers": 2, "residual": True, "window": 1},
+    {"cell": "lstmn", "input_feeding": False},
 ]
 
 
@@ -101,7 +102,7 @@ def test_dropout_is_a_function_of_its_key():
         ({"score": "cosine"}, "score='cosine' is none of dot"),
         ({"window": 0}, "window=0 must be at least 1"),
         ({"d_hidden": 7}, "d_hidden=7 is odd"),
-        ({"cell": "lstmn"}, "cell='lstmn' is none of lstm, gru, rnn"),
+        ({"cell": "sru"}, "cell='sru' is none of lstm, gru, rnn, lstmn"),
         ({"decoder": "bahdanau", "attention": "none"}, "use decoder='luong' without attention"),
         ({"tie_embeddings": "three-way", "source_vocab_size": 12}, "needs one joint vocabulary"),
         ({"dropout": 1.0}, "dropout=1.0 must be in"),

@@ -1,0 +1,31 @@
+"""The self-attentive sentence encoder (Yang et al., 2016; Lin et al., 2017) on news: world, sports, business, science.
+
+    nmt-jax train --config=configs/ag_news.py --config.data.directory=DIRECTORY --workdir=runs/ag_news \
+        --config.data.vectors=glove.6B.50d.txt
+
+Accuracy (2026-11-21, CPU, minutes on a busy core): folds 0 and 1 of five, after the last step: 87.9 and 89.9 %.
+"""
+
+from collections.abc import Callable
+
+import common
+from ml_collections import ConfigDict
+
+
+def get_config(arg: str = "") -> ConfigDict:
+    """The experiment; `:smoke=true` is a one-step version for tests."""
+    arguments = common.parse_arg(arg, smoke=False)
+    config = common.base("sentence_classifier", "classify")
+    config.data.update(corpus="files", train="ag_news.train.tsv", texts=["title", "description"], folds=5)
+    config.data.update(tokenizer="13a", lower_case=True, join=True, max_words=256, num_buckets=3)
+    config.vocab.update(algorithm="word", size=12_000)
+    config.model.update(d_embedding=50, d_hidden=64, d_attention=64, dropout=0.5, word_dropout=0.3)
+    config.optimizer.update(schedule="linear", learning_rate=3e-3, warmup_steps=50, clip_norm=1.0, ema_decay=0.99)
+    config.train.update(steps=400, batch_tokens=4096, eval_every=50, checkpoint_every=200, keep_last=1)
+    return common.smoke(config) if arguments.smoke else config
+
+
+def sweep(add: Callable[[dict[str, int]], None]) -> None:
+    """Cross-validation: every text is judged by the one of five models that did not train on it."""
+    for fold in range(5):
+        add({"data.fold": fold})

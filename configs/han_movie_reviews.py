@@ -1,0 +1,33 @@
+"""Hierarchical attention (Yang et al., 2016) on whole movie reviews, positive or negative (Pang and Lee, 2004).
+
+    nmt-jax train --config=configs/han_movie_reviews.py --config.data.directory=DIRECTORY --workdir=runs/han \
+        --config.data.vectors=glove.6B.50d.txt
+
+Accuracy (2026-11-21, CPU, 10 minutes on a busy core): folds 1 and 4 of seven, 200 reviews each, after the last step:
+86.0 and 87.5 %, with a standard error of 2.4 each. All folds: nmt-jax sweep.
+"""
+
+from collections.abc import Callable
+
+import common
+from ml_collections import ConfigDict
+
+
+def get_config(arg: str = "") -> ConfigDict:
+    """The experiment; `:smoke=true` is a one-step version for tests."""
+    arguments = common.parse_arg(arg, smoke=False)
+    config = common.base("han", "classify")
+    config.data.update(corpus="files", train="movie_reviews.train.jsonl", texts=["sentences"], folds=7)
+    config.data.update(max_words=40, max_sentences=128, num_buckets=3)
+    config.vocab.update(algorithm="word", size=8000)
+    config.model.update(d_embedding=50, d_hidden=64, d_attention=64, dropout=0.5, word_dropout=0.3)
+    config.optimizer.update(schedule="linear", learning_rate=2e-3, warmup_steps=50, beta2=0.99, clip_norm=1.0)
+    config.optimizer.ema_decay = 0.99
+    config.train.update(steps=800, batch_tokens=16_384, eval_every=100, checkpoint_every=400, keep_last=1)
+    return common.smoke(config) if arguments.smoke else config
+
+
+def sweep(add: Callable[[dict[str, int]], None]) -> None:
+    """Cross-validation: every review is judged by the one of seven models that did not train on it."""
+    for fold in range(7):
+        add({"data.fold": fold})

@@ -1,0 +1,118 @@
+"""Copying words of the source: the pointer-generator of See et al. (2017) and CopyNet of Gu et al. (2016).
+
+A word that the vocabulary lacks has a number of its own within its line: V, V + 1 … (`Vocab.encode`). It is read as UNK
+and can be written only by copying it. Both modules return log-probabilities of V + U words, U the most numbers a line
+may need: those of its vocabulary, and those of the source.
+"""
+
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from nmt_jax.data.vocab import UNK
+from nmt_jax.models.attention import MASKED
+from nmt_jax.models.layers import Dense
+
+Array = jax.Array
+
+
+def read_unknown(words: Array, vocab_size: int) -> Array:
+    """Words int[...], numbers past the vocabulary included -> int[...] below V, as embeddings are read."""
+    return jnp.where(words < vocab_size, words, UNK)
+
+
+def mixture(generate: Array, copy: Array, source: Array, max_unknown: int) -> Array:
+    """log p(w) = log(p_g(w) + sum of p_c(j) over the positions j with x_j = w).
+
+    generate float[B, T, V], copy float[B, T, S]: logarithms of p_g and p_c, which together sum to 1; source int[B, S]
+    -> float[B, T, V + U], MASKED where p is 0.
+    """
+    rows, steps = jnp.arange(copy.shape[0])[:, None, None], jnp.arange(copy.shape[1])[None, :, None]
+    # Relative to the largest, so that what is small on both sides does not vanish.
+    largest = jnp.maximum(generate.max(axis=-1, keepdims=True), copy.max(axis=-1, keepdims=True))
+    largest = jax.lax.stop_gradient(largest)
+    p = jnp.pad(jnp.exp(generate - largest), ((0, 0), (0, 0), (0, max_unknown)))
+    p = p.at[rows, steps, source[:, None, :]].add(jnp.exp(copy - largest))
+    return jnp.where(p > 0, largest + jnp.log(jnp.where(p > 0, p, 1.0)), MASKED)
+
+
+class Pointer(nn.Module):
+    """p(w) = p_gen p_vocab(w) + (1 - p_gen) sum over x_j = w of a_j (See et al., 2017, eq. 9).
+
+    p_gen = sigmoid(w_h^T h* + w_s^T s + w_x^T x + b) (eq. 8) of the context h*, the readout s and the embedded word x
+    read last. a is the attention of the decoder, divided by its sum where local attention has made that less than 1.
+    """
+
+    max_unknown: int
+
+    def setup(self) -> None:
+        """w_h, w_s, w_x and b."""
+        self.gate = Dense(1)
+
+    def memory(self, states: Array, mask: Array, source: Array) -> dict[str, Array]:
+        """What every step copies from: states float[B, S, D], mask bool[B, S], words int[B, S]."""
+        return {"states": states, "mask": mask, "source": source}
+
+    def __call__(self, logits: Array, readout: Array, x: Array, weights: Array, memory: dict[str, Array]) -> Array:
+        """Logits float[B, T, V], readout [B, T, R], x [B, T, E], weights [B, T, S] -> log p float[B, T, V + U]."""
+        context = jnp.einsum("bts,bsd->btd", weights, memory["states"])
+        gate = self.gate(jnp.concatenate([context, readout, x], axis=-1))
+        seen = memory["mask"][:, None, :] & (weights > 0)
+        attention = jax.nn.log_softmax(jnp.where(seen, jnp.log(jnp.where(seen, weights, 1.0)), MASKED))
+        generate = jax.nn.log_sigmoid(gate) + jax.nn.log_softmax(logits)
+        return mixture(generate, jax.nn.log_sigmoid(-gate) + attention, memory["source"], self.max_unknown)
+
+
+class CopyNet(nn.Module):
+    """p(w) = (exp psi_g(w) + sum over x_j = w of exp psi_c(x_j)) / Z: one softmax over both (Gu et al., 2016, eq. 4-6).
+
+    psi_g are the logits of the output layer (eq. 7), psi_c(x_j) = tanh(h_j^T W_c) s (eq. 8) with the encoder's states h
+    and the readout s. The paper's selective read, an extra input of the decoder's, is left out.
+    """
+
+    max_unknown: int
+    d_readout: int
+    dtype: str = "float32"
+
+    def setup(self) -> None:
+        """W_c."""
+        self.key = Dense(self.d_readout, use_bias=False, dtype=self.dtype)
+
+    def memory(self, states: Array, mask: Array, source: Array) -> dict[str, Array]:
+        """What every step copies from: states float[B, S, D], mask bool[B, S], words int[B, S]."""
+        return {"keys": jnp.tanh(self.key(states)), "mask": mask, "source": source}
+
+    def __call__(self, logits: Array, readout: Array, x: Array, weights: Array, memory: dict[str, Array]) -> Array:
+        """Logits float[B, T, V], readout [B, T, R], x [B, T, E], weights [B, T, S] -> log p float[B, T, V + U]."""
+        scores = jnp.einsum("btr,bsr->bts", readout, memory["keys"])
+        scores = jnp.where(jnp.broadcast_to(memory["mask"][:, None, :], scores.shape), scores, MASKED)
+        both = jax.nn.log_softmax(jnp.concatenate([logits, scores], axis=-1))
+        vocab_size = logits.shape[-1]
+        return mixture(both[..., :vocab_size], both[..., vocab_size:], memory["source"], self.max_unknown)
+
+
+COPYING = ("none", "pointer", "copynet")
+
+
+def check_source_words(model: Any) -> None:
+    """ValueError on fields of copying, or of a lexicon, that cannot be meant."""
+    if model.copying != "none" and model.source_vocab_size != model.target_vocab_size:
+        raise ValueError(
+            f"copying={model.copying!r} needs one joint vocabulary, but the vocabularies have "
+            f"{model.source_vocab_size} and {model.target_vocab_size} pieces"
+        )
+    if model.max_unknown < 0 or model.lexicon_epsilon <= 0:
+        raise ValueError("max_unknown must not be negative, and lexicon_epsilon must be positive")
+    if model.copying == "none" and not model.lexicon:
+        return
+    if model.attention == "none":
+        raise ValueError("copying and lexicon go with attention: use attention='global', or leave them out")
+    if model.num_sources > 1:
+        raise ValueError(f"copying and lexicon read one source, but num_sources={model.num_sources}: leave them out")
+
+
+def make_copying(name: str, max_unknown: int, d_readout: int, dtype: str = "float32") -> nn.Module:
+    """The module of that name, for a readout of width R."""
+    return Pointer(max_unknown) if name == "pointer" else CopyNet(max_unknown, d_readout, dtype)

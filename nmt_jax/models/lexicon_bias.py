@@ -1,0 +1,27 @@
+"""A translation lexicon as a bias of the output layer (Arthur et al., 2016)."""
+
+import jax
+import jax.numpy as jnp
+
+from nmt_jax.data.lexicon import Lexicon
+
+Array = jax.Array
+
+
+def columns(lexicon: Lexicon, source: Array, vocab_size: int) -> Array:
+    """L_F of a batch: p_lex(e | f_j) of every target word e and source word f_j; source int[B, S] -> float[B, S, V].
+
+    A sentence's own columns are gathered once and serve every step; they take B S V numbers.
+    """
+    targets, probabilities = jnp.asarray(lexicon.targets)[source], jnp.asarray(lexicon.probabilities)[source]
+    rows, places = jnp.arange(source.shape[0])[:, None, None], jnp.arange(source.shape[1])[None, :, None]
+    return jnp.zeros((*source.shape, vocab_size)).at[rows, places, targets].add(probabilities)
+
+
+def bias(weights: Array, columns: Array, epsilon: float) -> Array:
+    """log(p_lex + epsilon) with p_lex(e) = sum_j a_j p_lex(e | f_j) (Arthur et al., 2016, section 3.2 and 3.3).
+
+    weights float[B, T, S] of the attention, columns float[B, S, V] -> float[B, T, V], to be added to the logits.
+    epsilon > 0: the probability of what the lexicon does not list, 0.001 in the paper.
+    """
+    return jnp.log(jnp.einsum("bts,bsv->btv", weights, columns) + epsilon)

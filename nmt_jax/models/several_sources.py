@@ -1,0 +1,97 @@
+"""Several sources of one target: their encoders, and attention to all of them (Zoph and Knight, 2016)."""
+
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from nmt_jax.models.attention import Attention
+from nmt_jax.models.layers import Dense
+from nmt_jax.models.recurrent import Encoder, State
+
+Array = jax.Array
+
+COMBINATIONS = ("concat", "flat", "hierarchical")
+
+
+class SeveralEncoders(nn.Module):
+    """An encoder for each of N sources, or the same one for all if `shared`; encoder: the fields of each."""
+
+    encoder: dict[str, Any]
+    num_sources: int
+    shared: bool
+
+    def setup(self) -> None:
+        """One or N encoders."""
+        self.encoders = [Encoder(**self.encoder) for _ in range(1 if self.shared else self.num_sources)]
+
+    def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
+        """x float[B, N, S, D], mask bool[B, N, S] -> float[B, N, S, H], and of each layer the N last states in a row.
+
+        A decoder that starts from the latter starts from all sources (Zoph and Knight, 2016, section 3), float[B, N H].
+        """
+        encoders = self.encoders * (self.num_sources if self.shared else 1)
+        runs = [encoder(x[:, k], mask[:, k], train) for k, encoder in enumerate(encoders)]
+        states = jnp.stack([states for states, _ in runs], axis=1)
+        return states, jax.tree.map(lambda *ends: jnp.concatenate(ends, axis=-1), *(last for _, last in runs))
+
+
+class SeveralAttention(nn.Module):
+    """Attention of a state s to N sources, whose states h^k_j are as wide as s -> one context c.
+
+    "concat": c = [c^1; ...; c^N], where c^k is what an attention to source k finds (Zoph and Knight, 2016, section 4).
+    "flat": e^k_j = score(s, U^k h^k_j), a = softmax(e) over the positions j of all sources k,
+    c = sum_k sum_j a^k_j U^k h^k_j (Libovicky and Helcl, 2017, section 3.1).
+    "hierarchical": c^k = sum_j a^k_j U^k h^k_j of an attention to each source, then an attention to the N contexts,
+    e^k = score(s, c^k), b = softmax(e) over k, c = sum_k b^k c^k (Libovicky and Helcl, 2017, section 3.2).
+    U^k brings source k into a space common to all, for score and sum alike. It is the first source's, U^1 = 1, so that
+    any combination of one source is the attention to that source.
+    """
+
+    combination: str
+    num_sources: int
+    attention: dict[str, Any]
+
+    def setup(self) -> None:
+        """The attentions, and U^k."""
+        each = 1 if self.combination == "flat" else self.num_sources
+        self.attend = [Attention(**self.attention) for _ in range(each)]
+        if self.combination != "concat":
+            width = self.attention["d_query"]
+            self.common = [
+                Dense(width, use_bias=False, dtype=self.attention["dtype"]) for _ in range(self.num_sources - 1)
+            ]
+        if self.combination == "hierarchical":
+            self.choose = Attention(**{**self.attention, "kind": "global"})
+
+    def memory(self, states: Array, mask: Array) -> dict[str, Any]:
+        """States float[B, N, S, D] and mask bool[B, N, S] -> what every step attends to."""
+        sources = [states[:, k] for k in range(self.num_sources)]
+        if self.combination != "concat":
+            sources[1:] = [project(source) for project, source in zip(self.common, sources[1:], strict=True)]
+        masks = [mask[:, k] for k in range(self.num_sources)]
+        if self.combination == "flat":
+            sources, masks = [jnp.concatenate(sources, axis=1)], [jnp.concatenate(masks, axis=1)]
+        parts = zip(self.attend, sources, masks, strict=True)
+        return {"sources": [attend.memory(source, mask) for attend, source, mask in parts]}
+
+    def __call__(self, query: Array, memory: dict[str, Any], position: Array) -> tuple[Array, Array]:
+        """Query float[B, Q, D] of the steps `position` int[Q] -> context float[B, Q, D or N D], weights [B, Q, N, S].
+
+        The weights are those of the sum that the context is, b^k a^k_j if hierarchical; of `concat` those of each
+        source sum to 1.
+        """
+        looks = [attend(query, source, position) for attend, source in zip(self.attend, memory["sources"], strict=True)]
+        if self.combination == "flat":
+            context, weights = looks[0]
+            return context, weights.reshape(*query.shape[:2], self.num_sources, -1)
+        weights = jnp.stack([found for _, found in looks], axis=2)
+        if self.combination == "concat":
+            return jnp.concatenate([context for context, _ in looks], axis=-1), weights
+        contexts = jnp.stack([context for context, _ in looks], axis=2)  # [B, Q, N, D]
+        rows = contexts.reshape(-1, *contexts.shape[2:])
+        of_each = self.choose.memory(rows, jnp.ones(rows.shape[:2], bool))
+        context, share = self.choose(query.reshape(-1, 1, query.shape[-1]), of_each, position)
+        share = share.reshape(*query.shape[:2], self.num_sources, 1)
+        return context.reshape(*query.shape[:2], -1), share * weights

@@ -1,0 +1,240 @@
+"""Copying against its equations in NumPy, float64, as probabilities; and what holds for the model that copies."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nmt_jax.data.vocab import BOS, EOS, PAD, UNK
+from nmt_jax.decoding.beam import reorder
+from nmt_jax.models.copying import make_copying
+from nmt_jax.models.rnn import Model
+
+B, S, T, K, V, U = 2, 5, 6, 3, 11, 4
+R, E, H = 3, 2, 4  # widths of the readout, of an embedded word, of the encoder's states
+SOURCE = np.array([[4, V, 5, V, EOS], [V + 1, 4, EOS, PAD, PAD]])  # V stands twice, V + 1 was numbered in its line
+MASK = SOURCE != PAD
+
+
+def softmax(x):
+    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+
+
+def restated(name, params, logits, readout, x, weights, states):
+    """log p(w) of one step of one sentence, -inf where p is 0: float[V + U]; the source is given by its line."""
+    line, logits, readout, x, weights, states = logits[0], *logits[1:], readout, x, weights, states
+    seen = [j for j in range(S) if MASK[line, j]]
+    p = np.zeros(V + U)
+    if name == "pointer":
+        kernel, bias = params["gate"]["kernel"][:, 0], params["gate"]["bias"][0]
+        context = sum(weights[j] * states[j] for j in range(S))
+        gate = 1 / (1 + np.exp(-(kernel @ np.concatenate([context, readout, x]) + bias)))
+        p[:V] = gate * softmax(logits)
+        for j in seen:
+            p[SOURCE[line, j]] += (1 - gate) * weights[j] / weights[seen].sum()
+    else:
+        scores = np.array([np.tanh(states[j] @ params["key"]["kernel"]) @ readout for j in seen])
+        normalizer = np.exp(logits).sum() + np.exp(scores).sum()
+        p[:V] = np.exp(logits) / normalizer
+        for j, score in zip(seen, scores, strict=True):
+            p[SOURCE[line, j]] += np.exp(score) / normalizer
+    with np.errstate(divide="ignore"):
+        return np.log(p)
+
+
+@pytest.mark.parametrize("name", ["pointer", "copynet"])
+def test_forward_and_gradient_equal_the_equations(name):
+    generator = np.random.default_rng(0)
+    logits, readout, x = (generator.normal(size=(B, 2, width)) for width in (V, R, E))
+    weights = generator.uniform(0.1, 1.0, size=(B, 2, S)) * MASK[:, None]
+    weights /= weights.sum(-1, keepdims=True)
+    states = generator.normal(size=(B, S, H))
+    upstream = generator.normal(size=(B, 2, V + U))
+    module = make_copying(name, U, R)
+
+    def run(module, logits, readout, x, weights, states):
+        memory = module.memory(states, jnp.asarray(MASK), jnp.asarray(SOURCE))
+        return module(logits, readout, x, weights, memory)
+
+    given = [logits, readout, x, weights, states]
+    variables = module.init(jax.random.key(1), *map(jnp.float32, given), method=run)
+    params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), variables["params"])
+    if name == "pointer":
+        params["gate"]["bias"] += 0.3
+
+    def by_definition(inputs):
+        params, logits, readout, x, weights, states = inputs
+        return np.array(
+            [
+                [
+                    restated(name, params, (b, logits[b, t]), readout[b, t], x[b, t], weights[b, t], states[b])
+                    for t in (0, 1)
+                ]
+                for b in range(B)
+            ]
+        )
+
+    def by_module(inputs):
+        return module.apply({"params": inputs[0]}, *inputs[1:], method=run)
+
+    inputs = (params, *given)
+    small = jax.tree.map(jnp.float32, inputs)
+    expected = by_definition(inputs)
+    possible = np.isfinite(expected)
+    found = np.asarray(by_module(small))
+    np.testing.assert_allclose(found[possible], expected[possible], atol=1e-6)
+    assert (np.exp(found[~possible]) == 0).all()
+    np.testing.assert_allclose(np.exp(found).sum(-1), 1, rtol=1e-6)
+    assert (~possible).sum() == 2 * (3 + 3)  # of four numbers a line uses one
+
+    upstream = np.where(possible, upstream, 0.0)
+    gradient = jax.grad(lambda inputs: (by_module(inputs) * upstream.astype(np.float32)).sum())(small)
+    leaves, tree = jax.tree.flatten(inputs)
+    for number, leaf in enumerate(leaves):
+        differences = np.zeros_like(leaf)
+        for place in np.ndindex(leaf.shape):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = leaf.copy()
+                moved[place] += step
+                changed = jax.tree.unflatten(tree, [*leaves[:number], moved, *leaves[number + 1 :]])
+                log_p = by_definition(changed)
+                ends.append((np.where(possible, log_p, 0.0) * upstream).sum())
+            differences[place] = (ends[0] - ends[1]) / 2e-5
+        here = jax.tree.leaves(gradient)[number]
+        if leaf is weights:  # what padding's weight would do if it were not zero is no concern
+            here, differences = here * MASK[:, None], differences * MASK[:, None]
+        np.testing.assert_allclose(here, differences, rtol=2e-6, atol=2e-6)
+
+
+def test_a_copy_is_learned_even_where_its_gate_is_shut():
+    """1 - sigmoid(40) is 0 in float32, but its logarithm is not lost."""
+    module = make_copying("pointer", 1, R)
+    source, halves = jnp.array([[V, EOS]]), jnp.full((1, 1, 2), 0.5)
+
+    def log_p(bias):
+        params = {"gate": {"kernel": jnp.zeros((H + R + E, 1)), "bias": bias[None]}}
+        memory = module.memory(jnp.ones((1, 2, H)), jnp.ones((1, 2), bool), source)
+        inputs = (jnp.zeros((1, 1, V)), jnp.ones((1, 1, R)), jnp.ones((1, 1, E)), halves, memory)
+        return module.apply({"params": params}, *inputs)[0, 0, V]
+
+    value, slope = jax.value_and_grad(log_p)(jnp.float32(40.0))
+    np.testing.assert_allclose(value, -40 + np.log(0.5), rtol=1e-6)
+    np.testing.assert_allclose(slope, -1, rtol=1e-6)
+
+
+# The model
+
+TINY = {"source_vocab_size": V, "target_vocab_size": V, "d_embedding": 6, "d_hidden": 8, "d_attention": 5}
+MODELS = [
+    {"copying": "pointer"},
+    {"copying": "copynet", "input_feeding": False, "tie_embeddings": "three-way"},
+    {"copying": "pointer", "decoder": "bahdanau", "cell": "gru", "attention": "local-p", "window": 2},
+]
+WORDS = jnp.asarray(SOURCE)
+TARGET = jnp.array([[V, 6, 7, 8, V, EOS], [4, V + 1, EOS, PAD, PAD, PAD]])
+
+
+@functools.cache
+def compiled(*fields):
+    """The model's variables, `__call__` and the rest, each compiled once for all tests."""
+    model = Model(**{**TINY, "max_unknown": U, **dict(fields)})
+
+    def method(name):
+        return jax.jit(functools.partial(model.apply, method=name), static_argnames=("beam_size", "max_length"))
+
+    names = ("__call__", "encode", "init_cache", "decode_step")
+    return jax.jit(model.init)(jax.random.key(0), WORDS, TARGET), *map(method, names)
+
+
+def steps(fields, beam_size, choose):
+    """log p of every step of decoding, float[B * K, V + U]; choose(t, log_p): the words that step t reads."""
+    variables, _, encode, init_cache, decode_step = compiled(*fields.items())
+    cache = init_cache(variables, encode(variables, WORDS), WORDS, beam_size=beam_size, max_length=T)
+    log_p = None
+    for t in range(T):
+        log_p, cache = decode_step(variables, choose(t, log_p), cache)
+        yield log_p
+        cache = reorder(cache, jnp.array([[2, 0, 1], [1, 1, 0]]), B) if beam_size > 1 else cache
+
+
+@pytest.mark.parametrize("fields", MODELS)
+def test_only_words_of_the_line_are_copied_and_the_rest_is_one(fields):
+    variables, call, *_ = compiled(*fields.items())
+    log_p, out = call(variables, WORDS, TARGET)
+    assert log_p.shape == (B, T, V + U)
+    assert "output_kernel" not in out
+    p = np.exp(np.asarray(log_p, np.float64))
+    np.testing.assert_allclose(p.sum(-1), 1, atol=1e-6)
+    for line in range(B):
+        own = {int(word) for word in SOURCE[line] if word >= V}
+        for word in range(V, V + U):
+            assert (p[line, :, word] > 1e-3).all() if word in own else (p[line, :, word] == 0).all()
+
+
+@pytest.mark.parametrize("fields", MODELS)
+def test_decoding_step_by_step_equals_the_full_pass(fields):
+    variables, call, *_ = compiled(*fields.items())
+    log_p = np.asarray(call(variables, WORDS, TARGET)[0])
+    inputs = jnp.pad(TARGET[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
+    for t, found in enumerate(steps(fields, K, lambda t, _: jnp.repeat(inputs[:, t], K))):
+        np.testing.assert_allclose(np.exp(found), np.exp(np.repeat(log_p[:, t], K, axis=0)), atol=2e-6)
+
+
+@pytest.mark.parametrize("fields", MODELS)
+def test_padding_is_never_copied_and_has_no_influence(fields):
+    variables, call, *_ = compiled(*fields.items())
+    short = call(variables, WORDS[1:, :3], TARGET[1:, :3])[0]
+    np.testing.assert_allclose(np.exp(call(variables, WORDS, TARGET)[0][1:, :3]), np.exp(short), atol=2e-6)
+
+
+@pytest.mark.parametrize("fields", MODELS[:2])
+def test_a_lines_own_words_are_read_as_unknown(fields):
+    variables, call, *_ = compiled(*fields.items())
+    log_p = call(variables, WORDS, TARGET)[0]
+    read = call(variables, WORDS, jnp.where(TARGET >= V, UNK, TARGET))[0]
+    np.testing.assert_array_equal(log_p, read)
+    numbers = jnp.where(WORDS == V, V + 2, WORDS)  # another number for the same word
+    renumbered = call(variables, numbers, TARGET)[0]
+    np.testing.assert_allclose(np.exp(renumbered[0, :, V + 2]), np.exp(log_p[0, :, V]), rtol=1e-5)
+
+
+def test_an_empty_row_is_no_nan():
+    variables, call, *_ = compiled(*MODELS[0].items())
+
+    def loss(variables):
+        return call(variables, jnp.full_like(WORDS, PAD), TARGET)[0][..., :V].sum()
+
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(jax.grad(loss)(variables)))
+
+
+def test_without_a_teacher_it_reads_its_own_best_words():
+    variables, call, *_ = compiled(*MODELS[0].items())
+    rngs = {"teacher_forcing": jax.random.key(0)}
+    alone = np.asarray(call(variables, WORDS, TARGET, teacher_forcing=jnp.float32(0.0), rngs=rngs)[0])
+    best = steps(MODELS[0], 1, lambda t, log_p: jnp.argmax(log_p, axis=-1) if t else jnp.full(B, BOS))
+    for t, log_p in enumerate(best):
+        np.testing.assert_allclose(np.exp(alone[:, t]), np.exp(log_p), atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"copying": "pointers"}, "copying='pointers' is none of none, pointer, copynet"),
+        ({"copying": "copynet", "source_vocab_size": 12}, "needs one joint vocabulary"),
+        ({"copying": "pointer", "attention": "none"}, "use attention='global'"),
+        ({"copying": "pointer", "num_sources": 2}, "read one source, but num_sources=2"),
+        ({"max_unknown": -1}, "max_unknown must not be negative"),
+    ],
+)
+def test_what_cannot_be_meant_is_named(fields, line):
+    with pytest.raises(ValueError, match=line):
+        Model(**{**TINY, **fields})
+
+
+def test_features_cannot_be_copied():
+    model = Model(**TINY, copying="pointer")
+    with pytest.raises(ValueError, match="the source is features"):
+        model.init(jax.random.key(0), jnp.ones((B, S, 3)), jnp.ones((B, T), jnp.int32))

@@ -1,0 +1,92 @@
+"""The lexicon's bias against its equation in NumPy, float64, and the model that uses it."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nmt_jax.data.lexicon import Lexicon
+from nmt_jax.data.vocab import BOS, EOS, PAD
+from nmt_jax.models import lexicon_bias
+from nmt_jax.models.rnn import Model
+
+B, S, T, V = 2, 4, 5, 11
+SOURCE = np.array([[4, 5, 4, EOS], [6, EOS, PAD, PAD]])
+TARGETS = np.zeros((V, 2), np.int32)
+PROBABILITIES = np.zeros((V, 2), np.float32)
+TARGETS[4], PROBABILITIES[4] = (7, 8), (0.75, 0.25)
+TARGETS[6], PROBABILITIES[6] = (9, 0), (0.5, 0.0)
+LEXICON = Lexicon(TARGETS, PROBABILITIES, 3)
+
+
+def restated(weights, epsilon):
+    """log(sum_j a_j p(e | f_j) + epsilon)."""
+    p = np.zeros((B, T, V))
+    for b, t, j in np.ndindex(B, T, S):
+        for e, probability in zip(TARGETS[SOURCE[b, j]], PROBABILITIES[SOURCE[b, j]], strict=True):
+            p[b, t, e] += weights[b, t, j] * float(probability)
+    return np.log(p + epsilon)
+
+
+def test_forward_and_gradient_equal_the_equation():
+    generator = np.random.default_rng(0)
+    weights = generator.dirichlet(np.ones(S), size=(B, T))
+    upstream = generator.normal(size=(B, T, V))
+    columns = lexicon_bias.columns(LEXICON, jnp.asarray(SOURCE), V)
+
+    def bias(weights):
+        return lexicon_bias.bias(weights, columns, 0.1)
+
+    np.testing.assert_allclose(bias(jnp.float32(weights)), restated(weights, 0.1), atol=1e-6)
+    gradient = jax.grad(lambda weights: (bias(weights) * upstream.astype(np.float32)).sum())(jnp.float32(weights))
+    for place in np.ndindex(weights.shape):
+        moved = np.zeros_like(weights)
+        moved[place] = 1e-5
+        ends = [(restated(weights + sign * moved, 0.1) * upstream).sum() for sign in (1, -1)]
+        np.testing.assert_allclose(gradient[place], (ends[0] - ends[1]) / 2e-5, rtol=2e-6, atol=2e-6)
+
+
+TINY = {"source_vocab_size": V, "target_vocab_size": V, "d_embedding": 6, "d_hidden": 8, "d_attention": 5}
+
+
+@pytest.mark.parametrize("fields", [{"copying": "pointer"}, {"decoder": "bahdanau"}])
+def test_decoding_step_by_step_equals_the_full_pass(fields):
+    model = Model(**TINY, lexicon=LEXICON, **fields)
+    source, target = jnp.asarray(SOURCE), jnp.array([[7, 8, 9, 4, EOS], [9, EOS, PAD, PAD, PAD]])
+    variables = jax.jit(model.init)(jax.random.key(0), source, target)
+    logits, out = jax.jit(model.apply)(variables, source, target)
+    assert "output_kernel" not in out  # the loss would take the product of the two for the logits
+    p = jax.nn.softmax(logits)
+    encoded = jax.jit(functools.partial(model.apply, method="encode"))(variables, source)
+    cache = model.apply(variables, encoded, source, 2, T, method="init_cache")
+    step = jax.jit(functools.partial(model.apply, method="decode_step"))
+    inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
+    for t in range(T):
+        found, cache = step(variables, jnp.repeat(inputs[:, t], 2), cache)
+        np.testing.assert_allclose(jax.nn.softmax(found), np.repeat(p[:, t], 2, axis=0), atol=2e-6)
+
+
+def test_it_adds_to_the_logits_what_the_attention_looks_up():
+    source, target = jnp.asarray(SOURCE), jnp.array([[7, 8, 9, 4, EOS], [9, EOS, PAD, PAD, PAD]])
+    plain = Model(**TINY)
+    variables = jax.jit(plain.init)(jax.random.key(0), source, target)
+    logits, out = jax.jit(plain.apply)(variables, source, target)
+    biased, _ = jax.jit(Model(**TINY, lexicon=LEXICON, lexicon_epsilon=0.01).apply)(variables, source, target)
+    expected = restated(np.asarray(out["cross"][0][:, 0], np.float64), 0.01)
+    np.testing.assert_allclose(biased - logits, expected, atol=5e-6)
+    assert expected.max() - expected.min() > 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"attention": "none"}, "copying and lexicon go with attention"),
+        ({"lexicon_epsilon": 0.0}, "lexicon_epsilon must be positive"),
+        ({"num_sources": 2}, "read one source"),
+    ],
+)
+def test_what_cannot_be_meant_is_named(fields, line):
+    with pytest.raises(ValueError, match=line):
+        Model(**TINY, lexicon=LEXICON, **fields)

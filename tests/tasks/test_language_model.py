@@ -1,0 +1,167 @@
+"""The language-modelling task on the embedded corpus, in small: what holds between text, blocks, model and samples."""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from ml_collections import ConfigDict
+
+from nmt_jax import config as configs
+from nmt_jax import sharding
+from nmt_jax.data.vocab import EOS, PAD
+from nmt_jax.errors import UserError
+from nmt_jax.tasks import Step
+from nmt_jax.tasks.language_model import LanguageModel
+from tests.conftest import ROOT
+
+LINES = ["der alte Mann schläft .", "", "sie sieht das Haus nicht ."]
+
+
+@pytest.fixture(scope="module", params=["rnn_lm", "pointer_sentinel_lm"])
+def task(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("workdir")
+    changes = {"data.cache": str(folder / "cache"), "vocab.algorithm": "unigram"}
+    config = configs.load(f"{ROOT}/configs/{request.param}.py:smoke=true", changes)
+    return LanguageModel(config, folder, sharding.make_mesh())
+
+
+@pytest.fixture(scope="module")
+def params(task):
+    """Parameters that prefer some words: noise on the output's bias."""
+    params = jax.jit(task.init)(jax.random.key(0))
+    return {**params, "output_bias": jax.random.normal(jax.random.key(1), params["output_bias"].shape)}
+
+
+def with_changes(task, **changes):
+    """Another task of the same workdir."""
+    config = ConfigDict(task.config.to_dict())
+    config.update_from_flattened_dict(changes)
+    return LanguageModel(config, task.workdir, task.mesh)
+
+
+def by_hand(task, params, ids) -> np.ndarray:
+    """log p of every token of a text, from all before it."""
+    logits, _ = jax.jit(task.model.apply)({"params": params}, jnp.array([[EOS, *ids[:-1]]]))
+    return np.take_along_axis(np.asarray(jax.nn.log_softmax(logits))[0], np.asarray(ids)[:, None], -1)[:, 0]
+
+
+def test_the_loss_is_the_surprise_of_what_has_weight(task, params):
+    batch = task.batches(1)[0]
+    total, weight = jax.jit(lambda *args: task.loss_fn(*args, None))(params, batch)
+    assert float(weight) == batch["weights"].sum() == batch["weights"].size
+    logits, _ = jax.jit(task.model.apply)({"params": params}, batch["tokens"][:, :-1])
+    log_p = np.take_along_axis(np.asarray(jax.nn.log_softmax(logits)), batch["tokens"][:, 1:, None], -1)
+    assert float(total) == pytest.approx(-log_p.sum(), rel=1e-5)
+    dropped, _ = jax.jit(lambda *args: task.loss_fn(*args, Step(jnp.int32(0), jax.random.key(0))))(params, batch)
+    assert float(dropped) != pytest.approx(float(total), rel=1e-4)
+
+
+def test_a_short_text_is_measured_from_all_before_each_token(task, params):
+    ids = task.encode(LINES)[:15]
+    nats, tokens = task.surprise(params, ids)
+    assert tokens == 15
+    assert nats == pytest.approx(-by_hand(task, params, ids).sum(), rel=1e-5)
+
+
+def test_perplexity_does_not_depend_on_the_size_of_a_batch(task, params):
+    measures = task.evaluate(params)
+    assert measures["dev/perplexity"] == pytest.approx(np.exp(measures["dev/loss"]))
+    again = with_changes(task, **{"eval.batch_tokens": 48}).evaluate(params)
+    assert measures["dev/loss"] == pytest.approx(again["dev/loss"], rel=1e-6)
+    nearer = with_changes(task, **{"eval.context": 0}).evaluate(params)
+    assert measures["dev/loss"] != pytest.approx(nearer["dev/loss"], rel=1e-7)
+
+
+def test_a_model_that_knows_nothing_has_the_perplexity_of_the_vocabulary(task, params):
+    nothing = jax.tree.map(jnp.zeros_like, params)
+    if "pointer" in nothing:  # a sentinel that is sure
+        nothing["pointer"]["query"]["bias"] += 1.0
+        nothing["pointer"]["sentinel"] += 10.0
+    assert task.evaluate(nothing)["dev/perplexity"] == pytest.approx(len(task.vocab), rel=1e-3)
+
+
+def test_samples_hang_on_prompt_and_key_alone(task, params):
+    prompts = ["der alte Mann", "", "sie"]
+    keys = jax.random.split(jax.random.key(5), 3)
+    together = task.sample(params, prompts, keys, length=12)
+    assert together[0].startswith("der alte Mann")
+    assert together == task.sample(params, prompts, keys, length=12)
+    backwards = task.sample(params, prompts[::-1], keys[::-1], length=12)[::-1]
+    assert together == backwards
+    assert [task.sample(params, [p], k[None], length=12)[0] for p, k in zip(prompts, keys, strict=True)] == together
+    many = task.sample(params, [""] * 40, jax.random.split(jax.random.key(4), 40), length=12)
+    assert len(set(many)) > 10
+
+
+def test_without_temperature_a_sample_is_the_likeliest_piece_each_time(task, params):
+    text = task.sample(params, ["sie"], jax.random.split(jax.random.key(0), 1), temperature=0.0, length=5)[0]
+    ids = task.encode(["sie"])[:-1].tolist()
+    apply = jax.jit(task.model.apply)
+    for _ in range(5):
+        logits = np.asarray(apply({"params": params}, jnp.array([[EOS, *ids]]))[0])[0, -1].copy()
+        logits[[0, 2]] = -np.inf
+        ids.append(int(logits.argmax()))
+        if ids[-1] == EOS:
+            break
+    assert text == task.vocab.decode(ids)
+
+
+class Bigram(nn.Module):
+    """A model of another kind: a table of what follows each token; it carries nothing."""
+
+    vocab_size: int
+    dtype: str = "float32"
+
+    def setup(self):
+        self.table = self.param("table", nn.initializers.normal(1.0), (self.vocab_size, self.vocab_size))
+
+    def __call__(self, tokens, train=False):
+        return self.table[tokens], {}
+
+    def init_cache(self, batch_size, max_length):
+        return ()
+
+    def decode_step(self, tokens, cache):
+        return self.table[tokens], cache
+
+
+def test_any_model_that_reads_from_left_to_right_will_do(task):
+    other = with_changes(task)
+    other.model = Bigram(len(task.vocab))
+    params = jax.jit(other.init)(jax.random.key(0))
+    ids = other.encode(LINES)
+    expected = -by_hand(other, params, ids).sum()
+    assert other.surprise(params, ids)[0] == pytest.approx(expected, rel=1e-5)
+    assert len(other.sample(params, ["", "sie"], jax.random.split(jax.random.key(0), 2), length=4)) == 2
+
+
+def test_the_vocabulary_is_trained_once_and_then_read(task):
+    again = with_changes(task)
+    assert again.vocab.fingerprint == task.vocab.fingerprint
+    given = with_changes(task, **{"vocab.model": str(task.workdir / "vocab" / "text.model")})
+    given.workdir = task.workdir / "other"
+    assert given.vocab.fingerprint == task.vocab.fingerprint
+
+
+def test_the_dummy_batch_is_of_the_shape_and_all_of_it_counts(task):
+    batches = task.batches(1)
+    for name, array in task.dummy_batch(batches.shapes[0]).items():
+        assert array.shape == batches[0][name].shape
+        assert array.dtype == batches[0][name].dtype
+        assert (array != PAD).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"data.block_length": 1}, "config.data.block_length=1 must be at least 2"),
+        ({"train.batch_tokens": 15}, "config.train.batch_tokens=15 is less than a block"),
+        ({"eval.batch_tokens": 15}, "config.eval.batch_tokens=15 is less than a block"),
+        ({"eval.context": 16}, "config.eval.context=16 must be at least 0 and less than config.data.block_length=16"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_named_at_the_start(task, changes, line):
+    other = with_changes(task, **changes)
+    with pytest.raises(UserError, match=line):
+        other.batches(1)
