@@ -70,7 +70,9 @@ class Units:
         starts = np.zeros((size, 1), int)
         starts[: len(texts), 0] = self.starts[texts]
         rows = self.rows[np.where(real, starts + places, 0)]
-        return Side(self.vectors[rows], self.weigh(self.ids[rows], real & self.words[rows]), real)
+        weights, some = np.zeros(real.shape), slice(len(texts))
+        weights[some] = self.weigh(self.ids[rows[some]], (real & self.words[rows])[some])
+        return Side(self.vectors[rows], weights, real)
 
 
 class ContextualMetric(AdditiveMetric):
