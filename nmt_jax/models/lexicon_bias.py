@@ -19,7 +19,7 @@ def columns(lexicon: Lexicon, source: Array, vocab_size: int) -> Array:
 
 
 def bias(weights: Array, columns: Array, epsilon: float) -> Array:
-    """log(p_lex + epsilon) with p_lex(e) = sum_j a_j p_lex(e | f_j) (Arthur et al., 2016, section 3.2 and 3.3).
+    """log(p_lex + epsilon) with p_lex(e) = sum_j a_j p_lex(e | f_j) (Arthur et al., 2016, section 3, model bias).
 
     weights float[B, T, S] of the attention, columns float[B, S, V] -> float[B, T, V], to be added to the logits.
     epsilon > 0: the probability of what the lexicon does not list, 0.001 in the paper.
