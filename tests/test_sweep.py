@@ -1,4 +1,5 @@
 import pathlib
+import shutil
 
 import pytest
 
@@ -60,9 +61,10 @@ def test_a_dry_run_prints_commands_and_runs_nothing(capsys, tmp_path):
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path, capfd, monkeypatch):
     for name, value in {**ENVIRONMENT, "NMT_JAX_CACHE": str(tmp_path / "cache")}.items():
         monkeypatch.setenv(name, value)
+    shutil.copy(CONFIGS / "common.py", tmp_path)
     page = tmp_path / "page.py"
     page.write_text(
-        f"import sys\nsys.path.insert(0, {str(CONFIGS)!r})\nimport common\n"
+        "import common\n"
         "def get_config():\n    return common.smoke(common.base('rnn'))\n"
         "def sweep(add):\n    for width in (7, 8):\n        add({'model.d_hidden': width})\n"
     )

@@ -119,10 +119,10 @@ class Batches:
     ):
         """Chooses the buckets.
 
-        layout: `Pairs` if not given. A batch has at most `batch_tokens` tokens as the layout counts
-        them, padding included, but its rows are a multiple of `multiple_of` (devices times accumulation), and at least
-        that. `steps` None: one epoch. `sampling_alpha` > 0: subword regularisation of a `PreparedCorpus`, see
-        `Vocab.sample`. Of each batch, process i of n gets the i-th n-th of the rows.
+        layout: `Pairs` if not given. A batch has at most `batch_tokens` tokens as the layout counts them, padding
+        included, but its rows are a multiple of `multiple_of` (devices times accumulation), and at least that. `steps`
+        None: one epoch. `sampling_alpha` > 0: subword regularisation of a `PreparedCorpus`, see `Vocab.sample`. Of each
+        batch, process i of n gets the i-th n-th of the rows.
         Raises UserError where the box that holds every item does not fit into batch_tokens.
         """
         if multiple_of % process_count:
