@@ -3,7 +3,8 @@
     nmt-jax train --config=configs/ag_news.py --config.data.directory=DIRECTORY --workdir=runs/ag_news \
         --config.data.vectors=glove.6B.50d.txt
 
-Accuracy (2026-11-21, CPU, minutes on a busy core): folds 0 and 1 of five, after the last step: 87.9 and 89.9 %.
+Accuracy (2026-11-21, CPU, a minute a fold): 89.1 % over the five folds (nmt-jax sweep), after the last step, from the
+first 50,000 words of GloVe.
 """
 
 from collections.abc import Callable

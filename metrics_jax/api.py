@@ -61,6 +61,7 @@ class AdditiveMetric:
 
     name: ClassVar[str]
     higher_is_better: ClassVar[bool] = True
+    at_once: ClassVar[int] = 200  # segments that `statistics` is best given at a time
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """-> float[N, K], additive over segments; errors as `check_texts`."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -9,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from metrics_jax.api import AdditiveMetric, References, Result, check_sequences, check_texts
-from metrics_jax.encoder import LONG, Encoded, Encoder
+from metrics_jax.encoder import LONG, Encoded, Encoder, progress, tokenized, truncated
 from metrics_jax.forward import bucket
 from metrics_jax.idf import Idf
 from metrics_jax.references import flatten, pair
@@ -19,7 +20,6 @@ Long = Literal["error", "truncate", "window"]
 
 SPAN_BYTES = 2**20  # of text encoded at a time, some 250,000 tokens: their vectors are in memory together
 BATCH_TOKENS = 4096  # of a side of one batch
-_TOKENIZED = 1024  # texts at a time
 
 
 class Side(NamedTuple):
@@ -75,6 +75,18 @@ class Units:
         return Side(self.vectors[rows], weights, real)
 
 
+class TextTooLongError(ValueError):
+    """A text of a `segment` that the encoder cannot read at once, where long="error"."""
+
+    def __init__(self, segment: int, num_tokens: int, max_length: int) -> None:
+        self.segment = segment
+        self.problem = (
+            f"a text of {num_tokens} tokens, the encoder takes {max_length} at once: "
+            "choose long:truncate or long:window"
+        )
+        super().__init__(f"segment {segment} has {self.problem}")
+
+
 class ContextualMetric(AdditiveMetric):
     """A metric whose segments are scored one pair of texts at a time, and whose corpus score is their mean.
 
@@ -88,6 +100,7 @@ class ContextualMetric(AdditiveMetric):
     idf: Idf | Counted
     long: str
 
+    at_once: ClassVar[int] = sys.maxsize  # segments: the more come together, the fewer are encoded twice
     idf_form: ClassVar[str] = "bertscore"
     columns: ClassVar[tuple[str, ...]]  # what a pair is scored by, the score itself first
 
@@ -126,10 +139,7 @@ class ContextualMetric(AdditiveMetric):
             segments = np.concatenate([np.arange(len(hypotheses)), owner])
             for segment, (ids, _) in zip(segments, self._tokens(texts), strict=True):
                 if len(ids) > self.encoder.max_length:
-                    raise ValueError(
-                        f"segment {segment} has a text of {len(ids)} tokens, the encoder takes "
-                        f'{self.encoder.max_length} at once: choose long="truncate" or long="window"'
-                    )
+                    raise TextTooLongError(int(segment), len(ids), self.encoder.max_length)
         metric = self.fitted(references)
         values, long = metric.score_pairs(*pair(texts, owner))
         scores = self.over_references(values, owner)
@@ -137,7 +147,7 @@ class ContextualMetric(AdditiveMetric):
         if self.long == "truncate" and too_long.any():
             warnings.warn(
                 f"{too_long.sum()} of {len(scores)} segments are longer than the encoder's {self.encoder.max_length} "
-                'tokens and were cut off: long="window" reads them to the end',
+                "tokens and were cut off: with long:window they are read to the end",
                 stacklevel=2,
             )
         return np.column_stack([scores, too_long, np.ones(len(scores))]).astype(np.float64)
@@ -197,14 +207,8 @@ class ContextualMetric(AdditiveMetric):
 
     def _tokens(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Ids int[S] and special bool[S] of every text; what is to be cut off is cut off."""
-        for first in range(0, len(texts), _TOKENIZED):
-            for ids, mask, special in zip(*self.encoder.tokenize(texts[first : first + _TOKENIZED]), strict=True):
-                ids, special = ids[mask], special[mask]
-                if self.long == "truncate" and len(ids) > self.encoder.max_length:
-                    after = int(np.argmin(special[::-1]))
-                    kept = [*range(self.encoder.max_length - after), *range(len(ids) - after, len(ids))]
-                    ids, special = ids[kept], special[kept]
-                yield ids, special
+        for ids, special in tokenized(self.encoder, texts):
+            yield truncated(ids, special, self.encoder.max_length) if self.long == "truncate" else (ids, special)
 
     def __call__(
         self, hypotheses: Sequence[str], references: References, sources: Sequence[str] | None = None
@@ -238,13 +242,15 @@ def compare_pairs(
     values = np.zeros((len(left), num_columns))
     longest = np.maximum(x.lengths[left], y.lengths[right])
     lengths = np.array([bucket(max(int(length), 1)) for length in longest], int)
-    for length in np.unique(lengths)[::-1].tolist():
-        numbers = np.flatnonzero(lengths == length)
-        size = _batch_size(length)
-        for first in range(0, len(numbers), size):
-            chosen = numbers[first : first + size]
-            sides = x.padded(left[chosen], size, length), y.padded(right[chosen], size, length)
-            values[chosen] = compare(*sides)[: len(chosen)]
+    with progress("comparing", len(left)) as advance:
+        for length in np.unique(lengths)[::-1].tolist():
+            numbers = np.flatnonzero(lengths == length)
+            size = _batch_size(length)
+            for first in range(0, len(numbers), size):
+                chosen = numbers[first : first + size]
+                sides = x.padded(left[chosen], size, length), y.padded(right[chosen], size, length)
+                values[chosen] = compare(*sides)[: len(chosen)]
+                advance(len(chosen))
     return values
 
 

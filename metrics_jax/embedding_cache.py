@@ -18,12 +18,15 @@ class EmbeddingCache:
 
     A key is the SHA-256 of the ids of a row of tokens. settings: the folder's name, all else that the vectors depend
     on. A shard appears whole or not at all, so several processes may share the folder; a damaged one is passed over
-    with a warning, and its rows are encoded anew.
+    with a warning, and its rows are encoded anew. ValueError for a folder that cannot be made.
     """
 
     def __init__(self, folder: str | os.PathLike[str], settings: str) -> None:
         self._folder = pathlib.Path(folder) / settings
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(f"{folder}: no folder to keep vectors in: {error.strerror or error}") from error
         self._kept: dict[bytes, np.ndarray] = {}
         self._new: dict[bytes, np.ndarray] = {}
         self._new_bytes = 0

@@ -31,7 +31,8 @@ class Encoder:
     bool[B, S] -> float[layers, B, S, D], in JAX; its weights are arguments of a `jax.tree_util.Partial`, so that they
     are not compiled in; a row's numbers depend on its own ids only. pieces: ids -> what each of them spells.
     max_length: tokens of the longest row. fingerprint: SHA-256 of all that changes the numbers: weights, vocabulary,
-    precision.
+    precision. dtype: of its products, shown in signatures if known. cache: a folder in which vectors are looked up and
+    kept, so that no text is encoded twice.
     """
 
     tokenize: Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -39,6 +40,8 @@ class Encoder:
     pieces: Callable[[Sequence[int]], list[str]]
     max_length: int
     fingerprint: str
+    dtype: str = ""
+    cache: str | os.PathLike[str] | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,7 +78,6 @@ def encode(
     normalize: bool = True,
     long: str = "error",
     batch_tokens: int | None = None,
-    cache: str | os.PathLike[str] | None = None,
 ) -> Encoded:
     """The vectors of all tokens of N texts; a text's do not depend, to the bit, on the others or their order.
 
@@ -86,7 +88,7 @@ def encode(
     maximum, concatenated ("power_means", Zhao et al., 2019, section 3.1). long: a text beyond `encoder.max_length` is
     an error, keeps its beginning ("truncate"), or is read in windows that overlap by half, each token taken from the
     window where it has most context ("window"). batch_tokens: of one batch on each device, by its kind if None; halved
-    when memory runs out. cache: a folder in which vectors are looked up and kept.
+    when memory runs out.
 
     ValueError for an option that does not exist and for a text that is too long; TypeError for what is not text.
     """
@@ -94,7 +96,7 @@ def encode(
         raise ValueError(f"long={long!r} is none of {', '.join(LONG)}")
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
         raise TypeError("texts must be a sequence of strings")
-    tokens = list(_tokenized(encoder, texts))
+    tokens = list(tokenized(encoder, texts))
     too_long = np.array([len(ids) > encoder.max_length for ids, _ in tokens], bool)
     if long == "error" and too_long.any():
         number = int(too_long.argmax())
@@ -103,7 +105,7 @@ def encode(
             'choose long="truncate" or long="window"'
         )
     if long == "truncate":
-        tokens = [_truncated(ids, special, encoder.max_length) for ids, special in tokens]
+        tokens = [truncated(ids, special, encoder.max_length) for ids, special in tokens]
 
     numbers: dict[bytes, int] = {}
     distinct = np.array([numbers.setdefault(ids.tobytes(), len(numbers)) for ids, _ in tokens], int)
@@ -114,10 +116,10 @@ def encode(
     forward = Forward(encoder.embed, layers, combine, normalize, encoder.max_length)
     vectors = np.zeros((lengths.sum(), forward.width), np.float32)
     kept = None
-    if cache is not None:
+    if encoder.cache is not None:
         normal = "normalized" if normalize else "raw"
         chosen = "-".join(map(str, forward.layers))
-        kept = EmbeddingCache(cache, f"{encoder.fingerprint}.{chosen}.{combine}.{normal}")
+        kept = EmbeddingCache(encoder.cache, f"{encoder.fingerprint}.{chosen}.{combine}.{normal}")
     todo = []
     for start, (ids, special) in zip(starts, tokens, strict=True):
         for window in _windows(ids, special, start, encoder.max_length):
@@ -127,7 +129,7 @@ def encode(
             else:
                 window.write(found, vectors)
     try:
-        with _progress(sum(len(window.ids) for window in todo)) as advance:
+        with progress("encoding", sum(len(window.ids) for window in todo)) as advance:
             for number, states in forward([window.ids for window in todo], batch_tokens):
                 todo[number].write(states, vectors)
                 if kept:
@@ -146,7 +148,7 @@ def encode(
     )
 
 
-def _tokenized(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def tokenized(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Ids int32[S] and special bool[S] of every text."""
     for first in range(0, len(texts), TOKENIZED):
         for ids, mask, special in zip(*encoder.tokenize(texts[first : first + TOKENIZED]), strict=True):
@@ -160,7 +162,7 @@ def _edges(special: np.ndarray) -> tuple[int, int]:
     return (int(text[0]), int(len(special) - text[-1] - 1)) if len(text) else (len(special), 0)
 
 
-def _truncated(ids: np.ndarray, special: np.ndarray, max_length: int) -> tuple[np.ndarray, np.ndarray]:
+def truncated(ids: np.ndarray, special: np.ndarray, max_length: int) -> tuple[np.ndarray, np.ndarray]:
     """The beginning of a text, between the same special tokens."""
     if len(ids) <= max_length:
         return ids, special
@@ -204,15 +206,15 @@ def _windows(ids: np.ndarray, special: np.ndarray, target: int, max_length: int)
 
 
 @contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Tokens encoded of all, with the time left, on a terminal."""
+def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """How much is done of a total, with the time left, on a terminal; what is yielded takes what was done since."""
     if not (total and sys.stderr.isatty()):
-        yield lambda tokens: None
+        yield lambda done: None
         return
     import rich.console
     import rich.progress
 
     columns = ("{task.description}", rich.progress.BarColumn(), rich.progress.TimeRemainingColumn())
     with rich.progress.Progress(*columns, console=rich.console.Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("encoding", total=total)
-        yield lambda tokens: bar.advance(task, tokens)
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.advance(task, done)

@@ -51,7 +51,7 @@ class Forward:
         ids = jax.ShapeDtypeStruct((len(self._devices), bucket(1, max_length)), np.int32)
         shape = jax.eval_shape(embed, ids, jax.ShapeDtypeStruct(ids.shape, bool)).shape
         if not layers or not all(-shape[0] <= layer < shape[0] for layer in layers):
-            raise ValueError(f"layers {layers}: the encoder has 0 (embeddings) to {shape[0] - 1}")
+            raise ValueError(f"layers {layers}: the encoder has 0 (embeddings) to {shape[0] - 1}: choose among them")
         self.layers = tuple(layer % shape[0] for layer in layers)
         self.width = shape[-1] * {"concatenate": len(layers), "mean": 1, "power_means": 3}[combine]
         self._program = functools.partial(_program(), layers=self.layers, combine=combine, normalize=normalize)

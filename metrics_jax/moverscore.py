@@ -12,7 +12,7 @@ from metrics_jax.contextual import ContextualMetric, Counted, Long, Side, Units
 from metrics_jax.encoder import Encoded, Encoder, encode
 from metrics_jax.idf import Idf
 from metrics_jax.references import starts
-from metrics_jax.transport import Solution, check_method, exact
+from metrics_jax.transport import Problem, check_method, solution
 
 LAYERS = {"v1": (-5, -4, -3, -2, -1), "v2": (-1,)}  # a variant's
 _PUNCTUATION = frozenset(string.punctuation)
@@ -82,6 +82,15 @@ class MoverScore(ContextualMetric):
 
     def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
         """-> float64[..., 2]: the score, and by how much the cost may be too high."""
+        a, b, cost = self.problem(x, y, pairwise)
+        found = solution(a, b, cost, self.transport)
+        value, gap = np.asarray(found.value, np.float64), np.asarray(found.gap, np.float64)
+        score = 1 - value if self.variant == "v1" else 1 / (1 + value)
+        left, right = a.any(axis=-1), b.any(axis=-1)
+        return np.stack([np.where(left & right, score, left == right), gap], axis=-1)
+
+    def problem(self, x: Side, y: Side, pairwise: bool) -> Problem:
+        """What is moved of each text, runs that begin at each of S and T tokens, and what that costs."""
         from metrics_jax import matching
 
         if self.variant == "v1":
@@ -91,10 +100,7 @@ class MoverScore(ContextualMetric):
         a, b = (_run_weights(side, self.n_gram) for side in (x, y))
         if pairwise:
             a, b = (np.broadcast_to(w, (*cost.shape[:2], w.shape[-1])) for w in (a[:, None], b[None]))
-        value, gap = _least_cost(self.transport, a, b, cost)
-        score = 1 - value if self.variant == "v1" else 1 / (1 + value)
-        left, right = a.any(axis=-1), b.any(axis=-1)
-        return np.stack([np.where(left & right, score, left == right), gap], axis=-1)
+        return a, b, cost
 
     def over_references(self, values: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """The mean of each column."""
@@ -107,14 +113,3 @@ def _run_weights(side: Side, n_gram: int) -> np.ndarray:
     sums = sum(padded[:, k : k + side.weights.shape[1]] for k in range(n_gram))
     num_runs = np.maximum(side.real.sum(axis=1) - n_gram + 1, 1)
     return np.where(np.arange(side.weights.shape[1]) < num_runs[:, None], sums, 0.0)
-
-
-def _least_cost(method: str, a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """-> float64[...]: what the plan found costs, and by how much that may be too high."""
-    if method == "exact":
-        solution = exact(a, b, cost)
-    else:
-        from metrics_jax.sinkhorn import sinkhorn
-
-        solution = Solution(*sinkhorn(a, b, cost))
-    return np.asarray(solution.value, np.float64), np.asarray(solution.gap, np.float64)

@@ -80,8 +80,13 @@ def parse(signature: str, **objects: Any) -> Any:
 
 def needs(signature: str) -> list[str]:
     """Names of the objects that the metric of a signature cannot be without: word vectors, an encoder."""
-    _, kind, _ = _find(signature)
-    return [field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING]
+    fields = dataclasses.fields(metric_class(signature))
+    return [field.name for field in fields if field.default is dataclasses.MISSING]
+
+
+def metric_class(signature: str) -> Any:
+    """The class of the metric of a signature, imported now; its fields are the options."""
+    return _find(signature)[1]
 
 
 def _find(signature: str) -> tuple[str, Any, list[str]]:
@@ -99,9 +104,9 @@ def _find(signature: str) -> tuple[str, Any, list[str]]:
 
 
 def _show(value: object) -> str:
-    """A field's value without `|` and `:`; an object is shown by the beginning of its fingerprint."""
+    """A field's value without `|` and `:`; an object is shown by the beginning of its fingerprint, and its dtype."""
     if hasattr(value, "fingerprint"):
-        return str(value.fingerprint)[:16]
+        return ".".join(filter(None, [str(value.fingerprint)[:16], getattr(value, "dtype", "")]))
     if isinstance(value, tuple):
         return "+".join(map(_show, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)

@@ -110,12 +110,19 @@ def solve(problems: Sequence[Problem], method: str = "exact") -> tuple[np.ndarra
         for start in range(0, len(numbers), rows):
             chosen = numbers[start : start + rows]
             batch = [problems[number] for number in chosen]
-            if method == "exact":
-                solution = exact(*_padded(batch, len(batch), size))
-            else:
-                solution = _sinkhorn()(*_padded(batch, rows, size))
-            value[chosen], lower[chosen] = solution.value[: len(chosen)], solution.lower[: len(chosen)]
+            found = solution(*_padded(batch, len(batch) if method == "exact" else rows, size), method)
+            value[chosen], lower[chosen] = found.value[: len(chosen)], found.lower[: len(chosen)]
     return value, lower
+
+
+def solution(a: np.ndarray, b: np.ndarray, cost: np.ndarray, method: str = "exact") -> Solution:
+    """The plans of problems of one size, and what they cost; method and errors as `solve`."""
+    check_method(method)
+    if method == "exact":
+        return exact(a, b, cost)
+    from metrics_jax.sinkhorn import sinkhorn
+
+    return Solution(*map(np.asarray, sinkhorn(a, b, cost)))
 
 
 def check_method(method: str) -> None:
@@ -170,9 +177,3 @@ def _network_simplex() -> Callable[..., tuple[np.ndarray, float, np.ndarray, np.
     from ot.lp.emd_wrap import emd_c  # on first use: POT imports JAX, too, and takes a second
 
     return emd_c
-
-
-def _sinkhorn() -> Callable[..., Solution]:
-    from metrics_jax.sinkhorn import sinkhorn
-
-    return lambda *problems: Solution(*map(np.asarray, sinkhorn(*problems)))

@@ -7,11 +7,16 @@ import functools
 import gzip
 import hashlib
 import os
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import numpy as np
+
+from metrics_jax.encoder import Encoder
+from metrics_jax.tokenizers import check_tokenizer
+from metrics_jax.tokenizers import tokenize as split
 
 _BLOCK = 2**24  # bytes read at a time
 _SAMPLE = 2**12  # bytes that tell text from numbers
@@ -81,6 +86,36 @@ class Vectors:
         row = self._rows.get
         return np.fromiter((row(word, -1) for word in words), np.int64)
 
+    def encoder(self, tokenize: str = "intl", lowercase: bool = True) -> Encoder:
+        """What BERTScore, MoverScore and YiSi-1 read text with: each word's vector, whatever stands beside it.
+
+        tokenize, lowercase: as of `WMD`; as there, words without a vector are passed over. One layer, no special
+        tokens, texts of any length.
+        """
+        import jax
+
+        check_tokenizer(tokenize)
+        return Encoder(
+            tokenize=functools.partial(self._tokenized, tokenizer=tokenize, lowercase=lowercase),
+            embed=jax.tree_util.Partial(_look_up, jax.numpy.asarray(self.matrix, np.float32)),
+            pieces=lambda ids: [self.words[one] for one in ids],
+            max_length=sys.maxsize,
+            fingerprint=hashlib.sha256(f"{self.fingerprint} {tokenize} {lowercase}".encode()).hexdigest(),
+            dtype="float32",
+        )
+
+    def _tokenized(
+        self, texts: Sequence[str], tokenizer: str, lowercase: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Ids, mask and special of the known words of B texts, as of `Encoder`."""
+        rows = [self.rows(words) for words in split(texts, tokenizer, lowercase)]
+        known = [some[some >= 0] for some in rows]
+        lengths = np.array([len(some) for some in known], int)
+        mask = np.arange(lengths.max(initial=0))[None] < lengths[:, None]
+        ids = np.zeros(mask.shape, np.int32)
+        ids[mask] = np.concatenate([np.zeros(0, np.int64), *known])
+        return ids, mask, np.zeros(mask.shape, bool)
+
     @functools.cached_property
     def fingerprint(self) -> str:
         """SHA-256 of words and numbers."""
@@ -102,6 +137,11 @@ class Vectors:
     @functools.cached_property
     def _rows(self) -> dict[str, int]:
         return {word: row for row, word in enumerate(self.words)}
+
+
+def _look_up(matrix: Any, ids: Any, mask: Any) -> Any:
+    """Matrix float[V, D], ids int[B, S] -> float[1, B, S, D]."""
+    return matrix[ids][None]
 
 
 def _twice(words: Sequence[str]) -> tuple[int, int]:

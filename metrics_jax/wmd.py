@@ -103,9 +103,13 @@ class WMD(MoverMetric):
         return dict(zip(_PARTS, means.tolist(), strict=True)) | {"infinite": float(statistics[-2])}
 
     def bags(self, texts: Sequence[str]) -> list[Bag]:
-        """The known words of each text, every distinct one once."""
+        """The known words of each text, every distinct one once, in the order of their rows."""
+        return [self._bag(self.vectors.rows(words)) for words in self.known_words(texts)]
+
+    def known_words(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words of each text that are moved, in order."""
         words = split_words(texts, self.tokenize, self.lowercase, self.alphabetic, self.stop_words)
-        return [self._bag(known_rows(self.vectors, some)) for some in words]
+        return [[word for word, row in zip(some, self.vectors.rows(some), strict=True) if row >= 0] for some in words]
 
     def _bag(self, rows: np.ndarray) -> Bag:
         distinct, counts = np.unique(rows, return_counts=True)

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import textwrap
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -59,9 +60,14 @@ VERBS = {
         "--workdir=runs/ag_news < texts.txt > labels.txt",
     ),
     "score": Verb(
-        "compare translations with references, by thirteen metrics",
+        "compare translations with references: BLEU, chrF, TER, METEOR, BERTScore and the others",
         "HYPOTHESIS [HYPOTHESIS …] --reference=FILE [--reference=FILE …] [FLAG …]",
         "hypothesis.txt --reference=reference.txt --metrics=bleu,chrf",
+    ),
+    "calibrate": Verb(
+        "compute from a corpus the baseline that rescales BERTScore, or the frequencies that weigh tokens",
+        "CORPUS [CORPUS …] --encoder=PLACE --baseline=FILE|--idf=FILE [FLAG …]",
+        "corpus.txt --encoder=models/bert --baseline=bert.csv",
     ),
     "corpus": Verb(
         "write the text of an experiment's corpus as plain files",
@@ -69,8 +75,8 @@ VERBS = {
         "--workdir=runs/quickstart --split=test --output=test",
     ),
     "plot": Verb(
-        "draw learning curves, the attention of a sentence, or BLEU by source length",
-        "--workdir=FOLDER [--kind=curves|attention|length] [FLAG …]",
+        "draw curves, attention, BLEU by source length, or what an embedding metric compares of two texts",
+        '[--workdir=FOLDER] --kind=curves|attention|length|similarity|flow [FLAG …] [FILE … | "TEXT" "REFERENCE"]',
         '--workdir=runs/quickstart --kind=attention --sentence="the old man sleeps ."',
     ),
 }
@@ -81,6 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0 success; 2 a mistake of the user, told in one line; 128 + signal interrupted; 141 nobody reads the output.
     """
+    usual, warnings.formatwarning = warnings.formatwarning, _format_warning
     try:
         code = _dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
@@ -96,6 +103,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `nmt-jax … | head`: the interpreter's own last flush must not complain either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    finally:
+        warnings.formatwarning = usual
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -197,6 +206,11 @@ def _did_you_mean(word: str, known: Sequence[str] | dict[str, Verb], prefix: str
     """`; did you mean …?` naming the nearest of `known`, or the empty string."""
     near = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {prefix}{near[0]}?" if near else ""
+
+
+def _format_warning(message: Warning | str, *_: object, **__: object) -> str:
+    """A warning as the user reads it: what, not where in the code."""
+    return f"nmt-jax: warning: {_one_line(str(message))}\n"
 
 
 def _one_line(text: str) -> str:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from nmt_jax.counting import counted
-from nmt_jax.data.lines import decode_lines, read_lines
+from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.trained import open_trained
-from nmt_jax.translate import _chunks, _num_lines
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         chunk=1 if interactive else flag_values.chunk,
     )
     if not sys.stdout.isatty():  # on a terminal the labels themselves show how far it is
-        results = counted(results, "classified", total=_num_lines(flag_values.input))
+        results = counted(results, "classified", total=num_lines(flag_values.input))
     write(labels, results, flag_values.format)
     return 0
 
@@ -65,7 +64,7 @@ def run(
     n. UserError for a workdir with nothing to classify with, before any line is read.
     """
     task, params = open_trained(Workdir(pathlib.Path(workdir)), "classify", checkpoint=checkpoint)
-    groups = _chunks(lines, chunk)
+    groups = chunks(lines, chunk)
     return task.labels, (
         prediction for group in groups for prediction in task.predict(params, [line.split("\t") for line in group])
     )

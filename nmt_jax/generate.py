@@ -1,6 +1,5 @@
 """`nmt-jax generate`: new lines of text, drawn from a trained language model, on stdout."""
 
-import itertools
 import pathlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +9,7 @@ import numpy as np
 from absl import flags
 
 from nmt_jax.counting import counted
-from nmt_jax.data.lines import decode_lines, read_lines
+from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
@@ -104,7 +103,7 @@ def run(
 
     def results() -> Iterator[str]:
         wanted = ((text, number, k) for number, text in enumerate(beginnings) for k in range(count))
-        while group := list(itertools.islice(wanted, chunk)):
+        for group in chunks(wanted, chunk):
             texts, numbers, ks = zip(*group, strict=True)
             drawn = keys(np.array(numbers), np.array(ks))
             yield from task.sample(params, texts, drawn, temperature=temperature, length=length)

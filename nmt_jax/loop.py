@@ -114,7 +114,7 @@ class _Training:
         self.sign = -1 if self.metric in LOWER_IS_BETTER else 1
         # Metrics are read one step late, when the devices already have the next step to work on.
         self.unread: tuple[int, str, Metrics] | None = None
-        self.tokens, self.since = 0.0, time.monotonic()
+        self.done, self.since = 0.0, time.monotonic()
 
     # Starting
 
@@ -246,7 +246,7 @@ class _Training:
         (step, batch, device_metrics), self.unread = self.unread, None
         metrics = {name: float(value) for name, value in jax.device_get(device_metrics).items()}
         skipped = int(metrics.pop("skipped"))
-        self.tokens += metrics.pop("weight")
+        self.done += metrics.pop("weight")
         self.standing.loss = metrics["loss"]
         if skipped:
             self.standing.skipped += 1
@@ -260,11 +260,12 @@ class _Training:
         if step % self.config.train.log_every and step != self.config.train.steps:
             return
         now = time.monotonic()
-        speed = self.tokens / max(now - self.since, 1e-9)
-        self.tokens, self.since = 0.0, now
-        row = {**metrics, "tokens_per_second": speed, "skipped": self.standing.skipped, "seconds": now - self.clock}
+        speed = self.done / max(now - self.since, 1e-9)
+        self.done, self.since = 0.0, now
+        metrics[f"{self.task.unit}_per_second"] = speed
+        row = {**metrics, "skipped": self.standing.skipped, "seconds": now - self.clock}
         self.logbook.write(step, row)
-        self.progress.update(step, metrics["loss"], speed)
+        self.progress.update(step, metrics["loss"], f"{speed:,.0f} {self.task.unit}/s")
 
     # Evaluating and saving
 
@@ -274,7 +275,7 @@ class _Training:
         start = time.monotonic()
         with self.interrupts.at_once():
             metrics = {name: float(value) for name, value in self.task.evaluate(self.state.averaged).items()}
-        self.since += time.monotonic() - start  # tokens per second are those of training
+        self.since += time.monotonic() - start  # the speed is that of training
         standing, value = self.standing, metrics[self.metric]
         improved = not math.isnan(value) and (standing.best is None or self.sign * value > self.sign * standing.best)
         if improved:

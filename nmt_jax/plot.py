@@ -1,4 +1,4 @@
-"""`nmt-jax plot`: learning curves of a run, attention on a sentence or on classified texts, BLEU by source length."""
+"""`nmt-jax plot`: curves of a run, attention, BLEU by source length, what an embedding metric compares of two texts."""
 
 import pathlib
 import sys
@@ -10,11 +10,13 @@ from absl import flags
 
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.pictures.style import check_output, drawing, save
+from nmt_jax.metric import define_metric_flags, metric_options, open_metric
+from nmt_jax.pictures.style import FORMATS, check_output, drawing, save, writing
 from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
 
-KINDS = ("curves", "attention", "length")
+COMPARED = {"similarity": "bertscore", "flow": "moverscore"}  # of two texts, and by which metric if none is named
+KINDS = ("curves", "attention", "length", *COMPARED)
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -32,7 +34,17 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("reference", None, "length: the reference translation.", **given)
     flags.DEFINE_integer("buckets", 6, "length: groups of about equally many sentences.", lower_bound=2, **given)
     flags.DEFINE_string(
-        "output", None, "FILE.png, .svg, .pdf; coloured text: .html. WORKDIR/KIND… if not given.", **given
+        "metric",
+        None,
+        "similarity: bertscore or yisi1; flow: moverscore, or wmd, which it is if there are --vectors alone.",
+        **given,
+    )
+    define_metric_flags(flag_values)
+    flags.DEFINE_string(
+        "output",
+        None,
+        "FILE.png, .svg, .pdf; coloured text, similarity, flow: .html. WORKDIR/KIND… or KIND.png if not given.",
+        **given,
     )
 
 
@@ -48,6 +60,9 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             )
         output = output or pathlib.Path("length.png")
         print(plot_length(positional, flag_values.source, flag_values.reference, flag_values.buckets, output))
+    elif kind in COMPARED:
+        options = metric_options(flag_values)
+        output = compare(positional, kind=kind, metric=flag_values.metric, output=output, **options)
     else:
         if positional:
             raise UserError(f"nmt-jax plot takes no {positional[0]!r}: a run is --workdir=FOLDER")
@@ -86,10 +101,9 @@ def run(
     if kind == "attention" and config.get("task") == "classify":
         output = output or folder.path / "attention.html"
         check_output(output, (".html",))
-        try:
-            output.write_text(colour(folder, sentence, texts), encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{output}: cannot be written: {error.strerror}") from None
+        page = colour(folder, sentence, texts)
+        with writing(output):
+            output.write_text(page, encoding="utf-8")
         return output
     output = output or folder.path / f"{kind}.png"
     check_output(output)
@@ -156,6 +170,46 @@ def plot_length(systems: Sequence[str], source: str, reference: str, num_buckets
         buckets = by_length(BLEU(), sources, references, translations, num_buckets)
         save(draw_by_length(buckets, "BLEU"), output)
     return table(buckets)
+
+
+def compare(
+    texts: Sequence[str],
+    *,
+    kind: str = "similarity",
+    metric: str | None = None,
+    output: pathlib.Path | None = None,
+    **options: Any,
+) -> pathlib.Path:
+    """Draw what a metric compares of two texts, a hypothesis and a reference, into `output` -> the file written.
+
+    kind: "similarity" of their tokens, or "flow", what is moved where. metric: a name or signature; options: what it
+    reads text with, as of `open_metric`. UserError for what is not given or cannot be drawn.
+    """
+    if len(texts) != 2 or not all(text.strip() for text in texts):
+        given = "one of them is empty" if len(texts) == 2 else f"{len(texts)} are given"
+        raise UserError(f'nmt-jax plot --kind={kind} needs two texts, "HYPOTHESIS" "REFERENCE"; {given}')
+    encoder, vectors = options.get("encoder"), options.get("vectors")
+    if not (encoder or vectors):
+        raise UserError(f"nmt-jax plot --kind={kind} needs --encoder=PLACE, a pretrained model, or --vectors=FILE")
+    output = output or pathlib.Path(f"{kind}.png")
+    check_output(output, (*FORMATS, ".html"))
+    measure = open_metric(metric or ("wmd" if kind == "flow" and not encoder else COMPARED[kind]), **options)
+    from nmt_jax.pictures import compared, flow, similarity
+
+    find: Any = compared.similarities if kind == "similarity" else compared.plan
+    draw: Any = similarity.draw_similarity if kind == "similarity" else flow.draw_flow
+    page: Any = similarity.similarity_page if kind == "similarity" else flow.flow_page
+    try:
+        found = find(measure, *texts)
+    except ValueError as error:  # a text too long for the encoder, or damaged weights
+        raise UserError(f"nmt-jax plot: {error}") from error
+    if output.suffix == ".html":
+        with writing(output):
+            output.write_text(page(found), encoding="utf-8")
+    else:
+        with drawing():
+            save(draw(found), output)
+    return output
 
 
 def attention_of(folder: Workdir, sentence: str, target: str | None = None) -> dict[str, Any]:

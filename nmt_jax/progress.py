@@ -33,7 +33,7 @@ def print_table(rows: Sequence[tuple[str, str]]) -> None:
 
 
 class Progress:
-    """Step, loss, dev metric, tokens a second and time left of a run, from `start` to `steps`."""
+    """Step, loss, dev metric, speed and time left of a run, from `start` to `steps`."""
 
     def __init__(self, steps: int, start: int, dev_metric: str, seconds_left: float = math.inf):
         """`seconds_left`: the time limit of the run, where that may come before `steps`."""
@@ -62,10 +62,10 @@ class Progress:
         """Start the clock of the time left: what came before (compiling) is not repeated."""
         self._began = time.monotonic()
 
-    def update(self, step: int, loss: float, tokens_per_second: float) -> None:
+    def update(self, step: int, loss: float, speed: str) -> None:
         """Show a step; on no terminal one line every ten seconds."""
         self._loss = f"  loss {loss:.4f}"
-        self._left = f"  {tokens_per_second:,.0f} tokens/s  {self._time_left(step)} left"
+        self._left = f"  {speed}  {self._time_left(step)} left"
         if self._bar:
             self._show(step)
         elif time.monotonic() - self._line >= LINE_SECONDS:

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 from absl import flags
 
-from metrics_jax import parse, significance
-from metrics_jax.api import AdditiveMetric, Result, check_texts
+from metrics_jax import significance
+from metrics_jax.api import AdditiveMetric, Result
+from metrics_jax.contextual import TextTooLongError
 from metrics_jax.signature import ROOMS, SHORTHANDS, needs
 from nmt_jax import score_table
 from nmt_jax.counting import counted
-from nmt_jax.data.lines import decode_lines, find, read_lines
+from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.errors import UserError
+from nmt_jax.metric import define_metric_flags, metric_options, open_metric
 
 PAIRED = {"bootstrap": significance.paired_bootstrap, "randomisation": significance.paired_randomisation}
-_CHUNK = 200  # segments between two updates of the count
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,9 @@ def define_flags(flag_values: flags.FlagValues) -> None:
         f"Any of {', '.join([*ROOMS, *SHORTHANDS])}; with options 'bleu|tokenize:zh', or a whole signature.",
         **given,
     )
-    flags.DEFINE_string("vectors", None, "Word vectors (GloVe's, word2vec's; text or binary) for wmd and sms.", **given)
+    define_metric_flags(flag_values)
+    flags.DEFINE_string("baseline", None, "The zero of bertscore, a file of `nmt-jax calibrate`.", **given)
+    flags.DEFINE_string("idf", None, "How rare tokens are, a file of `nmt-jax calibrate`; they weigh as much.", **given)
     flags.DEFINE_boolean("segments", False, "A row for every line instead of one for the whole.", **given)
     flags.DEFINE_boolean("confidence", False, "95 % intervals, by bootstrap.", **given)
     flags.DEFINE_enum("paired", None, list(PAIRED), "Test every system against the first.", **given)
@@ -61,10 +64,12 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         positional,
         flag_values.reference,
         metrics=flag_values.metrics,
-        vectors=flag_values.vectors,
         confidence=flag_values.confidence,
         paired=flag_values.paired,
         seed=flag_values.seed,
+        baseline=flag_values.baseline,
+        idf=flag_values.idf,
+        **metric_options(flag_values),
     )
     print(score_table.WRITERS[flag_values.format](scores, flag_values.segments))
     if flag_values.segments and any("|effective_order:false|" in score.result.signature for score in scores):
@@ -81,15 +86,16 @@ def run(
     references: Sequence[str],
     *,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
-    vectors: str | None = None,
     confidence: bool = False,
     paired: str | None = None,
     seed: int = significance.SEED,
+    **options: Any,
 ) -> list[Score]:
     """Score files of hypotheses ("-" is stdin) against one or more files of references, line N against line N.
 
-    metrics: names or signatures. vectors: the file of word vectors that some of them need. confidence: with intervals.
-    paired: "bootstrap" or "randomisation" also tests every system against the first. The scores come metric by metric.
+    metrics: names or signatures. confidence: with intervals. paired: "bootstrap" or "randomisation" also tests every
+    system against the first. options: what some metrics need, as of `open_metric`. The scores come metric by
+    metric.
     UserError for files that are missing, empty, not UTF-8 or of unequal length (naming both and their lengths), and for
     a metric or option that does not exist.
     """
@@ -101,7 +107,7 @@ def run(
         raise UserError("--paired compares systems: give the baseline first, then the others")
     if repeated := [name for i, name in enumerate(hypotheses) if name in hypotheses[:i]]:
         raise UserError(f"{repeated[0]} is given twice: a system is named by its file")
-    named = [(spec, _metric(spec, vectors)) for spec in metrics]
+    named = [(spec, open_metric(spec, **options)) for spec in metrics]
     measures = {_name(spec, metric): metric for spec, metric in named}
     reference_lines = {_title(name): _read(name) for name in references}
     systems = {_title(name): _read(name) for name in hypotheses}
@@ -132,8 +138,11 @@ def _scores(
     """Every system by one metric."""
     try:
         metric = metric.fitted(grouped)
-        statistics = {system: _statistics(metric, system, lines, grouped) for system, lines in systems.items()}
-    except ValueError as error:  # a database or model that is not there
+        statistics = _statistics(metric, systems, grouped)
+    except TextTooLongError as error:
+        number, line = divmod(error.segment, len(grouped))
+        raise UserError(f"{list(systems)[number]}:{line + 1}: this line or its reference is {error.problem}") from error
+    except (ValueError, MemoryError) as error:  # a database or model that is not there, or damaged
         raise UserError(f"--metrics: {error}") from error
     scores = [
         Score(system, name, metric, metric.result(table, [len(group) for group in grouped]))
@@ -151,15 +160,22 @@ def _scores(
     return scores
 
 
-def _statistics(metric: AdditiveMetric, system: str, lines: list[str], grouped: list[tuple[str, ...]]) -> np.ndarray:
-    """The statistics of all segments, counted on a terminal while they come."""
-    check_texts(lines, grouped)
-    starts = range(0, len(lines), _CHUNK)
-    rows = [
-        metric.statistics(lines[start : start + _CHUNK], grouped[start : start + _CHUNK])
-        for start in counted(starts, f"{metric.name}, lines of {system}", total=len(lines), each=_CHUNK)
-    ]
-    return np.concatenate(rows)
+def _statistics(
+    metric: AdditiveMetric, systems: dict[str, list[str]], grouped: list[tuple[str, ...]]
+) -> dict[str, np.ndarray]:
+    """The statistics float[N, K] of each system, counted on a terminal while they come.
+
+    All systems' translations of a line go together, so that what is done with its references is done once.
+    """
+    each = min(metric.at_once, len(grouped))
+    starts = range(0, len(grouped), each)
+    blocks = []
+    for start in counted(starts, f"{metric.name}, lines", total=len(grouped), each=each) if starts[1:] else starts:
+        some = slice(start, start + each)
+        lines = [line for system in systems.values() for line in system[some]]
+        rows = metric.statistics(lines, grouped[some] * len(systems))
+        blocks.append(rows.reshape(len(systems), -1, rows.shape[-1]))
+    return dict(zip(systems, np.concatenate(blocks, axis=1), strict=True))
 
 
 def _tested(test: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -168,26 +184,6 @@ def _tested(test: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         return test(*arguments, **options)
     except ValueError as error:
         raise UserError(f"--metrics: {error}") from error
-
-
-def _metric(spec: str, vectors: str | None) -> AdditiveMetric:
-    """The metric of a name or signature, with the word vectors of a file if it needs some."""
-    try:
-        if not {"vectors"}.intersection(needs(spec)):
-            return parse(spec)
-        if not vectors:
-            raise UserError(f"--metrics={spec} needs word vectors: --vectors=FILE, such as GloVe's")
-        return parse(spec, vectors=_vectors(vectors))
-    except ValueError as error:
-        raise UserError(f"--metrics: {error}") from error
-
-
-@functools.cache
-def _vectors(name: str) -> Any:
-    """The word vectors of a file, read once for all metrics."""
-    from metrics_jax import Vectors
-
-    return Vectors.load(find(name))
 
 
 def _name(spec: str, metric: AdditiveMetric) -> str:

@@ -79,10 +79,10 @@ def command(spec: str, folder: pathlib.Path, overrides: Point, point: Point) -> 
 
 
 def table(folder: pathlib.Path, points: Sequence[Point]) -> str:
-    """Markdown, a row a point: what it changes, steps made, the best dev metric, tokens a second (median), minutes."""
+    """Markdown, a row a point: what it changes, steps made, the best dev metric, speed (median), minutes."""
     keys = list(dict.fromkeys(key for point in points for key in point))
     rows = []
-    metric = "dev"
+    metric, unit = "dev", "tokens"
     for point in points:
         workdir = Workdir(folder / name(point))
         if not workdir.metrics_file.is_file():
@@ -91,7 +91,8 @@ def table(folder: pathlib.Path, points: Sequence[Point]) -> str:
         metric = f"dev/{workdir.config().train.early_stopping_metric}"
         log = workdir.metrics()
         measured = [row[metric] for row in log if row.get(metric) is not None]
-        speeds = [row["tokens_per_second"] for row in log if row.get("tokens_per_second")]
+        unit = "texts" if any("texts_per_second" in row for row in log) else "tokens"
+        speeds = [row[f"{unit}_per_second"] for row in log if row.get(f"{unit}_per_second")]
         best = min if metric in ("dev/loss", "dev/perplexity") else max
         rows.append(
             [
@@ -102,7 +103,7 @@ def table(folder: pathlib.Path, points: Sequence[Point]) -> str:
                 f"{max((row.get('seconds', 0.0) for row in log), default=0.0) / 60:.0f}",
             ]
         )
-    header = [*keys, "steps", metric, "tokens/s", "minutes"]
+    header = [*keys, "steps", metric, f"{unit}/s", "minutes"]
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows])
 
 

@@ -10,7 +10,7 @@ from absl import flags
 
 from nmt_jax.counting import counted
 from nmt_jax.data import sources
-from nmt_jax.data.lines import count_lines, decode_lines, find, read_lines
+from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
@@ -62,17 +62,9 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         chunk=1 if interactive else flag_values.chunk,
     )
     if not sys.stdout.isatty():  # on a terminal the translations themselves show how far it is
-        results = counted(results, "translated", total=_num_lines(flag_values.input))
+        results = counted(results, "translated", total=num_lines(flag_values.input))
     write(results, flag_values.nbest, flag_values.format)
     return 0
-
-
-def _num_lines(name: str | None) -> int | None:
-    """How many lines will come, where a file says so."""
-    if name is None:
-        return count_lines(sys.stdin.buffer)
-    with find(name).open("rb") as file:
-        return count_lines(file)
 
 
 def run(
@@ -102,7 +94,7 @@ def run(
     task, params = open_trained(folder, "translate", checkpoint=checkpoint)
 
     def results() -> Iterator[list["Hypothesis"]]:
-        for group in _chunks(sources.checked(lines, task.num_sources, name), chunk):
+        for group in chunks(sources.checked(lines, task.num_sources, name), chunk):
             yield from task.translate(
                 params,
                 group,
@@ -129,20 +121,3 @@ def write(results: Iterable[list["Hypothesis"]], n_best: int, form: str) -> None
             rows = [texts[0][1]]
         sys.stdout.buffer.write("".join(row + "\n" for row in rows).encode())
         sys.stdout.buffer.flush()
-
-
-def _chunks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Lists of up to `size` lines; what was read before a bad line comes out before the error does."""
-    chunk: list[str] = []
-    try:
-        for line in lines:
-            chunk.append(line)
-            if len(chunk) == size:
-                yield chunk
-                chunk = []
-    except UserError:
-        if chunk:
-            yield chunk
-        raise
-    if chunk:
-        yield chunk

@@ -68,6 +68,14 @@ def test_a_line_out_for_every_prompt(workdir, command, stdin):
     assert three[::3] == lines
 
 
+def test_what_came_before_a_bad_prompt_is_drawn(workdir, command, stdin):
+    stdin("".join(f"{prompt}\n" for prompt in PROMPTS).encode() + b"\xff\n")
+    code, lines, err = command("generate", f"--workdir={workdir}", "--prompts=-", "--length=5")
+    assert code == 2
+    assert lines == list(generate.run(workdir, PROMPTS, length=5))
+    assert f"stdin:{len(PROMPTS) + 1}: not UTF-8" in err
+
+
 def test_prompts_come_from_a_file(workdir, command, tmp_path):
     (tmp_path / "prompts").write_text("sie sieht\n")
     _, lines, _ = command("generate", f"--workdir={workdir}", f"--prompts={tmp_path / 'prompts'}", "--length=5")

@@ -23,7 +23,7 @@ def test_plain_lines_without_a_terminal(capsys, monkeypatch):
     with Progress(100, 50, "dev/bleu") as bar:
         bar.begin()
         bar.evaluated(50, {"dev/loss": 1.25, "dev/bleu": 31.25}, improved=True)
-        bar.update(60, 1.5, 1234.5)
+        bar.update(60, 1.5, "1,234 tokens/s")
     captured = capsys.readouterr()
     assert captured.out == ""
     first, second = captured.err.splitlines()
@@ -34,7 +34,7 @@ def test_plain_lines_without_a_terminal(capsys, monkeypatch):
 def test_lines_are_rare(capsys):
     with Progress(10_000, 0, "dev/bleu") as bar:
         for step in range(1000):
-            bar.update(step, 1.0, 1.0)
+            bar.update(step, 1.0, "1 tokens/s")
     assert capsys.readouterr().err == ""
 
 

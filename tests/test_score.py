@@ -1,14 +1,20 @@
+import contextlib
 import gzip
 import io
 import json
+import pathlib
 
 import numpy as np
 import pytest
 
 from metrics_jax import BLEU
+from metrics_jax import encoder as contextual_encoder
+from metrics_jax.api import AdditiveMetric
 from nmt_jax import __main__ as cli
 from nmt_jax import score
 from nmt_jax.errors import UserError
+from nmt_jax.metric import open_metric
+from tests.pretrained.folders import write_folder
 
 
 @pytest.fixture
@@ -145,7 +151,7 @@ def test_latex(files, capsys):
 def test_a_count_on_a_terminal_and_the_same_numbers(files, monkeypatch, capsys):
     paths = files(h="\n".join(LINES), r="\n".join(reversed(LINES)))
     quiet = score.run(paths[:1], paths[1:], metrics=["nist", "bleu"])
-    monkeypatch.setattr(score, "_CHUNK", 7)
+    monkeypatch.setattr(AdditiveMetric, "at_once", 7)
     chunked = score.run(paths[:1], paths[1:], metrics=["nist", "bleu"])
     assert [one.result.score for one in chunked] == pytest.approx([one.result.score for one in quiet])
 
@@ -199,3 +205,94 @@ def test_word_vectors_come_from_a_file(tmp_path, capsys):
     (tmp_path / "ragged.txt").write_text("the 1 0\ncat 1\n")
     assert cli.main([*command, f"--vectors={tmp_path / 'ragged.txt'}"]) == 2
     assert "ragged.txt:2: " in capsys.readouterr().err
+
+
+WORDS = "abcdefghijklmn"
+
+
+@pytest.fixture
+def encoder(tmp_path):
+    """--encoder=FOLDER of a tiny model that reads at most 10 tokens."""
+    return f"--encoder={write_folder(tmp_path / 'bert')}"
+
+
+def test_contextual_metrics_of_several_systems(files, encoder, capsys):
+    ours, theirs, reference, other = files(
+        ours="a b c\n\n \nd\n", theirs="c\na b\nd\nd e\n", ref="a b c\na b\n\nd\n", other="c b a\nb\nx\nd\n"
+    )
+    metrics = ["bertscore|layer:0", "moverscore|layers:0", "yisi1|layer:0", "bertscore|idf:references"]
+    command = ["score", ours, theirs, f"--reference={reference}", f"--reference={other}", encoder, "--segments"]
+    assert cli.main([*command, f"--metrics={','.join(metrics)}", "--format=json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == 8
+    assert len({row["score"] for row in rows}) > 5
+    systems = {path: pathlib.Path(path).read_text().split("\n")[:-1] for path in (ours, theirs, reference, other)}
+    groups = list(zip(systems[reference], systems[other], strict=True))
+    for row in rows:
+        expected = open_metric(row["metric"], encoder=encoder.partition("=")[2])(systems[row["system"]], groups)
+        assert row["signature"] == expected.signature
+        assert row["parts"] == expected.parts
+        np.testing.assert_array_equal(row["segments"], expected.segments)  # no NaN among them
+
+
+def test_references_are_encoded_once_for_all_systems(files, encoder, monkeypatch):
+    paths = files(h1="a b\nc\n", h2="a b\nd\n", r="e f\ng h\n")
+    texts = []
+    usual = contextual_encoder.Forward.__call__
+    monkeypatch.setattr(
+        contextual_encoder.Forward,
+        "__call__",
+        lambda self, rows, tokens: texts.extend(map(tuple, rows)) or usual(self, rows, tokens),
+    )
+    score.run(paths[:2], paths[2:], metrics=["bertscore"], encoder=encoder.partition("=")[2])
+    assert len(texts) == len(set(texts)) == 5
+
+
+def test_long_lines_under_each_policy(files, encoder, capsys):
+    paths = files(short="a b\nc\n", long=f"a b\n{' '.join(WORDS[i % 14] for i in range(5000))}\n", ref="a b\nc\n")
+    command = ["score", *paths[:2], f"--reference={paths[2]}", encoder, "--format=json"]
+    for policy in ("truncate", "window"):
+        with contextlib.nullcontext() if policy == "window" else pytest.warns(UserWarning, match="were cut off"):
+            assert cli.main([*command, f"--metrics=bertscore|long:{policy},yisi1|long:{policy}"]) == 0
+        rows = json.loads(capsys.readouterr().out)
+        assert [row["parts"]["long"] for row in rows] == [0, 1, 0, 1]
+        assert all(0 < row["score"] < 1 + 1e-6 for row in rows)
+        assert all(f"|long:{policy}|" in row["signature"] for row in rows)
+    assert cli.main([*command, "--metrics=bertscore|long:error"]) == 2
+    err = capsys.readouterr().err
+    assert f"nmt-jax: error: {paths[1]}:2: this line or its reference is a text of 5002 tokens" in err
+    assert "long:window" in err
+    assert err.count("\n") == 1
+
+
+def test_what_an_encoder_cannot_do_is_one_line(files, encoder, tmp_path, capsys):
+    hypothesis, reference = files(h="a b\n", r="a b\n")
+    command = ["score", hypothesis, f"--reference={reference}"]
+    cases = {
+        ("--metrics=bertscore",): "needs an encoder: --encoder=PLACE",
+        ("--metrics=bertscore|layer:40", encoder): "layers (40,): the encoder has 0 (embeddings) to",
+        ("--metrics=bertscore|long:cut", encoder): "long='cut'",
+        ("--metrics=bertscore|layer:last", encoder): "'last' is not int",
+        ("--metrics=bertscore", f"--encoder={tmp_path}"): "config.json: No such file",
+        ("--metrics=bertscore", "--encoder=no/such/model"): "no such folder or installed package",
+        ("--metrics=bertscore", encoder, f"--cache={hypothesis}"): "no folder to keep vectors in",
+        ("--metrics=bertscore", encoder, "--dtype=float16"): "--dtype",
+    }
+    for arguments, words in cases.items():
+        assert cli.main([*command, *arguments]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("nmt-jax: error: ")
+        assert err.count("\n") == 1
+        assert words in err
+
+
+def test_a_cache_keeps_what_was_encoded(files, encoder, tmp_path, capsys):
+    hypothesis, reference = files(h="a b\nc\n", r="b\nc d\n")
+    outputs = []
+    for _ in range(2):
+        command = ["score", hypothesis, f"--reference={reference}", encoder, f"--cache={tmp_path / 'kept'}"]
+        assert cli.main([*command, "--metrics=bertscore,yisi1"]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    assert len(list((tmp_path / "kept").glob("*/shard-*"))) == 1  # both metrics look at the same layer

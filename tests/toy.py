@@ -75,6 +75,7 @@ class Toy:
     """Predict a target token from the mean of the source and the token before it."""
 
     measures = ("loss", "bleu")
+    unit = "tokens"
     next_command = "nmt-jax translate --workdir={workdir}"
 
     def __init__(self, config: ConfigDict):
@@ -151,7 +152,10 @@ def train(workdir: Path, **changes: Any) -> dict[str, float]:
 def rows(workdir: Path) -> list[dict[str, Any]]:
     """The rows of metrics.jsonl, less what depends on the time of day."""
     lines = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
-    return [{name: row[name] for name in row if name not in ("tokens_per_second", "seconds")} for row in lines]
+    return [
+        {name: row[name] for name in row if name not in ("tokens_per_second", "texts_per_second", "seconds")}
+        for row in lines
+    ]
 
 
 if __name__ == "__main__":

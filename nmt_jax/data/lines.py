@@ -5,11 +5,14 @@ import os
 import pathlib
 import re
 import stat
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, cast
+from typing import IO, TypeVar, cast
 
 from nmt_jax.errors import UserError
+
+Item = TypeVar("Item")
 
 
 def find(path: str | os.PathLike[str]) -> pathlib.Path:
@@ -56,6 +59,23 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
             raise UserError(f"{name}:{number}: not UTF-8 ({where}); convert the text to UTF-8") from None
 
 
+def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Lists of up to `size` items; what was read before a bad line comes out before the error does."""
+    chunk: list[Item] = []
+    try:
+        for item in items:
+            chunk.append(item)
+            if len(chunk) == size:
+                yield chunk
+                chunk = []
+    except UserError:
+        if chunk:
+            yield chunk
+        raise
+    if chunk:
+        yield chunk
+
+
 def count_lines(file: IO[bytes]) -> int | None:
     """The lines of a plain file that is open for reading, from its beginning, by line feeds, without moving in it.
 
@@ -73,6 +93,14 @@ def count_lines(file: IO[bytes]) -> int | None:
         lines += block.count(b"\n")
         offset += len(block)
     return lines + (not block.endswith(b"\n") and offset > 0)
+
+
+def num_lines(name: str | None) -> int | None:
+    """How many lines a file will give, or stdin for None, where `count_lines` can tell."""
+    if name is None:
+        return count_lines(sys.stdin.buffer)
+    with find(name).open("rb") as file:
+        return count_lines(file)
 
 
 def _open_bytes(path: pathlib.Path) -> IO[bytes]:

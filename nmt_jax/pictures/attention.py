@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmt_jax.pictures.style import QUIET, fonts_for
+from nmt_jax.pictures.labels import cut, inches, label_sides, note, readable
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TOKEN = 0.17  # inches that a token takes on an axis: readable at LABEL points
-LABEL = 8.0
+TOKEN = 0.17  # inches that a token takes on an axis
 
 
 def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> "Figure":
@@ -24,12 +22,12 @@ def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> "Figure":
     from matplotlib.figure import Figure
 
     heads = np.asarray(weights[kind], np.float32)  # [L, H, queries, keys]
-    queries = _readable(weights["source_pieces" if kind == "encoder" else "target_pieces"])
+    queries = _labels(weights["source_pieces" if kind == "encoder" else "target_pieces"])
     # The decoder reads its own words one step late: while it predicts piece t it has seen those before.
-    keys = ["<s>", *queries[:-1]] if kind == "decoder" else _readable(weights["source_pieces"])
+    keys = ["<s>", *queries[:-1]] if kind == "decoder" else _labels(weights["source_pieces"])
     num_layers, num_heads = heads.shape[:2]
     across, down = max(TOKEN * len(keys), 0.9), max(TOKEN * len(queries), 0.9)
-    left, top = (0.55 + 0.075 * max(map(len, queries)), 0.85 + 0.075 * max(map(len, keys)))
+    left, top = 0.55 + max(map(inches, queries)), 0.85 + max(map(inches, keys))
     gap, right, bottom = 0.14, 0.75, 0.2
     width = left + num_heads * (across + gap) + right
     height = top + num_layers * (down + gap) + bottom
@@ -42,11 +40,11 @@ def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> "Figure":
             y = height - top - (layer + 1) * down - layer * gap
             axes = figure.add_axes((x / width, y / height, across / width, down / height))
             image = axes.imshow(heads[layer, head], cmap="GnBu", norm=norm, aspect="auto", interpolation="nearest")
-            _label_cell(axes, keys if layer == 0 else None, queries if head == 0 else None)
+            label_sides(axes, keys if layer == 0 else None, queries if head == 0 else None)
             if layer == 0 and num_heads > 1:
-                _text(figure, (x + across / 2) / width, 1 - 0.5 / height, f"head {head + 1}", ha="center")
+                note(figure, x + across / 2, 0.5, f"head {head + 1}", ha="center")
             if head == 0 and num_layers > 1:
-                _text(figure, 0.16 / width, (y + down / 2) / height, f"layer {layer + 1}", va="center", rotation=90)
+                note(figure, 0.16, height - y - down / 2, f"layer {layer + 1}", va="center", rotation=90)
     assert image is not None
     bar_height = min(2.0, num_layers * (down + gap) - gap)
     bar = figure.add_axes(
@@ -55,37 +53,9 @@ def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> "Figure":
     figure.colorbar(image, cax=bar, ticks=[0, 0.1, 0.25, 0.5, 1]).outline.set_visible(False)
     bar.tick_params(labelsize=7, length=0)
     title = {"cross": "attention of target (rows) to source (columns)"}.get(kind, f"self-attention of the {kind}")
-    _text(figure, 0.1 / width, 1 - 0.2 / height, title, va="center", weight="bold")
+    note(figure, 0.1, 0.2, title, va="center", weight="bold")
     return figure
 
 
-def _label_cell(axes: "Axes", keys: list[str] | None, queries: list[str] | None) -> None:
-    """Pieces above and to the left of a cell; None where an outer cell has them already."""
-    rows, columns = axes.images[0].get_array().shape  # type: ignore[union-attr]
-    axes.set_xticks(range(columns) if keys else [])
-    axes.set_yticks(range(rows) if queries else [])
-    style: dict[str, Any] = {"fontsize": LABEL, "color": "black", "parse_math": False, "fontfamily": fonts_for([])}
-    if keys:
-        axes.set_xticklabels(keys, rotation=90, **{**style, "fontfamily": fonts_for(keys)})
-    if queries:
-        axes.set_yticklabels(queries, **{**style, "fontfamily": fonts_for(queries)})
-    axes.tick_params(top=False, bottom=False, left=False, right=False, labeltop=True, labelbottom=False, pad=2)
-    axes.grid(visible=False)
-    for spine in axes.spines.values():
-        spine.set(visible=True, linewidth=0.5, color="#ced4da")
-
-
-def _text(figure: "Figure", x: float, y: float, text: str, **style: Any) -> None:
-    figure.text(x, y, text, fontsize=LABEL + 1, color=QUIET, parse_math=False, **style)
-
-
-def _readable(pieces: Sequence[str]) -> list[str]:
-    """Pieces as labels: a word's first piece as it is, its others after a dot; long ones cut."""
-    labels = []
-    for number, piece in enumerate(pieces):
-        if piece.startswith("\u2581"):  # SentencePiece's mark of a blank
-            label = piece[1:] or "_"
-        else:
-            label = piece if number == 0 or piece.startswith("<") else "·" + piece
-        labels.append(label if len(label) <= 24 else label[:23] + "…")
-    return labels
+def _labels(pieces: Sequence[str]) -> list[str]:
+    return [cut(label) for label in readable(pieces)]

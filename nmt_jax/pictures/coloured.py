@@ -8,42 +8,24 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from nmt_jax.pictures.page import html_page
+
 SENTENCE, WORD = "209, 73, 91", "48, 99, 142"  # red, green, blue
 TOP_WORDS = 20  # a label
 OFTEN = 5  # texts of a label that a top word is in, at least
 
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light; }}
-body {{ margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: #fff; color: #212529;
-  font: 15px/1.6 system-ui, sans-serif; print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
-h1 {{ font-size: 1.3rem; margin: 0; }}
+STYLE = f"""\
 h2 {{ font-size: 1rem; margin: 0 0 .5rem; font-weight: 600; }}
-p, caption {{ color: #5c677d; margin: .4rem 0 1.2rem; text-align: left; }}
 table {{ border-collapse: collapse; margin-bottom: 2rem; }}
 th, td {{ text-align: left; vertical-align: top; padding: .15rem 1rem .15rem 0; }}
 article {{ border-top: 1px solid #dee2e6; padding: 1rem 0; }}
 .sentence {{ display: flex; gap: .6rem; }}
 .bar {{ flex: 0 0 4rem; margin: .45em 0 .55em; background: #f1f3f5; height: .6em; }}
-.bar i {{ display: block; height: 100%; background: rgb({sentence}); }}
+.bar i {{ display: block; height: 100%; background: rgb({SENTENCE}); }}
 .words span {{ border-radius: 3px; padding: 1px 2px; }}
 .label {{ border-radius: 3px; padding: 1px 7px; color: #fff; background: #5c677d; }}
 .right {{ background: #2b8a3e; }}
 .wrong {{ background: #c92a2a; }}
-.swatch {{ padding: 0 1.2em; }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-<p>{legend}</p>
-{body}
-</body>
-</html>
 """
 LEGEND = (
     f'The <span style="color: rgb({SENTENCE})">red bar</span> is the weight of a sentence in its text, full for the '
@@ -67,7 +49,7 @@ def page(title: str, texts: Iterable[Coloured], top: Mapping[str, Sequence[str]]
     """The HTML of texts and, above them, of the top words of each label."""
     parts = [_table(top)] if top else []
     parts += [_article(number, text) for number, text in enumerate(texts, start=1)]
-    return PAGE.format(title=html.escape(title), legend=LEGEND, body="\n".join(parts), sentence=SENTENCE)
+    return html_page(title, LEGEND, "\n".join(parts), STYLE)
 
 
 def _table(top: Mapping[str, Sequence[str]]) -> str:
@@ -92,7 +74,8 @@ def _article(number: int, text: Coloured) -> str:
     darkest = max((weight for row in weights for weight in row), default=0.0) or 1.0
     rows = "".join(
         f'<div class="sentence"><div class="bar" title="{weight:.3f}"><i style="width: {100 * weight / heaviest:.0f}%">'
-        f'</i></div><div class="words">{_words(words, own, [value / darkest for value in shades])}</div></div>\n'
+        f'</i></div><div class="words" dir="auto">{_words(words, own, [value / darkest for value in shades])}</div>'
+        "</div>\n"
         for words, own, shades, weight in zip(
             text.words, text.word_weights, weights, text.sentence_weights, strict=True
         )

@@ -42,7 +42,7 @@ def draw_curves(rows: Sequence[Mapping[str, float | None]], label_smoothing: flo
             label=f"train (labels smoothed by {label_smoothing:g})" if label_smoothing else "train",
         )
     loss.plot(*series("dev/loss"), color=DEV, linewidth=1.6, marker="o", markersize=3.5, label="dev")
-    loss.set_title("loss (nats)" if quality == "dev/accuracy" else "loss (nats a target piece)")
+    loss.set_title("loss (nats a text)" if quality == "dev/accuracy" else "loss (nats a token)")
     loss.legend(frameon=False)
     _fit_after_the_fall(loss, losses + series("dev/loss")[1])
     steps, values = series(quality)
@@ -63,8 +63,9 @@ def draw_curves(rows: Sequence[Mapping[str, float | None]], label_smoothing: flo
         )
     rate.plot(*series("learning_rate"), color=QUIET, linewidth=1.2)
     rate.set_title("learning rate", fontsize=8)
-    speed.plot(*series("tokens_per_second"), color=QUIET, linewidth=0.8)
-    speed.set_title("target tokens a second", fontsize=8)
+    unit = "texts" if quality == "dev/accuracy" else "tokens"
+    speed.plot(*series(f"{unit}_per_second"), color=QUIET, linewidth=0.8)
+    speed.set_title(f"{unit} a second", fontsize=8)
     for axes in (rate, speed):
         axes.set_xlabel("step")
         axes.set_ylim(bottom=0)

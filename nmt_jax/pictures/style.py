@@ -1,10 +1,9 @@
-"""What all pictures share: colours, matplotlib settings, fonts for any script, and the writing of the file."""
+"""What all pictures share: colours, matplotlib settings, and the writing of the file."""
 
 import contextlib
-import functools
 import pathlib
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt_jax.errors import UserError
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
 
 TRAIN, DEV, QUIET = "#8da9c4", "#d1495b", "#5c677d"
 SYSTEMS = ("#d1495b", "#00798c", "#edae49", "#30638e", "#66a182", "#5c677d")  # lines of one picture
+NEAR = ("#f7fbf4", "#c5e7d8", "#7cc8d0", "#4a9cc7")  # light to dark; black can be read on all of it
+FAR = ("#f2c14e", "#d1495b", "#41224a")  # light to dark
 FORMATS = (".png", ".svg", ".pdf")
 LARGEST = 16_000  # pixels on a side; a larger picture gets fewer dots an inch
 STYLE: dict[Any, Any] = {
@@ -55,36 +56,24 @@ def check_output(output: pathlib.Path, formats: Sequence[str] = FORMATS) -> None
 
 
 def save(figure: "Figure", output: pathlib.Path) -> None:
-    """Write `figure` in the format that the name of `output` ends in."""
+    """Write `figure` in the format that the name of `output` ends in; UserError where that cannot be."""
     dots = min(150.0, LARGEST / max(figure.get_size_inches()))
-    figure.savefig(output, dpi=dots, facecolor="white")
+    with writing(output):
+        figure.savefig(output, dpi=dots, facecolor="white")
 
 
-def fonts_for(labels: Iterable[str]) -> list[str]:
-    """Families that together have a glyph for every character of `labels`, as far as this machine has any."""
-    from matplotlib import font_manager
-
-    families = ["DejaVu Sans"]
-    missing = {ord(character) for label in labels for character in label}
-    missing -= _characters(font_manager.findfont("DejaVu Sans"))
-    for entry in sorted(font_manager.fontManager.ttflist, key=lambda entry: entry.name) if missing else []:
-        if (
-            entry.style != "normal"
-            or str(entry.weight) not in ("400", "normal", "regular")
-            or "LastResort" in entry.name
-        ):
-            continue
-        with contextlib.suppress(OSError, RuntimeError):  # a damaged font, or one of bitmaps
-            found = missing & _characters(entry.fname)
-            if found:
-                families.append(entry.name)
-                missing -= found
-    return families
+@contextlib.contextmanager
+def writing(output: pathlib.Path) -> Iterator[None]:
+    """UserError where `output` cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{output}: cannot be written: {error.strerror}") from None
 
 
-@functools.cache
-def _characters(font: str) -> frozenset[int]:
-    """The code points that a font file has glyphs for."""
-    from matplotlib.ft2font import FT2Font
-
-    return frozenset(FT2Font(font).get_charmap())
+def shade(ramp: Sequence[str], value: float) -> str:
+    """The colour #rrggbb at `value`, 0 to 1, between evenly spaced ones."""
+    place = min(max(value, 0.0), 1.0) * (len(ramp) - 1)
+    first = min(int(place), len(ramp) - 2)
+    low, high = (bytes.fromhex(color[1:]) for color in ramp[first : first + 2])
+    return "#" + bytes(round(a + (place - first) * (b - a)) for a, b in zip(low, high, strict=True)).hex()

@@ -43,6 +43,7 @@ def make_encoder(pretrained: Pretrained) -> Encoder:
         pieces=tokenizer.pieces,
         max_length=pretrained.max_length,
         fingerprint=digest.hexdigest(),
+        dtype=model.dtype,
     )
 
 

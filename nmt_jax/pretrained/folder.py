@@ -133,7 +133,7 @@ def _find(place: str | os.PathLike[str], download: bool, revision: str) -> pathl
     if not download:
         raise UserError(
             f"{place}: no such folder or installed package; a model of the Hugging Face hub is fetched only if its "
-            "download is allowed (download=True)"
+            "download is allowed (--download, download=True)"
         )
     import huggingface_hub
 

@@ -35,10 +35,12 @@ class BatchSource(Protocol):
 class Task(Protocol):
     """All that a training run needs to know of what is learned.
 
-    measures: what `evaluate` reports, without "dev/". next_command: what a trained workdir is used with.
+    measures: what `evaluate` reports, without "dev/". unit: what the weight of a loss counts, tokens or texts.
+    next_command: what a trained workdir is used with.
     """
 
     measures: tuple[str, ...]
+    unit: str
     next_command: str
 
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None: ...

@@ -48,6 +48,7 @@ class Classify:
     """The classification task (`tasks.Task`) of one workdir; texts are read only when training or evaluation asks."""
 
     measures = ("loss", "accuracy")
+    unit = "texts"
     next_command = "nmt-jax classify --workdir={workdir} < texts.txt > labels.txt"
 
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:

@@ -35,6 +35,7 @@ class LanguageModel:
     """
 
     measures = ("loss", "perplexity")
+    unit = "tokens"
     next_command = "nmt-jax generate --workdir={workdir}"
 
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:

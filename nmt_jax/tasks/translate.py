@@ -53,15 +53,28 @@ def _join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
     ]
 
 
+def _takes(model: type, option: str) -> bool:
+    """Whether a model can be told this."""
+    return option in inspect.signature(model).parameters
+
+
 class Translate:
     """The translation task (`tasks.Task`) of one workdir; corpora are opened only when training or evaluation asks."""
 
+    unit = "tokens"
     next_command = "nmt-jax translate --workdir={workdir} < source.txt > hypothesis.txt"
 
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         self.config = config
         self.workdir = Path(workdir)
         self.mesh = mesh
+        if self.num_sources > 1 and not _takes(self._model_class, "num_sources"):
+            raise UserError(
+                f"config.data.source: {config.data.source!r} are several sources, but "
+                f"model_name={config.model_name!r} reads one; use model_name='rnn'"
+            )
+        if config.vocab.get("lexicon") and not _takes(self._model_class, "lexicon"):
+            raise UserError(f"config.vocab.lexicon: model_name={config.model_name!r} uses none; leave it empty")
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -105,24 +118,20 @@ class Translate:
             vocabularies.append(Vocab.load(path))
         return vocabularies[0], vocabularies[-1]
 
+    @property
+    def _model_class(self) -> Any:
+        return importlib.import_module(f"nmt_jax.models.{self.config.model_name}").Model
+
     @functools.cached_property
     def model(self) -> Any:
         """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
-        module = importlib.import_module(f"nmt_jax.models.{self.config.model_name}")
         source, target = self.vocabularies
         sizes = {"source_vocab_size": len(source), "target_vocab_size": len(target)}
+        kind = self._model_class
         given: dict[str, Any] = {"lexicon": self.lexicon} if self.lexicon else {}
-        parameters = inspect.signature(module.Model).parameters
-        if "num_sources" in parameters:
+        if _takes(kind, "num_sources"):
             given["num_sources"] = self.num_sources
-        elif self.num_sources > 1:
-            raise UserError(
-                f"config.data.source: {self.config.data.source!r} are several sources, but "
-                f"model_name={self.config.model_name!r} reads one; use model_name='rnn'"
-            )
-        if self.lexicon and "lexicon" not in parameters:
-            raise UserError(f"config.vocab.lexicon: model_name={self.config.model_name!r} uses none; leave it empty")
-        model = configs.build_model(module.Model, self.config.model, **sizes, **given)
+        model = configs.build_model(kind, self.config.model, **sizes, **given)
         if getattr(model, "copying", "none") != "none" and source.fingerprint != target.fingerprint:
             raise UserError("config.model.copying needs one vocabulary for both sides: set config.vocab.joint=true")
         return model

@@ -110,7 +110,7 @@ def test_long_texts(kind):
     encoder = tiny_encoder.make(max_length=10)
     metric = kind(encoder, idf="uniform")
     hypotheses, references = ["abc", "abcdefghijkl", "ab"], ["abc", "abcdefgh", "abcdefghiX"]
-    with pytest.warns(UserWarning, match=r'2 of 3 segments .* 10 tokens .*long="window"'):
+    with pytest.warns(UserWarning, match=r"2 of 3 segments .* 10 tokens .*long:window"):
         result = metric(hypotheses, references)
     assert result.parts["long"] == 2
     assert "|long:truncate|" in result.signature

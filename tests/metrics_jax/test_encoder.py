@@ -50,10 +50,10 @@ def embed(table, ids, mask):
 compiled = jax.jit(embed)
 
 
-def make(max_length=1000, seed=0, function=compiled) -> Encoder:
+def make(max_length=1000, seed=0, function=compiled, cache=None) -> Encoder:
     table = np.random.default_rng(seed).normal(size=(V, D)).astype(np.float32)
     partial = jax.tree_util.Partial(function, jnp.asarray(table))
-    return Encoder(tokenize, partial, lambda ids: [str(one) for one in ids], max_length, f"{seed:064}")
+    return Encoder(tokenize, partial, lambda ids: [str(one) for one in ids], max_length, f"{seed:064}", cache=cache)
 
 
 TEXTS = ["the old man", "", "a", "the old man sleeps in the garden", "nobody knows", "the old man", "x" * 14]
@@ -263,36 +263,54 @@ def test_cached_vectors_are_not_computed_again(tmp_path, monkeypatch):
     expected, started = encode(make(max_length=20), TEXTS, (1, 2), long="window"), []
     limited(monkeypatch, 1000, started)
     for cached in (False, True):
-        encoded = encode(make(max_length=20), TEXTS, (1, 2), long="window", cache=tmp_path)
+        encoded = encode(make(max_length=20, cache=tmp_path), TEXTS, (1, 2), long="window")
         assert_same(encoded, expected, atol=0)
         assert bool(started) != cached
         del started[:]
-    encode(make(max_length=20), ["a new one", *TEXTS], (1, 2), long="window", cache=tmp_path)
+    encode(make(max_length=20, cache=tmp_path), ["a new one", *TEXTS], (1, 2), long="window")
     assert started == [1]
     for options in ({"layers": (1,)}, {"combine": "mean"}, {"normalize": False}):  # and none of these is what was kept
         del started[:]
-        encode(make(), ["a"], **{"layers": (1, 2), **options}, cache=tmp_path)
+        encode(make(cache=tmp_path), ["a"], **{"layers": (1, 2), **options})
         assert started == [1]
     del started[:]
-    encode(make(seed=1), ["a"], (1, 2), cache=tmp_path)
+    encode(make(seed=1, cache=tmp_path), ["a"], (1, 2))
     assert started == [1]
 
 
 @pytest.mark.parametrize("file", ["keys", "ends", "vectors"])
 def test_a_damaged_shard_is_passed_over(tmp_path, file):
-    expected = encode(make(), TEXTS, cache=tmp_path)
+    expected = encode(make(cache=tmp_path), TEXTS)
     (path,) = tmp_path.glob(f"*/shard-*/{file}.npy")
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.warns(UserWarning, match="is damaged and not used"):
-        assert_same(encode(make(), TEXTS, cache=tmp_path), expected)
+        assert_same(encode(make(cache=tmp_path), TEXTS), expected)
+
+
+def test_a_cache_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="file: no folder to keep vectors in"):
+        encode(make(cache=tmp_path / "file"), TEXTS)
+
+
+def test_any_function_of_numpy_encodes():
+    table = np.random.default_rng(0).normal(size=(V, D)).astype(np.float32)
+
+    def embed(ids, mask):
+        shape = jax.ShapeDtypeStruct((1, *ids.shape, D), np.float32)
+        return jax.pure_callback(lambda ids: table[np.asarray(ids)][None], shape, ids)
+
+    function = dataclasses.replace(make(), embed=embed)
+    (vectors, ids, _) = encode(function, ["the old man"], normalize=False)[0]
+    np.testing.assert_array_equal(vectors, table[ids])
 
 
 def test_a_cache_is_not_unpickled(tmp_path):
-    encode(make(), TEXTS, cache=tmp_path)
+    encode(make(cache=tmp_path), TEXTS)
     (path,) = tmp_path.glob("*/shard-*/keys.npy")
     np.save(path, np.array([{}], object), allow_pickle=True)
     with pytest.warns(UserWarning, match="allow_pickle=False"):
-        encode(make(), TEXTS, cache=tmp_path)
+        encode(make(cache=tmp_path), TEXTS)
 
 
 def test_an_interrupted_run_keeps_what_it_has_done(tmp_path, monkeypatch):
@@ -307,10 +325,10 @@ def test_an_interrupted_run_keeps_what_it_has_done(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Forward, "_start", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        encode(make(), texts, batch_tokens=16, cache=tmp_path)
+        encode(make(cache=tmp_path), texts, batch_tokens=16)
     del started[:]
     monkeypatch.setattr(Forward, "_start", whole)
-    encode(make(), texts, batch_tokens=16, cache=tmp_path)
+    encode(make(cache=tmp_path), texts, batch_tokens=16)
     assert sum(started) == 4  # of four batches of two, the third was still on the device
 
 

@@ -1,6 +1,9 @@
+import dataclasses
+
 import pytest
 
-from metrics_jax import BLEU, ChrF, __version__, parse
+from metrics_jax import BLEU, BERTScore, ChrF, __version__, parse
+from tests.metrics_jax import tiny_encoder
 
 
 def test_every_option_is_written_out():
@@ -49,3 +52,9 @@ def test_what_a_signature_cannot_say(text, line):
 def test_another_version_is_warned_of():
     with pytest.warns(UserWarning, match="signature of version 0.0"):
         assert parse("bleu|version:0.0") == BLEU()
+
+
+def test_the_precision_of_an_encoder_is_shown():
+    encoder = tiny_encoder.make()
+    assert f"|encoder:{'a' * 16}|" in BERTScore(encoder).signature
+    assert f"|encoder:{'a' * 16}.bfloat16|" in BERTScore(dataclasses.replace(encoder, dtype="bfloat16")).signature

@@ -1,10 +1,12 @@
+import functools
 import gzip
 import struct
 
 import numpy as np
 import pytest
 
-from metrics_jax import vectors
+from metrics_jax import BERTScore, MoverScore, YiSi1, vectors
+from metrics_jax.encoder import encode
 from metrics_jax.vectors import Vectors
 
 WORDS = ("the", "über", "日本", ".")
@@ -120,3 +122,27 @@ def test_frozen_and_fingerprinted():
     assert frozen not in others
     assert Vectors(("a",), [[1]]).matrix.dtype == np.float64
     assert "2 words, 2 numbers each" in repr(frozen)
+
+
+def test_word_vectors_encode():
+    given = Vectors(WORDS, MATRIX)
+    encoder = given.encoder()
+    texts = ["The unknown über", "", "日本 .", "unknown", "the"]
+    encoded = encode(encoder, texts, normalize=False)
+    for text, rows in zip(range(len(texts)), [[0, 1], [], [2, 3], [], [0]], strict=True):
+        vectors, ids, special = encoded[text]
+        np.testing.assert_array_equal(vectors, MATRIX[rows])
+        assert encoder.pieces(ids.tolist()) == [WORDS[row] for row in rows]
+        assert not special.any()
+    assert encode(encoder, ["the " * 5000])[0][0].shape == (5000, 3)
+    assert len({one.fingerprint for one in (encoder, given.encoder(lowercase=False), given.encoder("none"))}) == 3
+    assert given.encoder().fingerprint == encoder.fingerprint
+    with pytest.raises(ValueError, match="tokenize='words'"):
+        given.encoder("words")
+
+
+@pytest.mark.parametrize("kind", [BERTScore, YiSi1, functools.partial(MoverScore, layers=(-1,))])
+def test_unknown_words_are_passed_over(kind):
+    metric = kind(Vectors(WORDS, MATRIX).encoder(), idf="uniform")
+    segments = metric(["the unknown über", "unknown", ""], ["the über", "the", "the"]).segments
+    np.testing.assert_allclose(segments, [1, 0, 0], atol=1e-6)

@@ -75,3 +75,4 @@ def test_the_picture_has_both_sources_side_by_side(workdir):
 def test_what_cannot_be_meant_is_named(page, changes, line, settings, tmp_path):
     with pytest.raises(UserError, match=line):
         train.run(f"{ROOT}/configs/{page}.py:smoke=true", tmp_path / "w", settings | changes)
+    assert not list(tmp_path.glob("w/vocab/*"))  # told before the time it takes to make one

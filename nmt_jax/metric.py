@@ -1,0 +1,118 @@
+"""A metric of its name or signature, with what it reads from files: word vectors, an encoder, weights, a baseline."""
+
+import dataclasses
+import functools
+from typing import Any
+
+from absl import flags
+
+from metrics_jax import parse
+from metrics_jax.api import AdditiveMetric
+from metrics_jax.signature import metric_class, needs
+from nmt_jax.data.lines import find
+from nmt_jax.errors import UserError
+
+DTYPES = ("float32", "bfloat16")
+
+
+def define_metric_flags(flag_values: flags.FlagValues) -> None:
+    """The flags of what metrics read text with."""
+    given: dict[str, Any] = {"flag_values": flag_values}
+    flags.DEFINE_string(
+        "encoder", None, "For bertscore, moverscore, yisi1: the folder of a model, or a package with one.", **given
+    )
+    flags.DEFINE_enum("dtype", "float32", DTYPES, "Of the encoder's products.", **given)
+    flags.DEFINE_boolean("download", False, "Fetch the encoder of this name from the Hugging Face hub.", **given)
+    flags.DEFINE_string("cache", None, "A folder that keeps what was encoded, for the next time.", **given)
+    flags.DEFINE_string(
+        "vectors", None, "Word vectors (GloVe's, word2vec's; text or binary): for wmd, sms, or as encoder.", **given
+    )
+
+
+def metric_options(flag_values: flags.FlagValues) -> dict[str, Any]:
+    """What those flags say, as options of `open_metric`."""
+    return {name: flag_values[name].value for name in ("encoder", "dtype", "download", "cache", "vectors")}
+
+
+def open_metric(
+    spec: str,
+    *,
+    vectors: str | None = None,
+    encoder: str | None = None,
+    dtype: str = "float32",
+    download: bool = False,
+    baseline: str | None = None,
+    idf: str | None = None,
+    cache: str | None = None,
+) -> AdditiveMetric:
+    """The metric of a name or signature (`bleu`, `bertscore|layer:9`); what it has no use for is not read.
+
+    vectors: a file of word vectors. encoder: a folder or installed package with a model, or with `download` a name on
+    the Hugging Face hub; without one the vectors encode, each word by itself. dtype: of the encoder's products. cache:
+    a folder that keeps what was encoded. baseline, idf: files that `Baseline.save` and `Idf.save` wrote; the counts of
+    `idf` become weights in the metric's own form, unless the signature says which weights. What is read is read once
+    for all metrics. UserError for a metric or option that does not exist, for what is needed and not given, and for
+    what is missing or broken.
+    """
+    try:
+        kind, wanted = metric_class(spec), needs(spec)
+        objects: dict[str, Any] = {}
+        if "vectors" in wanted:
+            if vectors is None:
+                raise UserError(f"--metrics={spec} needs word vectors: --vectors=FILE, such as GloVe's")
+            objects["vectors"] = _vectors(vectors)
+        if "encoder" in wanted:
+            if encoder is None and vectors is None:
+                raise UserError(
+                    f"--metrics={spec} needs an encoder: --encoder=PLACE, the folder of a model as Hugging Face has "
+                    "them or an installed package with one; or --vectors=FILE, word vectors such as GloVe's"
+                )
+            objects["encoder"] = (
+                _encoder(encoder, dtype, download, cache) if encoder is not None else _static_encoder(str(vectors))
+            )
+        fields = {field.name for field in dataclasses.fields(kind)}
+        if baseline is not None and "baseline" in fields:
+            objects["baseline"] = _baseline(baseline)
+        if idf is not None and "idf" in fields:
+            objects["idf"] = dataclasses.replace(_idf(idf), form=kind.idf_form)
+        return parse(spec, **objects)
+    except ValueError as error:
+        raise UserError(f"--metrics: {error}") from error
+
+
+@functools.cache
+def _vectors(name: str) -> Any:
+    """The word vectors of a file."""
+    from metrics_jax import Vectors
+
+    return Vectors.load(find(name))
+
+
+@functools.cache
+def _static_encoder(name: str) -> Any:
+    """An encoder of the word vectors of a file."""
+    return _vectors(name).encoder()
+
+
+@functools.cache
+def _encoder(place: str, dtype: str, download: bool, cache: str | None) -> Any:
+    """The encoder of a folder, a package, or the hub."""
+    from nmt_jax.pretrained import load_encoder
+
+    return dataclasses.replace(load_encoder(place, dtype, download), cache=cache)
+
+
+@functools.cache
+def _baseline(name: str) -> Any:
+    """The baseline of a file."""
+    from metrics_jax import Baseline
+
+    return Baseline.load(name)
+
+
+@functools.cache
+def _idf(name: str) -> Any:
+    """The frequencies of a file."""
+    from metrics_jax import Idf
+
+    return Idf.load(name)

@@ -1,0 +1,198 @@
+"""What moves where: the plan of MoverScore or Word Mover's Distance between two texts.
+
+After figure 1 of Kusner et al. (2015), with the masses drawn to scale.
+"""
+
+import html
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nmt_jax.pictures.compared import Plan
+from nmt_jax.pictures.labels import LABEL, cut, fonts_for, inches, note
+from nmt_jax.pictures.page import WIDE, html_page
+from nmt_jax.pictures.style import FAR, QUIET, shade
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROW = 0.21  # inches that a word has at least
+THICK = 0.65  # rows: the thickness of a word's share, on the side of more words and if all weigh the same
+GAP = 0.3  # rows between two shares at least
+FAINT = 1e-3  # of the largest mass; less is not drawn
+BAR, ACROSS = 0.09, 2.6  # inches: a share's width, and the way between the two sides
+DOTS = 96  # pixels an inch of a page
+
+STYLE = f"""\
+{WIDE}svg {{ font-size: 14px; display: block; }}
+svg path {{ opacity: .8; }}
+svg:hover path {{ opacity: .25; }}
+svg path:hover {{ opacity: 1; }}
+.scale {{ display: inline-block; width: 6em; height: .8em; background: linear-gradient(to right, {", ".join(FAR)}); }}
+"""
+
+
+class Share(NamedTuple):
+    """A word's place on its side, in rows from the top: the middle of its label, and its share of the mass."""
+
+    middle: float
+    top: float
+    thickness: float
+
+
+class Ribbon(NamedTuple):
+    """Mass that goes from one word to another: where it begins and ends, in rows from the top, and what it costs."""
+
+    source: int
+    target: int
+    left: float
+    right: float
+    thickness: float
+    mass: float
+    cost: float
+
+
+def heading(found: Plan) -> str:
+    """The score and how it comes of the distance."""
+    score = f"{found.result.score:.4f}"
+    if not found.formula:
+        return f"{found.metric} {score}: the least cost of moving all words"
+    return (
+        f"{found.metric} {score} = {found.formula.format(f'{found.distance:.4f}')}, the least cost of moving all words"
+    )
+
+
+def layout(found: Plan) -> tuple[float, tuple[list[Share], list[Share]], list[Ribbon]]:
+    """-> how many rows the picture has, the words of both sides, and the ribbons, cheapest first."""
+    scale = THICK * max(map(len, found.weights))
+    heights = [np.maximum(scale * weights + GAP, 1.0) for weights in found.weights]
+    rows = max(float(side.sum()) for side in heights)
+    sides = []
+    for side, weights in zip(heights, found.weights, strict=True):
+        middles = (rows - side.sum()) / 2 + np.cumsum(side) - side / 2
+        sides.append(
+            [Share(float(m), float(m - scale * w / 2), float(scale * w)) for m, w in zip(middles, weights, strict=True)]
+        )
+    # Each word's ribbons leave it in the order of the words they go to, so that they do not cross at its edge.
+    before, after = np.cumsum(found.moved, axis=1) - found.moved, np.cumsum(found.moved, axis=0) - found.moved
+    ribbons = [
+        Ribbon(
+            int(i),
+            int(j),
+            sides[0][i].top + scale * float(before[i, j]),
+            sides[1][j].top + scale * float(after[i, j]),
+            scale * float(found.moved[i, j]),
+            float(found.moved[i, j]),
+            float(found.cost[i, j]),
+        )
+        for i, j in zip(*np.nonzero(found.moved > FAINT * found.moved.max()), strict=True)
+    ]
+    return rows, (sides[0], sides[1]), sorted(ribbons, key=lambda ribbon: ribbon.cost)
+
+
+def dearest(found: Plan) -> float:
+    """The cost that has the darkest colour: the largest of all, moved or not."""
+    return float(found.cost.max()) or 1.0
+
+
+def draw_flow(found: Plan) -> "Figure":
+    """The hypothesis' words on the left, the reference's on the right; thickness is mass, colour is cost."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+    from matplotlib.figure import Figure
+    from matplotlib.patches import PathPatch, Rectangle
+    from matplotlib.path import Path
+
+    rows, sides, ribbons = layout(found)
+    labels = [[cut(label) for label in side] for side in (found.hypothesis, found.reference)]
+    room = [max(0.9, *map(inches, side)) + 0.25 for side in labels]
+    top, bottom = 0.75, 0.75
+    across = max(ACROSS, 0.2 + 1.1 * inches(heading(found)) - sum(room))
+    width, height = sum(room) + across, top + rows * ROW + bottom
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((0, bottom / height, 1, rows * ROW / height))
+    axes.set(xlim=(0, width), ylim=(rows, 0))
+    axes.axis("off")
+    edges = (room[0], room[0] + across)
+    for ribbon in ribbons:
+        points = _outline(ribbon, edges[0] + BAR, edges[1] - BAR)
+        codes = [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO, *[Path.CURVE4] * 3, Path.CLOSEPOLY]
+        color = shade(FAR, ribbon.cost / dearest(found))
+        axes.add_patch(PathPatch(Path([*points, points[0]], codes), facecolor=color, alpha=0.8, linewidth=0))
+    for side, names, edge, inward in zip(sides, labels, edges, (1, -1), strict=True):
+        fonts = fonts_for(names)
+        for share, name in zip(side, names, strict=True):
+            axes.add_patch(Rectangle((edge, share.top), inward * BAR, share.thickness, color=QUIET, linewidth=0))
+            axes.text(
+                edge - inward * 0.07,
+                share.middle,
+                name,
+                ha="right" if inward > 0 else "left",
+                va="center_baseline",
+                fontsize=LABEL + 1,
+                fontfamily=fonts,
+                color="black" if share.thickness else QUIET,
+                parse_math=False,
+            )
+    note(figure, 0.1, 0.2, heading(found), va="center", weight="bold")
+    note(figure, edges[0], 0.55, "hypothesis", ha="right", va="center")
+    note(figure, edges[1], 0.55, "reference", ha="left", va="center")
+    ramp = ScalarMappable(Normalize(0, dearest(found)), LinearSegmentedColormap.from_list("far", FAR))
+    bar = figure.add_axes(((width / 2 - 0.6) / width, 0.38 / height, 1.2 / width, 0.1 / height))
+    figure.colorbar(ramp, cax=bar, orientation="horizontal").outline.set_visible(False)
+    bar.locator_params(axis="x", nbins=3)
+    bar.tick_params(labelsize=7, length=0)
+    note(figure, width / 2 - 0.7, height - 0.33, "cost of a move", ha="right", va="center", fontsize=LABEL)
+    return figure
+
+
+def _outline(ribbon: Ribbon, left: float, right: float) -> Sequence[tuple[float, float]]:
+    """Two curves, there and back: eight points, the second to fourth and the sixth to eighth of cubic splines."""
+    middle = (left + right) / 2
+    ends = ribbon.left + ribbon.thickness, ribbon.right + ribbon.thickness
+    there = [(left, ribbon.left), (middle, ribbon.left), (middle, ribbon.right), (right, ribbon.right)]
+    return [*there, (right, ends[1]), (middle, ends[1]), (middle, ends[0]), (left, ends[0])]
+
+
+def flow_page(found: Plan) -> str:
+    """The same as a page of HTML; what moves appears where the pointer rests, and the rest fades."""
+    rows, sides, ribbons = layout(found)
+    labels = [[cut(label) for label in side] for side in (found.hypothesis, found.reference)]
+    # A browser's letters are larger than the picture's, and nobody knows which they are.
+    room = [DOTS * (1.7 * max(map(inches, side)) + 0.15) for side in labels]
+    row, bar = DOTS * 1.15 * ROW, DOTS * BAR
+    edges = (room[0], room[0] + DOTS * 1.4 * ACROSS)
+    parts = []
+    for ribbon in ribbons:
+        points = [(x, row * y) for x, y in _outline(ribbon, edges[0] + bar, edges[1] - bar)]
+        first, *curve = (f"{x:.1f} {y:.2f}" for x, y in points)
+        title = (
+            f"{found.hypothesis[ribbon.source]} → {found.reference[ribbon.target]}: "
+            f"{ribbon.mass:.2%} at {ribbon.cost:.4f}"
+        )
+        path = f"M{first} C{', '.join(curve[:3])} L{curve[3]} C{', '.join(curve[4:])} Z"
+        color = shade(FAR, ribbon.cost / dearest(found))
+        parts.append(f'<path d="{path}" fill="{color}"><title>{html.escape(title)}</title></path>')
+    for side, names, whole, weights, edge, inward in zip(
+        sides, labels, (found.hypothesis, found.reference), found.weights, edges, (1, -1), strict=True
+    ):
+        anchor = "end" if inward > 0 else "start"
+        for share, name, full, weight in zip(side, names, whole, weights, strict=True):
+            title = f"<title>{html.escape(full)}: {weight:.2%} of the mass</title>"
+            x, height = min(edge, edge + inward * bar), row * share.thickness
+            parts.append(
+                f'<rect x="{x:.1f}" y="{row * share.top:.2f}" width="{bar:.1f}" height="{height:.2f}" '
+                f'fill="{QUIET}">{title}</rect>'
+                f'<text x="{edge - inward * 6:.1f}" y="{row * share.middle:.2f}" dy=".35em" '
+                f'text-anchor="{anchor}">{html.escape(name)}{title}</text>'
+            )
+    width, height = sum(room) + edges[1] - edges[0], rows * row
+    drawn = "\n".join(parts)
+    legend = (
+        "Words of the hypothesis on the left, of the reference on the right; a ribbon is as thick as the mass that "
+        f'moves, and its colour is what moving costs: 0 <span class="scale"></span> {dearest(found):.2f}. '
+        "Numbers appear where the pointer rests."
+    )
+    body = f'<svg width="{width:.0f}" height="{height:.0f}" role="img">\n{drawn}\n</svg>'
+    return html_page(heading(found), legend, body, STYLE)
