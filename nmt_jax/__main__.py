@@ -75,7 +75,7 @@ VERBS = {
         "--workdir=runs/quickstart --split=test --output=test",
     ),
     "plot": Verb(
-        "draw curves, attention, BLEU by source length, or what an embedding metric compares of two texts",
+        "draw curves, attention, BLEU by length, what an embedding metric compares",
         '[--workdir=FOLDER] --kind=curves|attention|length|similarity|flow [FLAG …] [FILE … | "TEXT" "REFERENCE"]',
         '--workdir=runs/quickstart --kind=attention --sentence="the old man sleeps ."',
     ),
