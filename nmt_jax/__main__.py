@@ -76,7 +76,7 @@ VERBS = {
     ),
     "plot": Verb(
         "draw curves, attention, BLEU by length, what an embedding metric compares",
-        '[--workdir=FOLDER] --kind=curves|attention|length|similarity|flow [FLAG …] [FILE … | "TEXT" "REFERENCE"]',
+        '[--workdir=FOLDER] [--kind=…|length|similarity|flow] [FLAG …] [FILE … | "TEXT" "REFERENCE"]',
         '--workdir=runs/quickstart --kind=attention --sentence="the old man sleeps ."',
     ),
 }
