@@ -11,7 +11,7 @@ import numpy as np
 from absl import flags
 
 from metrics_jax import significance
-from metrics_jax.api import AdditiveMetric, Result
+from metrics_jax.api import AdditiveMetric
 from metrics_jax.contextual import TextTooLongError
 from metrics_jax.signature import ROOMS, SHORTHANDS, needs
 from nmt_jax import score_table
@@ -19,20 +19,9 @@ from nmt_jax.counting import counted
 from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.metric import define_metric_flags, metric_options, open_metric
+from nmt_jax.score_table import Score
 
 PAIRED = {"bootstrap": significance.paired_bootstrap, "randomisation": significance.paired_randomisation}
-
-
-@dataclasses.dataclass(frozen=True)
-class Score:
-    """What one metric says of one system, and how sure it is, if that was asked."""
-
-    system: str
-    name: str  # of the metric, as the user wrote it
-    metric: AdditiveMetric
-    result: Result
-    interval: significance.Interval | None = None
-    comparison: significance.Comparison | None = None
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:

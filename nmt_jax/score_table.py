@@ -1,33 +1,46 @@
 """Scores as people and programs read them: a table on a terminal, rows in a pipe, JSON, LaTeX."""
 
+import dataclasses
 import io
 import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from nmt_jax.score import Score
+from metrics_jax.api import AdditiveMetric, Result
+from metrics_jax.significance import Comparison, Interval
 
 PERCENT = ("bleu", "chrf", "ter", "wer", "per", "cder")  # metrics from 0 to 100; the others are shown with four digits
 
 
-def write_text(scores: Sequence["Score"], segments: bool) -> str:
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """What one metric says of one system, and how sure it is, if that was asked."""
+
+    system: str
+    name: str  # of the metric, as the user wrote it
+    metric: AdditiveMetric
+    result: Result
+    interval: Interval | None = None
+    comparison: Comparison | None = None
+
+
+def write_text(scores: Sequence[Score], segments: bool) -> str:
     """A table on a terminal; in a pipe rows without a heading, as `write_tsv`."""
     if segments or not sys.stdout.isatty():
         return "\n".join(_tab_separated(row) for row in _rows(scores, segments))
     return _table(scores)
 
 
-def write_tsv(scores: Sequence["Score"], segments: bool) -> str:
+def write_tsv(scores: Sequence[Score], segments: bool) -> str:
     """Tab-separated rows under a heading: one a system and metric, or with `segments` one a system and line."""
     rows = _rows(scores, segments)
     return "\n".join([_tab_separated(list(rows[0])), *map(_tab_separated, rows)])
 
 
-def write_json(scores: Sequence["Score"], segments: bool) -> str:
+def write_json(scores: Sequence[Score], segments: bool) -> str:
     """A list of objects, one a system and metric, with parts, and with `segments` every line's score."""
     objects = []
     for row, score in zip(_rows(scores, segments=False), scores, strict=True):
@@ -38,7 +51,7 @@ def write_json(scores: Sequence["Score"], segments: bool) -> str:
     return json.dumps(objects, indent=2, ensure_ascii=False, default=_plain)
 
 
-def write_latex(scores: Sequence["Score"], segments: bool) -> str:
+def write_latex(scores: Sequence[Score], segments: bool) -> str:
     """A table of the booktabs package, the best of each column in bold; signatures as comments."""
     columns, systems = _by_metric(scores), list(dict.fromkeys(score.system for score in scores))
     arrows = {True: r"$\uparrow$", False: r"$\downarrow$"}
@@ -60,7 +73,7 @@ def write_latex(scores: Sequence["Score"], segments: bool) -> str:
     return "\n".join([*lines, *(f"% {column[0].result.signature}" for _, column in columns)])
 
 
-WRITERS: dict[str, Callable[[Sequence["Score"], bool], str]] = {
+WRITERS: dict[str, Callable[[Sequence[Score], bool], str]] = {
     "text": write_text,
     "json": write_json,
     "tsv": write_tsv,
@@ -68,7 +81,7 @@ WRITERS: dict[str, Callable[[Sequence["Score"], bool], str]] = {
 }
 
 
-def _table(scores: Sequence["Score"]) -> str:
+def _table(scores: Sequence[Score]) -> str:
     """Systems down, metrics across, the best of each column emphasised; signatures below."""
     from rich import box
     from rich.console import Console
@@ -104,7 +117,7 @@ def _table(scores: Sequence["Score"]) -> str:
     return file.getvalue().rstrip("\n")
 
 
-def _rows(scores: Sequence["Score"], segments: bool) -> list[dict[str, Any]]:
+def _rows(scores: Sequence[Score], segments: bool) -> list[dict[str, Any]]:
     """One row a system and metric, or with `segments` one a system and line."""
     if segments:
         by_system: dict[str, dict[str, Score]] = {}
@@ -127,7 +140,7 @@ def _rows(scores: Sequence["Score"], segments: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def _by_metric(scores: Sequence["Score"]) -> list[tuple[str, list["Score"]]]:
+def _by_metric(scores: Sequence[Score]) -> list[tuple[str, list[Score]]]:
     """The scores of each metric."""
     columns: dict[str, list[Score]] = {}
     for score in scores:
@@ -135,17 +148,17 @@ def _by_metric(scores: Sequence["Score"]) -> list[tuple[str, list["Score"]]]:
     return list(columns.items())
 
 
-def _best(column: Sequence["Score"]) -> list["Score"]:
+def _best(column: Sequence[Score]) -> list[Score]:
     values = [score.result.score for score in column]
     best = max(values) if column[0].metric.higher_is_better else min(values)
     return [score for score in column if score.result.score == best]
 
 
-def _number(score: "Score") -> str:
+def _number(score: Score) -> str:
     return _digits(score, score.result.score)
 
 
-def _digits(score: "Score", value: float) -> str:
+def _digits(score: Score, value: float) -> str:
     return f"{value:.2f}" if score.metric.name in PERCENT else f"{value:.4f}"
 
 
