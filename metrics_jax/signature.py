@@ -29,6 +29,7 @@ ROOMS: dict[str, tuple[str, str]] = {  # a metric's name: its room and class
     "bertscore": ("bertscore", "BERTScore"),
     "moverscore": ("moverscore", "MoverScore"),
     "yisi1": ("yisi", "YiSi1"),
+    "twmd": ("tempered_wmd", "TemperedWMD"),
 }
 SHORTHANDS = {
     "chrf++": "chrf|word_order:2",

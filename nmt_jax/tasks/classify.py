@@ -200,7 +200,7 @@ class Classify:
     # Evaluating and predicting
 
     @functools.cached_property
-    def _dev_batches(self) -> Batches:
+    def dev_batches(self) -> Batches:
         """One epoch of the development texts."""
         return Batches(
             self.dev_corpus,
@@ -222,8 +222,8 @@ class Classify:
     def evaluate(self, params: Any) -> dict[str, float]:
         """-> `dev/loss` (nats a text, not smoothed), `dev/accuracy` (percent), over all development texts."""
         total = weight = right = 0.0
-        for number in range(len(self._dev_batches)):
-            sums = self._measure(params, sharding.shard_batch(self._dev_batches[number], self.mesh))
+        for number in range(len(self.dev_batches)):
+            sums = self._measure(params, sharding.shard_batch(self.dev_batches[number], self.mesh))
             loss, count, hits = map(float, sums)
             total, weight, right = total + loss, weight + count, right + hits
         return {"dev/loss": total / weight, "dev/accuracy": 100 * right / weight}

@@ -233,7 +233,7 @@ class Translate:
         )
 
     @functools.cached_property
-    def _dev_batches(self) -> Batches:
+    def dev_batches(self) -> Batches:
         """One epoch of the development pairs."""
         config = self.config
         return Batches(
@@ -259,7 +259,7 @@ class Translate:
 
     def evaluate(self, params: Any) -> dict[str, float]:
         """-> `dev/loss` (nats a target piece, not smoothed), `dev/perplexity`, `dev/bleu`."""
-        settings, batches = self.config.eval, self._dev_batches
+        settings, batches = self.config.eval, self.dev_batches
         total = weight = 0.0
         for number in range(len(batches)):
             loss, count = self._eval_loss(params, sharding.shard_batch(batches[number], self.mesh))

@@ -16,9 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = pathlib.Path(os.environ.get("NMT_JAX_SHARED", ROOT.parent / "shared"))
 
 
-def one_thread(cpu: int = 0) -> None:
-    """Keep this process to one processor and one thread; call it before JAX is imported."""
-    os.sched_setaffinity(0, {cpu})
+def one_thread() -> None:
+    """Keep this process to one thread and the first processor it may use; call it before JAX is imported."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
