@@ -14,15 +14,18 @@ if TYPE_CHECKING:
     from jax import Array
 
 COMBINE = ("concatenate", "mean", "power_means")
-MIN_BUCKET = 8
+MIN_BUCKET, MIN_STEP = 8, 4
 # Tokens of a batch on each device: enough to keep it busy, and no more, since the last of a bucket is filled up.
 BATCH_TOKENS = {"cpu": 512, "accelerator": 16384}
 
 
 def bucket(length: int, max_length: int = sys.maxsize) -> int:
-    """The padded length of a row, 8, 12, 16, 24, 32, 48 ..., at most max_length: each new one is a compilation."""
-    power = max(1 << (length - 1).bit_length(), MIN_BUCKET)
-    return min(power * 3 // 4 if MIN_BUCKET < length <= power * 3 // 4 else power, max_length)
+    """The padded length of a row, at most max_length: 8 to 32 by 4, to 64 by 8, to 128 by 16 ...
+
+    Each new one is a compilation; of a row longer than 8 a quarter at most is padding.
+    """
+    step = max(1 << (length - 1).bit_length(), 8 * MIN_STEP) // 8
+    return min(max(-(-length // step) * step, MIN_BUCKET), max_length)
 
 
 class Forward:

@@ -9,7 +9,7 @@ from jax import Array
 from metrics_jax.contextual import Side
 
 
-@functools.partial(jax.jit, static_argnames=("relaxed", "num_iters", "pairwise"))
+@functools.partial(jax.jit, static_argnames=("relaxed", "pairwise"))
 def similarity(
     x: Side, y: Side, *, temperature: float, relaxed: bool, num_iters: int, pairwise: bool
 ) -> tuple[Array, Array]:
@@ -31,10 +31,16 @@ def similarity(
 def _mean_cosine(cosines: Array, a: Array, b: Array, temperature: float, relaxed: bool, num_iters: int) -> Array:
     """Cosines [..., S, T], weights [..., S] and [..., T] -> [...], under the plan whose row sums are right."""
     a, b = (weights / weights.sum(axis=-1, keepdims=True) for weights in (a, b))
-    log_a, log_b = jnp.log(a)[..., :, None], jnp.log(b)[..., None, :]
+    log_a = jnp.broadcast_to(jnp.log(a)[..., :, None], (*cosines.shape[:-1], 1))
+    log_b = jnp.broadcast_to(jnp.log(b)[..., None, :], (*cosines.shape[:-2], 1, cosines.shape[-1]))
     logits = cosines / temperature
     f, g = jnp.where(log_a > -jnp.inf, 0, log_a), jnp.where(log_b > -jnp.inf, 0, log_b)
-    for _ in range(0 if relaxed else num_iters):
+
+    def iterate(_: int, potentials: tuple[Array, Array]) -> tuple[Array, Array]:
+        f = potentials[0]
         g = log_b - jax.nn.logsumexp(f + logits, axis=-2, keepdims=True)
-        f = log_a - jax.nn.logsumexp(g + logits, axis=-1, keepdims=True)
+        return log_a - jax.nn.logsumexp(g + logits, axis=-1, keepdims=True), g
+
+    if not relaxed:
+        f, g = jax.lax.fori_loop(0, num_iters, iterate, (f, g))
     return (a * (jax.nn.softmax(g + logits, axis=-1) * cosines).sum(axis=-1)).sum(axis=-1)

@@ -102,7 +102,8 @@ def test_few_shapes_are_compiled_and_weights_are_not_compiled_in():
     new = jax.jit(lambda *arguments: embed(*arguments))
     del TRACES[:]
     encode(make(function=new), texts, batch_tokens=64)
-    assert sorted(set(TRACES)) == [(1, 8), (2, 24), (2, 32), (4, 16), (5, 12), (8, 8)]  # (1, 8) to learn its layers
+    shapes = [(1, 8), (2, 24), (2, 28), (2, 32), (3, 20), (4, 16), (5, 12), (8, 8)]  # (1, 8) to learn its layers
+    assert sorted(set(TRACES)) == shapes
     del TRACES[:]
     encode(make(seed=1, function=new), texts[::-1], batch_tokens=64)
     assert not TRACES  # other weights, the same programs
@@ -110,7 +111,7 @@ def test_few_shapes_are_compiled_and_weights_are_not_compiled_in():
 
 @given(st.integers(1, 5000))
 def test_buckets(length):
-    assert length <= bucket(length) <= max(8, 1.5 * length)
+    assert length <= bucket(length) <= max(8, 4 / 3 * length)
     assert bucket(length, max_length=5000) == min(bucket(length), 5000)
 
 
