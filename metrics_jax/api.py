@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -110,6 +110,35 @@ class AdditiveMetric:
         check_sequences(hypotheses, references)
         rows = [self.score(self.statistics([text] * len(references), references)) for text in hypotheses]
         return np.array(rows).reshape(len(hypotheses), len(references))
+
+    def among(self, texts: Sequence[str]) -> "Texts":
+        """N texts, to be compared with one another."""
+        return Texts(self, texts)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Texts:
+    """N texts that a metric compares with one another, by their numbers; it reads them once if that is what takes time.
+
+    aggregated: for metrics that have it.
+    """
+
+    metric: Any
+    texts: Sequence[str]
+
+    def fitted(self, references: np.ndarray) -> Self:
+        """With all that the metric learns from references int[R] frozen; nothing is read again."""
+        metric = self.metric.fitted([self.texts[k] for k in references])
+        return self if metric is self.metric else dataclasses.replace(self, metric=metric)
+
+    def pairwise(self, hypotheses: np.ndarray, references: np.ndarray) -> np.ndarray:
+        """int[H] and int[R] -> float[H, R], as the metric's."""
+        return self.metric.pairwise([self.texts[k] for k in hypotheses], [self.texts[k] for k in references])
+
+    def aggregated(self, hypotheses: np.ndarray, references: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """int[H], int[R] and their weights float[R] -> float[H], as the metric's."""
+        sides = ([self.texts[k] for k in side] for side in (hypotheses, references))
+        return self.metric.aggregated(*sides, weights)
 
 
 def check_sequences(hypotheses: Sequence[str], references: References) -> None:

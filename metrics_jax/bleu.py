@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from metrics_jax.api import AdditiveMetric, References, check_sequences
-from metrics_jax.ngrams import Tokens, clipped_matches, encode_words, num_ngrams, pairwise_matches
+from metrics_jax.ngrams import Tokens, clipped_matches, encode_words, expected_matches, num_ngrams, pairwise_matches
 from metrics_jax.references import best, flatten
 from metrics_jax.tokenizers import check_tokenizer, tokenize
 
@@ -67,6 +67,18 @@ class BLEU(AdditiveMetric):
         system, *totals = (np.broadcast_to(row[:, None], shape) for row in rows)
         columns = [system, np.broadcast_to(reference_lengths, shape), *matches, *totals]
         return self.score(np.stack(columns, axis=-1).astype(np.float64))
+
+    def aggregated(self, hypotheses: Sequence[str], references: Sequence[str], weights: np.ndarray) -> np.ndarray:
+        """-> float[H], the BLEU of every hypothesis against expected counts (DeNero et al., 2009).
+
+        weights: float[R], of the references, adding up to 1; their expected length is the reference's.
+        """
+        check_sequences(hypotheses, references)
+        tokens, order = self._encode([*hypotheses, *references]), self.max_ngram_order
+        lengths, reference_lengths = np.split(tokens.lengths, [len(hypotheses)])
+        expected = np.full(len(hypotheses), weights @ reference_lengths)
+        matches = expected_matches(tokens, len(hypotheses), weights, order)
+        return self.score(np.column_stack([lengths, expected, *matches, *num_ngrams(lengths, order)]))
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
         """Summed statistics float[..., K] -> BLEU float[...], 0 to 100."""

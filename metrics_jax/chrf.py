@@ -9,7 +9,15 @@ from typing import ClassVar
 import numpy as np
 
 from metrics_jax.api import AdditiveMetric, References, check_sequences
-from metrics_jax.ngrams import Tokens, clipped_matches, encode_characters, encode_words, num_ngrams, pairwise_matches
+from metrics_jax.ngrams import (
+    Tokens,
+    clipped_matches,
+    encode_characters,
+    encode_words,
+    expected_matches,
+    num_ngrams,
+    pairwise_matches,
+)
 from metrics_jax.references import best, flatten, pair
 
 _EPSILON = 1e-16  # of eps_smoothing
@@ -69,6 +77,22 @@ class ChrF(AdditiveMetric):
             for n in range(max_order):
                 columns += [in_hypothesis[n], in_reference[n], matches[n]]
         return self.score(np.stack(columns, axis=-1).astype(np.float64))
+
+    def aggregated(self, hypotheses: Sequence[str], references: Sequence[str], weights: np.ndarray) -> np.ndarray:
+        """-> float[H], the chrF of every hypothesis against expected counts (Vamvas and Sennrich, 2024).
+
+        weights: float[R], of the references, adding up to 1.
+        """
+        check_sequences(hypotheses, references)
+        columns: list[np.ndarray] = []
+        for tokens, max_order in self._encode([*hypotheses, *references]):
+            counts = num_ngrams(tokens.lengths, max_order)
+            expected = counts[:, len(hypotheses) :] @ weights
+            matches = expected_matches(tokens, len(hypotheses), weights, max_order)
+            for n in range(max_order):
+                in_reference = np.full(len(hypotheses), expected[n])
+                columns += [counts[n, : len(hypotheses)] * (in_reference > 0), in_reference, matches[n]]
+        return self.score(np.column_stack(columns))
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
         """Summed statistics float[..., K] -> chrF float[...], 0 to 100."""

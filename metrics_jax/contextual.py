@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, Result, check_sequences, check_texts
+from metrics_jax.api import AdditiveMetric, References, Result, Texts, check_sequences, check_texts
 from metrics_jax.encoder import LONG, Encoded, Encoder, progress, tokenized, truncated
 from metrics_jax.forward import bucket
 from metrics_jax.idf import Idf
@@ -20,6 +20,7 @@ Long = Literal["error", "truncate", "window"]
 
 SPAN_BYTES = 2**20  # of text encoded at a time, some 250,000 tokens: their vectors are in memory together
 BATCH_TOKENS = 4096  # of a side of one batch
+_TINY = 1e-30  # a vector that is 0 stays so
 
 
 class Side(NamedTuple):
@@ -73,6 +74,14 @@ class Units:
         weights, some = np.zeros(real.shape), slice(len(texts))
         weights[some] = self.weigh(self.ids[rows[some]], (real & self.words[rows])[some])
         return Side(self.vectors[rows], weights, real)
+
+    def means(self, texts: np.ndarray) -> np.ndarray:
+        """-> float64[N, E], the weighted mean of each text's tokens, scaled to length 1; 0 for a text without any."""
+        means = np.zeros((len(texts), self.vectors.shape[1]))
+        for mean, text in zip(means, texts, strict=True):
+            rows = self.rows[self.starts[text] :][: self.lengths[text]]
+            mean += self.weigh(self.ids[rows][None], self.words[rows][None])[0] @ self.vectors[rows]
+        return means / np.maximum(np.linalg.norm(means, axis=-1, keepdims=True), _TINY)
 
 
 class TextTooLongError(ValueError):
@@ -167,18 +176,25 @@ class ContextualMetric(AdditiveMetric):
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """-> float[H, R], the score of every hypothesis against every single reference; each text is encoded once."""
         check_sequences(hypotheses, references)
-        scores = np.zeros((len(hypotheses), len(references)))
-        if not scores.size:
-            return scores
-        metric = self.fitted(references)
-        encoded = metric.encoded([text.strip() for text in (*hypotheses, *references)])
-        x, y = metric._sides(encoded)
-        for left in tiles(x.lengths[: len(hypotheses)]):
-            for right in tiles(y.lengths[len(hypotheses) :]):
-                others = right._replace(texts=len(hypotheses) + right.texts)
-                values = metric.compare(x.padded(*left), y.padded(*others), pairwise=True)
-                scores[np.ix_(left.texts, right.texts)] = values[: len(left.texts), : len(right.texts), 0]
-        return scores
+        if not hypotheses or not references:
+            return np.zeros((len(hypotheses), len(references)))
+        left, right = np.split(np.arange(len(hypotheses) + len(references)), [len(hypotheses)])
+        return self.among([*hypotheses, *references]).fitted(right).pairwise(left, right)
+
+    def aggregated(self, hypotheses: Sequence[str], references: Sequence[str], weights: np.ndarray) -> np.ndarray:
+        """-> float[H], the cosine of each hypothesis' vector with the mean of the references', weighted by float[R].
+
+        A text's vector is the weighted mean of its tokens', scaled to length 1; 0 for a text without any. This is not
+        the metric: it ranks texts much like it, by one comparison each (Vamvas and Sennrich, 2024).
+        """
+        check_sequences(hypotheses, references)
+        left, right = np.split(np.arange(len(hypotheses) + len(references)), [len(hypotheses)])
+        return self.among([*hypotheses, *references]).fitted(right).aggregated(left, right, weights)
+
+    def among(self, texts: Sequence[str]) -> "EncodedTexts":
+        """N texts, each encoded once, to be compared with one another."""
+        stripped = [text.strip() for text in texts]
+        return EncodedTexts(self, stripped, self.encoded(stripped))
 
     def _sides(self, encoded: Encoded) -> tuple[Units, Units]:
         """What is compared of the hypotheses, and of the references."""
@@ -220,6 +236,34 @@ class ContextualMetric(AdditiveMetric):
         grouped = check_texts(hypotheses, references)
         metric = self.fitted(grouped)
         return metric.result(metric.statistics(hypotheses, grouped), [len(group) for group in grouped])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EncodedTexts(Texts):
+    """N texts and the vectors of their tokens, to be compared with one another by a `ContextualMetric`."""
+
+    encoded: Encoded
+
+    @functools.cached_property
+    def _sides(self) -> tuple[Units, Units]:
+        return self.metric._sides(self.encoded)
+
+    def pairwise(self, hypotheses: np.ndarray, references: np.ndarray) -> np.ndarray:
+        """int[H] and int[R] -> float[H, R], as the metric's."""
+        x, y = self._sides
+        scores = np.zeros((len(hypotheses), len(references)))
+        for left in tiles(x.lengths[hypotheses]):
+            for right in tiles(y.lengths[references]):
+                sides = x.padded(hypotheses[left.texts], *left[1:]), y.padded(references[right.texts], *right[1:])
+                values = self.metric.compare(*sides, pairwise=True)
+                scores[np.ix_(left.texts, right.texts)] = values[: len(left.texts), : len(right.texts), 0]
+        return scores
+
+    def aggregated(self, hypotheses: np.ndarray, references: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """int[H], int[R] and their weights float[R] -> float[H], as the metric's."""
+        x, y = self._sides
+        centroid = weights @ y.means(references)
+        return x.means(hypotheses) @ centroid / max(float(np.linalg.norm(centroid)), _TINY)
 
 
 def spans(hypotheses: Sequence[str], references: Sequence[str], size: int) -> list[np.ndarray]:

@@ -31,7 +31,7 @@ def encode_words(texts: Iterable[Sequence[Hashable]]) -> Tokens:
 def encode_characters(texts: Sequence[str]) -> Tokens:
     """Number the characters (code points) of texts, densely."""
     points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
-    used = np.zeros(0x110000, np.bool_)
+    used = np.zeros(int(points.max(initial=0)) + 1, np.bool_)
     used[points] = True
     number = np.cumsum(used) - 1
     return Tokens(number[points], np.fromiter(map(len, texts), np.int64, len(texts)), int(used.sum()))
@@ -95,21 +95,45 @@ def pairwise_matches(tokens: Tokens, num_hypotheses: int, max_order: int) -> np.
     The k-th occurrence of an n-gram in a text is an item of its own; clipped matches are then common items, and all of
     them together one sparse matrix product.
     """
+    tables = (table for table, _, _ in _occurrences(tokens, max_order))
+    return np.array([(table[:num_hypotheses] @ table[num_hypotheses:].T).toarray() for table in tables])
+
+
+def expected_matches(tokens: Tokens, num_hypotheses: int, weights: np.ndarray, max_order: int) -> np.ndarray:
+    """float64[max_order, H]: matches of each hypothesis (the first H texts), clipped at expected counts.
+
+    An n-gram's expected count is the mean of its counts in the other texts, weighted by `weights` float64[R], which add
+    up to 1 (DeNero et al., 2009).
+    """
+    matches = []
+    for table, gram, occurrence in _occurrences(tokens, max_order):
+        expected = np.bincount(gram, table[num_hypotheses:].T @ weights) if len(gram) else np.zeros(1)
+        # A whole number clipped at E is the sum over its occurrences 0, 1, ... of what E has left for them.
+        left = np.clip(expected[gram] - occurrence, 0, 1)
+        matches.append(table[:num_hypotheses] @ left if len(left) else np.zeros(num_hypotheses))
+    return np.array(matches)
+
+
+def _occurrences(tokens: Tokens, max_order: int) -> Iterator[tuple[scipy.sparse.csr_array, np.ndarray, np.ndarray]]:
+    """For each order the texts' items, N x items, each 1; an item's n-gram by number, and which occurrence it is."""
     texts = len(tokens.lengths)
     text = np.repeat(np.arange(texts), tokens.lengths)
     room = np.cumsum(tokens.lengths)[text] - np.arange(len(text))
-    matches = []
     for n, code in enumerate(_codes(tokens, room, np.zeros_like(text), 1, max_order), 1):
-        row, gram = text[room >= n], np.unique(code[room >= n], return_inverse=True)[1]
-        order = np.lexsort((gram, row))
-        row, gram = row[order], gram[order]
-        new = np.diff(row, prepend=-1).astype(np.bool_) | np.diff(gram, prepend=-1).astype(np.bool_)
-        position = np.arange(len(row))
+        distinct, gram = np.unique(code[room >= n], return_inverse=True)
+        found = np.sort(text[room >= n] * len(distinct) + gram)
+        row, gram = np.divmod(found, max(len(distinct), 1))
+        position = np.arange(len(found))
+        new = np.diff(found, prepend=-1) > 0
         occurrence = position - np.maximum.accumulate(np.where(new, position, 0))
-        items, item = np.unique(gram * (occurrence.max(initial=0) + 1) + occurrence, return_inverse=True)
-        table = scipy.sparse.csr_array((np.ones(len(row), np.int64), (row, item)), (texts, max(len(items), 1)))
-        matches.append((table[:num_hypotheses] @ table[num_hypotheses:].T).toarray())
-    return np.array(matches)
+        item, again, most = gram.copy(), ~new, occurrence.max(initial=0) + 1
+        repeated, place = np.unique(gram[again] * most + occurrence[again], return_inverse=True)
+        item[again] = len(distinct) + place  # the first occurrence of n-gram g is item g
+        starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=texts))])
+        items = len(distinct) + len(repeated)
+        table = scipy.sparse.csr_array((np.ones(len(item), np.int64), item, starts), (texts, max(items, 1)))
+        which, times = np.divmod(repeated, most)
+        yield table, np.append(np.arange(len(distinct)), which), np.append(np.zeros(len(distinct), np.int64), times)
 
 
 def _codes(tokens: Tokens, room: np.ndarray, group: np.ndarray, groups: int, max_order: int) -> Iterator[np.ndarray]:

@@ -54,6 +54,11 @@ VERBS = {
         "--workdir=FOLDER [FLAG …] < TEXT",
         "--workdir=runs/rnn_lm --input=test.txt",
     ),
+    "mbr": Verb(
+        "choose of many candidates for each line the one that metrics expect to be best",
+        "[--utility=METRIC,…] [FLAG …] < CANDIDATES > TRANSLATION",
+        "--utility=chrf < candidates.jsonl > hypothesis.txt",
+    ),
     "classify": Verb(
         "label lines of text with a trained classifier",
         "--workdir=FOLDER [FLAG …] < TEXTS > LABELS",
@@ -68,6 +73,11 @@ VERBS = {
         "compute from a corpus the baseline that rescales BERTScore, or the frequencies that weigh tokens",
         "CORPUS [CORPUS …] --encoder=PLACE --baseline=FILE|--idf=FILE [FLAG …]",
         "corpus.txt --encoder=models/bert --baseline=bert.csv",
+    ),
+    "export": Verb(
+        "write a trained model for other programs: CTranslate2 (Transformers), safetensors (any model)",
+        "--workdir=FOLDER --to=ctranslate2|safetensors --output=FOLDER [FLAG …]",
+        "--workdir=runs/quickstart --to=ctranslate2 --quantization=int8 --output=exported",
     ),
     "corpus": Verb(
         "write the text of an experiment's corpus as plain files",

@@ -3,16 +3,20 @@
 import pathlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from absl import flags
 
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
+from nmt_jax.decoding_flags import define_sampling_flags, make_sampling
 from nmt_jax.errors import UserError
 from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
+
+if TYPE_CHECKING:
+    from nmt_jax.decoding.sample import Sampling
 
 NUM_SAMPLES = 10  # where there are no prompts
 CHUNK = 32  # lines drawn together
@@ -32,15 +36,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
         lower_bound=1,
         **given,
     )
-    flags.DEFINE_float(
-        "temperature",
-        1.0,
-        "Below 1 likelier text, above 1 stranger; 0 is the likeliest piece.",
-        lower_bound=0.0,
-        **given,
-    )
+    define_sampling_flags(flag_values)
     flags.DEFINE_integer("length", 100, "Draw at most so many pieces a line.", lower_bound=1, **given)
-    flags.DEFINE_integer("seed", 0, "Another seed, other text.", **given)
     flags.DEFINE_enum(
         "checkpoint", None, ["best", "last"], "Which checkpoint to draw from; best if not given.", **given
     )
@@ -60,9 +57,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         pathlib.Path(flag_values.workdir),
         prompts,
         num_samples=flag_values.num_samples,
-        temperature=flag_values.temperature,
+        sampling=make_sampling(flag_values),
         length=flag_values.length,
-        seed=flag_values.seed,
         checkpoint=flag_values.checkpoint,
         chunk=1 if from_stdin and sys.stdin.isatty() else CHUNK,
     )
@@ -78,34 +74,36 @@ def run(
     prompts: Iterable[str] | None = None,
     *,
     num_samples: int | None = None,
-    temperature: float = 1.0,
+    sampling: "Sampling | None" = None,
     length: int = 100,
-    seed: int = 0,
     checkpoint: str | None = None,
     chunk: int = CHUNK,
 ) -> Iterator[str]:
     """Lines drawn from the model of `workdir`: `num_samples` for each prompt, in order; without prompts, from nothing.
 
-    Sample k of prompt n is a pure function of (model, prompt, n, k, seed, temperature, length): more samples or prompts
+    Sample k of prompt n is a pure function of (model, prompt, n, k, sampling, length): more samples or prompts
     behind it change nothing. UserError for a workdir without a trained language model, before any prompt is read.
     """
     task, params = open_trained(Workdir(pathlib.Path(workdir)), "language_model", checkpoint=checkpoint)
     # Below, not above: a mistake is told before the seconds that importing JAX takes.
     import jax
 
+    from nmt_jax.decoding.sample import Sampling
+
+    sampling = sampling or Sampling()
     count = num_samples or (NUM_SAMPLES if prompts is None else 1)
 
     beginnings = [""] if prompts is None else prompts
 
     @jax.vmap
     def keys(number: Any, k: Any) -> jax.Array:
-        return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), number), k)
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(sampling.seed), number), k)
 
     def results() -> Iterator[str]:
         wanted = ((text, number, k) for number, text in enumerate(beginnings) for k in range(count))
         for group in chunks(wanted, chunk):
             texts, numbers, ks = zip(*group, strict=True)
             drawn = keys(np.array(numbers), np.array(ks))
-            yield from task.sample(params, texts, drawn, temperature=temperature, length=length)
+            yield from task.sample(params, texts, drawn, sampling, length=length)
 
     return results()

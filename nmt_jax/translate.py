@@ -1,6 +1,7 @@
 """`nmt-jax translate`: source lines on stdin, translations on stdout, line N for line N."""
 
-import json
+import contextlib
+import itertools
 import pathlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,30 +12,52 @@ from absl import flags
 from nmt_jax.counting import counted
 from nmt_jax.data import sources
 from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
+from nmt_jax.decoding_flags import (
+    define_sampling_flags,
+    define_search_flags,
+    given_flags,
+    make_sampling,
+    search_options,
+)
 from nmt_jax.errors import UserError
-from nmt_jax.trained import open_trained
+from nmt_jax.resumable import ResumableFile
+from nmt_jax.trained import open_translator
+from nmt_jax.translation_format import TranslationFormat
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
-    from nmt_jax.tasks.translate import Hypothesis
+    from nmt_jax.decoding.sample import Sampling
+    from nmt_jax.tasks.translator import Hypothesis, Line
 
 CHUNK = 512  # lines sorted by length together: enough for full batches, few enough to see output soon
+NOT_THE_JOB = ("output", "chunk")  # flags that change nothing in what comes out
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """The flags of `nmt-jax translate`; what is left out is what the workdir's config says under `decode`."""
     given: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_string("workdir", None, "The folder of a trained model.", **given)
+    flags.DEFINE_list("workdir", None, "The folder of a trained model; several, with commas: an ensemble.", **given)
     flags.DEFINE_string("input", None, "Read this file instead of stdin; .gz is unpacked.", **given)
-    flags.DEFINE_integer("beam_size", None, "Hypotheses kept at each step; 1 is greedy.", lower_bound=1, **given)
-    flags.DEFINE_float("length_penalty", None, "Alpha of Wu et al. (2016), eq. 14; 0 ranks by probability.", **given)
+    flags.DEFINE_string("output", None, "Write this file; after a crash the same command goes on with it.", **given)
+    flags.DEFINE_string("prefixes", None, "A file: line N is what translation N begins with.", **given)
+    flags.DEFINE_string("constraints", None, "A file: line N is phrases of translation N, parted by tabs.", **given)
+    define_search_flags(flag_values)
+    flags.DEFINE_integer("num_samples", 0, "Draw so many samples a line instead of searching.", **given)
+    flags.DEFINE_bool("replacement", True, "Off: the samples of a line are different ones.", **given)
+    define_sampling_flags(flag_values)
     flags.DEFINE_float("max_length_ratio", None, "Longest translation, in pieces per source piece.", **given)
+    flags.DEFINE_integer("max_length_offset", None, "And so many pieces more.", **given)
     flags.DEFINE_integer("average", None, "Translate with the mean of the last n checkpoints.", lower_bound=1, **given)
     flags.DEFINE_enum("checkpoint", None, ["best", "last"], "Translate with one checkpoint.", **given)
     flags.DEFINE_integer(
         "nbest", 1, "Results a line; more than one: rows of LINE, SCORE, TEXT, tab-separated.", lower_bound=1, **given
     )
-    flags.DEFINE_enum("format", "text", ["text", "json"], "json: one object a line, with scores.", **given)
+    flags.DEFINE_enum("format", "text", ["text", "json"], "json: one object a line, with scores and pieces.", **given)
+    flags.DEFINE_string(
+        "alignment", None, "Words aligned by attention, behind a tab: argmax, or the least weight of a link.", **given
+    )
+    flags.DEFINE_bool("attention", False, "With --format=json: the weights between words.", **given)
+    flags.DEFINE_bool("replace_unknown", False, "Let <unk> be said, and put the word it looks at there.", **given)
     flags.DEFINE_integer(
         "chunk", CHUNK, "Lines translated together; on a terminal each at once.", lower_bound=1, **given
     )
@@ -48,76 +71,124 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         raise UserError("nmt-jax translate needs --workdir=FOLDER of a trained model")
     if flag_values.checkpoint and flag_values.average:
         raise UserError("--checkpoint and --average exclude each other: one checkpoint, or the mean of several")
-    interactive = not flag_values.input and sys.stdin.isatty()
-    lines = read_lines(flag_values.input) if flag_values.input else decode_lines(sys.stdin.buffer, "stdin")
-    results = run(
-        pathlib.Path(flag_values.workdir),
-        lines,
-        name=flag_values.input or "stdin",
-        beam_size=flag_values.beam_size,
-        length_penalty=flag_values.length_penalty,
-        max_length_ratio=flag_values.max_length_ratio,
-        checkpoint=flag_values.checkpoint or flag_values.average,
-        n_best=flag_values.nbest,
-        chunk=1 if interactive else flag_values.chunk,
+    if flag_values.num_samples < 0:
+        raise UserError(f"--num_samples={flag_values.num_samples}: at least 1, or 0 for a search")
+    form = TranslationFormat.of(
+        flag_values.format,
+        flag_values.nbest > 1 or flag_values.num_samples > 1,
+        flag_values.alignment,
+        flag_values.attention,
     )
-    if not sys.stdout.isatty():  # on a terminal the translations themselves show how far it is
-        results = counted(results, "translated", total=num_lines(flag_values.input))
-    write(results, flag_values.nbest, flag_values.format)
+    sampling = None
+    if flag_values.num_samples:
+        sampling = make_sampling(flag_values, flag_values.num_samples, flag_values.replacement)
+    interactive = not flag_values.input and sys.stdin.isatty()
+    chunk = 1 if interactive else flag_values.chunk
+    output = None
+    if flag_values.output:
+        job = {name: value for name, value in given_flags(flag_values).items() if name not in NOT_THE_JOB}
+        output = ResumableFile(pathlib.Path(flag_values.output), job)
+    with output or contextlib.nullcontext():
+        done = output.num_inputs if output else 0
+        results: Iterable[list[Hypothesis]] = run(
+            [pathlib.Path(folder) for folder in flag_values.workdir],
+            read_lines(flag_values.input) if flag_values.input else decode_lines(sys.stdin.buffer, "stdin"),
+            name=flag_values.input or "stdin",
+            prefixes=flag_values.prefixes,
+            constraints=flag_values.constraints,
+            skip=done,
+            sampling=sampling,
+            max_length_ratio=flag_values.max_length_ratio,
+            max_length_offset=flag_values.max_length_offset,
+            checkpoint=flag_values.checkpoint or flag_values.average,
+            n_best=flag_values.nbest,
+            chunk=chunk,
+            watched=form.watched,
+            replace_unknown=flag_values.replace_unknown,
+            **search_options(flag_values),
+        )
+        if output or not sys.stdout.isatty():  # on a terminal the translations themselves show how far it is
+            total = num_lines(flag_values.input)
+            results = counted(results, "translated", total=total and max(total - done, 1))
+        for number, hypotheses in enumerate(results, start=done + 1):
+            data = form.show(number, hypotheses)
+            if not output:
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+                continue
+            output.write(data)
+            if (number - done) % chunk == 0:
+                output.save()
     return 0
 
 
 def run(
-    workdir: pathlib.Path | str,
+    workdirs: pathlib.Path | str | Sequence[pathlib.Path],
     lines: Iterable[str],
     *,
     name: str = "stdin",
-    beam_size: int | None = None,
-    length_penalty: float | None = None,
+    prefixes: str | None = None,
+    constraints: str | None = None,
+    skip: int = 0,
+    sampling: "Sampling | None" = None,
     max_length_ratio: float | None = None,
+    max_length_offset: int | None = None,
     checkpoint: str | int | None = None,
-    n_best: int = 1,
     chunk: int = CHUNK,
+    watched: bool = False,
+    replace_unknown: bool = False,
+    **search: Any,
 ) -> Iterator[list["Hypothesis"]]:
-    """Translate `lines` with the model of `workdir` -> the `n_best` hypotheses of each, in order, while lines come in.
+    """Translate `lines` with the models of `workdirs` -> the hypotheses of each, in order, while lines come in.
 
-    checkpoint: "best", "last", or n for the mean of the last n; None is what `decode.average` says, and "best" where
-    that is 1. A line of more than `data.max_length` pieces is translated in parts. A model of several sources reads
-    lines of as many texts, parted by tabs. UserError for a workdir with nothing to translate with, before any line is
-    read, and for a line of `name` with another number of sources.
+    As many as `n_best` of search, the options of `decoding.search.Search`, or as `sampling` draws. checkpoint: "best",
+    "last", or n for the mean of the last n; None is what `decode.average` says, and "best" where that is 1. A line of
+    more than `data.max_length` pieces is translated in parts. A model of several sources reads lines of as many texts,
+    parted by tabs. prefixes, constraints: files with as many lines. skip: begin after so many lines. watched: with what
+    the models look at. replace_unknown: for vocabularies of words; <unk> may be said, and is the word looked at.
+    UserError for a workdir with nothing to translate with, before any line is read, and for a line of `name` that
+    cannot be translated as asked.
     """
-    folder = Workdir(pathlib.Path(workdir))
-    config = folder.trained_config("translate")
-    width = config.decode.beam_size if beam_size is None else beam_size
-    if n_best > width:
-        raise UserError(f"--nbest={n_best} results need a beam as wide: --beam_size={n_best} (it is {width})")
-    task, params = open_trained(folder, "translate", checkpoint=checkpoint)
+    folders = [pathlib.Path(workdirs)] if isinstance(workdirs, str | pathlib.Path) else list(workdirs)
+    opened = [Workdir(folder) for folder in folders]
+    configs = [folder.trained_config("translate") for folder in opened]
+    if replace_unknown and configs[0].vocab.algorithm != "word":
+        raise UserError(
+            f"--replace_unknown is for vocabularies of words; {folders[0]} has pieces (vocab.algorithm="
+            f"{configs[0].vocab.algorithm}), which spell any word"
+        )
+    translator, params = open_translator(opened, checkpoint=checkpoint, say_unknown=replace_unknown)
+    how = sampling or translator.search(**search)
 
     def results() -> Iterator[list["Hypothesis"]]:
-        for group in chunks(sources.checked(lines, task.num_sources, name), chunk):
-            yield from task.translate(
-                params,
-                group,
-                beam_size=width,
-                length_penalty=length_penalty,
-                max_length_ratio=max_length_ratio,
-                n_best=n_best,
+        asked = _asked(sources.checked(lines, translator.num_sources, name), name, prefixes, constraints)
+        for group in chunks(itertools.islice(asked, skip, None), chunk):
+            found = translator.translate(
+                params, group, how, max_length_ratio=max_length_ratio, max_length_offset=max_length_offset
             )
+            if watched or replace_unknown:
+                found = translator.watch(params, group, found, replace_unknown)
+            yield from found
 
     return results()
 
 
-def write(results: Iterable[list["Hypothesis"]], n_best: int, form: str) -> None:
-    """One line (or `n_best` rows) a result on stdout, as UTF-8."""
-    for number, hypotheses in enumerate(results, start=1):
-        # A byte-fallback model can spell a line break; line N of the output must stay line N of the input.
-        texts = [(round(best.score, 6), " ".join(best.text.split("\n"))) for best in hypotheses]
-        if form == "json":
-            row = {"line": number, "hypotheses": [{"score": score, "text": text} for score, text in texts]}
-            rows = [json.dumps(row, ensure_ascii=False)]
-        elif n_best > 1:
-            rows = [f"{number}\t{score:.6f}\t{text}" for score, text in texts]
-        else:
-            rows = [texts[0][1]]
-        sys.stdout.buffer.write("".join(row + "\n" for row in rows).encode())
-        sys.stdout.buffer.flush()
+def _asked(lines: Iterable[str], name: str, prefixes: str | None, constraints: str | None) -> Iterator["Line"]:
+    """The lines with what stands beside them in the other files; UserError where a file has fewer or more."""
+    from nmt_jax.tasks.translator import Line
+
+    others = [(path, read_lines(path) if path else itertools.repeat("")) for path in (prefixes, constraints)]
+    given = [path for path, _ in others if path]
+    for number, line in enumerate(lines, start=1):
+        beside = []
+        for path, texts in others:
+            text = next(iter(texts), None)
+            if text is None:
+                raise UserError(f"{path}:{number}: no such line; {name} has more")
+            beside.append(text)
+        prefix, phrases = beside
+        where = f"{' and '.join(given)}:{number}: " if given else ""
+        yield Line(line, prefix, tuple(filter(None, phrases.split("\t"))), where)
+    for path, texts in others:
+        if path and next(iter(texts), None) is not None:
+            raise UserError(f"{path}: has more lines than {name}")

@@ -8,7 +8,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 SOURCES = sorted([*ROOT.glob("nmt_jax/**/*.py"), *ROOT.glob("metrics_jax/**/*.py"), *ROOT.glob("configs/*.py")])
-VERBS = ("train", "translate", "generate", "perplexity", "classify", "score", "corpus", "plot", "sweep", "__main__")
+VERBS = (
+    *("train", "translate", "mbr", "generate", "perplexity", "classify", "score", "calibrate", "corpus", "plot"),
+    *("sweep", "export", "__main__"),
+)
 
 # What the modules of a room may not import. A room is a folder, or a file of nmt_jax.
 FORBIDDEN = {
@@ -25,6 +28,7 @@ FORBIDDEN = {
         *(f"nmt_jax.{verb}" for verb in VERBS),
     ),
     "nmt_jax.pretrained": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.decoding", "nmt_jax.config"),
+    "nmt_jax.formats": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.decoding", "nmt_jax.config"),
     "nmt_jax.losses": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.config"),
     "nmt_jax.loop": ("nmt_jax.models", "nmt_jax.decoding", *(f"nmt_jax.{verb}" for verb in VERBS)),
     "nmt_jax.step": ("nmt_jax.models", "nmt_jax.tasks.translate", "nmt_jax.loop", "nmt_jax.config"),

@@ -10,6 +10,7 @@ import pytest
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
 from nmt_jax import generate, perplexity, train
+from nmt_jax.decoding.sample import Sampling
 from nmt_jax.errors import UserError
 from tests.conftest import ROOT
 
@@ -53,7 +54,7 @@ def test_samples_come_a_line_each_and_the_same_every_time(workdir, command):
     assert len(lines) == 5
     assert "\r" not in err
     assert lines == list(generate.run(workdir, num_samples=7, length=9))[:5]
-    assert lines != list(generate.run(workdir, num_samples=5, length=9, seed=1))
+    assert lines != list(generate.run(workdir, num_samples=5, length=9, sampling=Sampling(seed=1)))
     assert len(list(generate.run(workdir, length=1))) == generate.NUM_SAMPLES
 
 

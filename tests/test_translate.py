@@ -7,6 +7,7 @@ import pytest
 from nmt_jax import __main__ as cli
 from nmt_jax import train, translate
 from nmt_jax.errors import UserError
+from nmt_jax.translation_format import TranslationFormat
 
 QUICKSTART = str(pathlib.Path(__file__).parent.parent / "configs" / "quickstart.py")
 STRANGE = ["the old man sleeps .", "", "a\u2028b\x85c", "\x00", "🙂 🙂", " ", "x\ty", "word " * 30]
@@ -100,11 +101,10 @@ def test_nbest_rows_and_json_objects(workdir, stdin, capfdbinary):
     assert [hypothesis["text"] for hypothesis in objects[0]["hypotheses"]] == [row[2] for row in rows[:2]]
 
 
-def test_a_line_break_spelt_in_bytes_stays_one_line(capfdbinary):
-    from nmt_jax.tasks.translate import Hypothesis
+def test_a_line_break_spelt_in_bytes_stays_one_line():
+    from nmt_jax.tasks.translator import Hypothesis
 
-    translate.write([[Hypothesis("a\nb\u2028c", -1.0, [])], [Hypothesis("d", -1.0, [])]], 1, "text")
-    assert _lines(capfdbinary.readouterr().out) == ["a b\u2028c", "d"]
+    assert TranslationFormat().show(1, [Hypothesis("a\nb\u2028c", -1.0, [], [])]) == "a b\u2028c\n".encode()
 
 
 def test_invalid_utf8_is_named_and_what_came_before_is_translated(workdir, stdin, capfdbinary):
@@ -135,7 +135,7 @@ def test_a_line_of_ten_thousand_words_is_translated_in_parts(workdir):
 
 
 def test_requests_that_exclude_each_other(workdir):
-    with pytest.raises(UserError, match="--beam_size=4"):
+    with pytest.raises(UserError, match="beam_size=4"):
         translate.run(workdir, [], n_best=4)
     assert cli.main(["translate", f"--workdir={workdir}", "--average=2", "--checkpoint=last"]) == 2
     assert cli.main(["translate", f"--workdir={workdir}", "source.txt"]) == 2

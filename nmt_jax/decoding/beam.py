@@ -6,12 +6,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from nmt_jax.decoding import constraints, rules
+from nmt_jax.decoding.rules import IMPOSSIBLE
+from nmt_jax.decoding.search import Search, coverage
 from nmt_jax.decoding.topk import top_k
 
 Array = jax.Array
 Step = Callable[[Array, Any], tuple[Array, Any]]
 
-IMPOSSIBLE = -1e9  # a log-probability below any real hypothesis's, finite so that differences stay numbers
+
+class Asked(NamedTuple):
+    """What is asked of each of B sentences."""
+
+    limits: Array  # int32[B] <= T: the longest translation, EOS included
+    prefix: Array | None = None  # int32[B, T]: what a translation begins with, 0 after it
+    phrases: constraints.Phrases | None = None  # what it contains
 
 
 class Beams(NamedTuple):
@@ -22,14 +31,20 @@ class Beams(NamedTuple):
     live: Array  # int32[B, K, T]
     live_scores: Array  # float32[B, K]: log-probabilities
     ended: Array  # int32[B, K, T]
-    ended_scores: Array  # float32[B, K]: normalised by length
+    ended_scores: Array  # float32[B, K]: as they are ranked
     done: Array  # bool[B]
+    attended: Array  # float32[B, K, S]: the attention that each source piece got, S = 0 where none asks
+    met: Array  # bool[B, K, C]: the pieces of the constraints that were said, C = 0 where there are none
     cache: Any
 
 
-def length_penalty(length: Array | float, alpha: Array | float) -> Array:
-    """Lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al., 2016, eq. 14); alpha 0 leaves log-probabilities as they are."""
-    return ((5.0 + jnp.asarray(length, jnp.float32)) / 6.0) ** alpha
+class Candidates(NamedTuple):
+    """What may come next, N for each sentence."""
+
+    scores: Array  # float32[B, N]: log-probabilities of the hypotheses
+    order: Array  # float32[B, N]: by which it is decided which live on
+    parents: Array  # int32[B, N]: the beam that each goes on with
+    tokens: Array  # int32[B, N]
 
 
 def reorder(cache: Any, parents: Array, batch_size: int) -> Any:
@@ -47,50 +62,100 @@ def reorder(cache: Any, parents: Array, batch_size: int) -> Any:
 def beam_search(
     step: Step,
     cache: Any,
+    asked: Asked,
     *,
-    beam_size: int,
-    n_best: int,
+    search: Search,
     max_length: int,
-    limits: Array,
-    length_penalty_alpha: Array | float,
     bos: int,
     eos: int,
+    attention: Callable[[Any], Array] | None = None,
+    source_mask: Array | None = None,
 ) -> tuple[Array, Array]:
     """The n best translations a sentence, best first: tokens int32[B, n, T] with 0 after `eos`, scores float32[B, n].
 
-    `step` takes the tokens chosen last, int[B*K], and the cache to log-probabilities float[B*K, V] and a new cache.
-    limits int[B] <= T bounds the length of each sentence's translation, `eos` included. A score is the log-probability
-    over Wu's length penalty. A hypothesis that has not ended at its limit is returned whole, but only where fewer than
-    n <= K have ended.
+    `step` takes the tokens chosen last, int[B*K], and the cache to log-probabilities float[B*K, V] and a new cache, in
+    which `attention` finds the weights float[B*K, S] that a coverage penalty needs, beside source_mask bool[B, S]. A
+    hypothesis that has not ended at its limit is returned whole, but only where fewer than n have ended. A prefix and
+    constraints win over the rules of the search.
 
-    A sentence stops when none of its live hypotheses can overtake its n-th ended one: log-probabilities only fall and
-    the penalty is largest at the limit, so live / penalty(limit) bounds all that a live one may become (alpha >= 0).
+    By the rule "bound" a sentence stops when none of its live hypotheses can overtake its n-th ended one: log-
+    probabilities only fall, the penalty is largest at the limit and coverage is at most 0, so live / penalty(limit)
+    bounds all that a live one may become.
+
+    The beams of a sentence's groups are searches of their own, which choose one after the other.
     """
-    batch_size = limits.shape[0]
+    num_sentences, groups = asked.limits.shape[0], search.num_groups
+    batch_size, beam_size = num_sentences * groups, search.beam_size // groups
     shape = (batch_size, beam_size)
     rows = jnp.arange(batch_size)[:, None]
-    # Two candidates a beam: at most K of the best 2K end here, so K always live on.
-    num_candidates = 2 * beam_size
+    limits, prefix, phrases = jax.tree.map(lambda leaf: jnp.repeat(leaf, groups, axis=0), asked)
+    num_kept = min(search.n_best, beam_size)  # of each group
+    mask = jnp.zeros((batch_size, 1, 0), bool)
+    if source_mask is not None:
+        mask = jnp.repeat(source_mask, groups, axis=0)[:, None]
+
+    def parents_of_all(parents: Array) -> Array:
+        """Parents int[B * G, K / G] within their groups -> int[B, K] within their sentences."""
+        first = jnp.tile(jnp.arange(groups) * beam_size, num_sentences)[:, None]
+        return (parents + first).reshape(num_sentences, -1)
 
     def proceed(beams: Beams) -> Array:
         return (beams.position < max_length) & ~jnp.all(beams.done)
 
+    def propose(beams: Beams, log_probs: Array) -> Candidates:
+        """The 2K best next pieces (at most K of them end, so K live on), and those that would meet a constraint."""
+        raw, vocab_size = log_probs, log_probs.shape[-1]
+        said = beams.live.reshape(-1, max_length)
+        log_probs = rules.follow(search, log_probs, said, beams.position, eos)
+        if prefix is not None:
+            now = jnp.repeat(prefix[:, beams.position], beam_size)
+            raw, log_probs = rules.force(raw, now), rules.force(log_probs, now)
+        raw, log_probs = (array.reshape(*shape, vocab_size) for array in (raw, log_probs))
+        if phrases is not None:
+            unmet = constraints.num_unmet(phrases, beams.met) > 0
+            log_probs = log_probs.at[:, :, eos].set(jnp.where(unmet, IMPOSSIBLE, log_probs[:, :, eos]))
+        scores = beams.live_scores[:, :, None] + log_probs
+        if groups > 1:
+            best, order, indices = _by_group(
+                scores.reshape(batch_size, -1), groups, vocab_size, 2 * beam_size, search.diversity, eos
+            )
+        else:
+            best, indices = top_k(scores.reshape(batch_size, -1), 2 * beam_size)  # [B, 2K]
+            order = best
+        candidates = Candidates(best, order, indices // vocab_size, indices % vocab_size)
+        if phrases is None:
+            return candidates
+        raw = raw.at[:, :, eos].set(log_probs[:, :, eos])
+        return _with_constraints(candidates, phrases, beams, raw, scores, limits, eos)
+
     def advance(beams: Beams) -> Beams:
         log_probs, cache = step(beams.tokens.reshape(-1), beams.cache)
-        vocab_size = log_probs.shape[-1]
-        scores = beams.live_scores[:, :, None] + log_probs.reshape(*shape, vocab_size)
-        best, indices = top_k(scores.reshape(batch_size, -1), num_candidates)  # [B, 2K]
-        parents, tokens = indices // vocab_size, indices % vocab_size
+        attended = beams.attended
+        if attention:
+            attended += attention(cache).reshape(attended.shape)
+        best, order, parents, tokens = propose(beams, log_probs)
+        best = jnp.maximum(best, IMPOSSIBLE)
         is_end = tokens == eos
 
-        live_best = jnp.where(is_end, IMPOSSIBLE, best)
-        live_scores, lives = jax.lax.top_k(live_best, beam_size)
+        live_order = jnp.where(is_end, IMPOSSIBLE, order)
+        met = beams.met
+        if phrases is None:
+            _, lives = jax.lax.top_k(live_order, beam_size)
+        else:
+            met = constraints.advance(phrases, met[rows, parents], tokens)
+            lives = constraints.allocate(live_order, met.sum(axis=-1), beam_size)
+            met = met[rows, lives]
+        live_scores = jnp.take_along_axis(jnp.where(is_end, IMPOSSIBLE, best), lives, axis=1)
         live_parents = jnp.take_along_axis(parents, lives, axis=1)
         live_tokens = jnp.take_along_axis(tokens, lives, axis=1)
         live = beams.live[rows, live_parents].at[:, :, beams.position].set(live_tokens)
 
         # The same hypotheses that ended earlier stay, unless better ones end now.
-        now = jnp.where(is_end, best / length_penalty(beams.position + 1, length_penalty_alpha), IMPOSSIBLE)
+        now = best / search.penalty(beams.position + 1)
+        if attention:
+            now += search.coverage_penalty * coverage(attended, mask)[rows, parents]
+            attended = attended[rows, live_parents]
+        now = jnp.where(is_end & (best > IMPOSSIBLE / 2), now, IMPOSSIBLE)
         ending = beams.live[rows, parents].at[:, :, beams.position].set(tokens)
         ended_scores, ends = jax.lax.top_k(jnp.concatenate([beams.ended_scores, now], axis=1), beam_size)
         ended = jnp.concatenate([beams.ended, ending], axis=1)[rows, ends]
@@ -101,8 +166,12 @@ def beam_search(
 
         live_scores = keep(beams.live_scores, live_scores)
         ended_scores = keep(beams.ended_scores, ended_scores)
-        bound = live_scores[:, 0] / length_penalty(limits, length_penalty_alpha)
-        done = beams.done | (bound <= ended_scores[:, n_best - 1]) | (beams.position + 1 >= limits)
+        bound = live_scores.max(axis=1) / search.penalty(limits)
+        enough = {
+            "bound": bound <= ended_scores[:, num_kept - 1],
+            "beam": ended_scores[:, -1] > IMPOSSIBLE / 2,
+            "limit": jnp.zeros(batch_size, bool),
+        }
         return Beams(
             beams.position + 1,
             live_tokens,
@@ -110,8 +179,10 @@ def beam_search(
             live_scores,
             keep(beams.ended, ended),
             ended_scores,
-            done,
-            reorder(cache, live_parents, batch_size),
+            beams.done | enough[search.stopping] | (beams.position + 1 >= limits),
+            attended,
+            met,
+            reorder(cache, parents_of_all(live_parents), num_sentences),
         )
 
     nothing = jnp.zeros((*shape, max_length), jnp.int32)
@@ -124,14 +195,85 @@ def beam_search(
         nothing,
         jnp.full(shape, IMPOSSIBLE, jnp.float32),
         limits <= 0,
+        jnp.zeros((*shape, mask.shape[-1])),
+        jnp.zeros((*shape, 0 if phrases is None else phrases.pieces.shape[-1]), bool),
         cache,
     )
     final = jax.lax.while_loop(proceed, advance, start)
-    # Both lists are sorted: the ended ones first, live ones fill up where too few have ended.
-    rank = jnp.broadcast_to(jnp.arange(beam_size), shape)
-    ended_rank = jnp.where(final.ended_scores > IMPOSSIBLE / 2, rank, 2 * beam_size)
-    chosen = jnp.argsort(jnp.concatenate([ended_rank, rank + beam_size], axis=1), axis=1)[:, :n_best]
-    tokens = jnp.concatenate([final.ended, final.live], axis=1)[rows, chosen]
-    live_scores = final.live_scores / length_penalty(limits, length_penalty_alpha)[:, None]
-    scores = jnp.concatenate([final.ended_scores, live_scores], axis=1)[rows, chosen]
-    return tokens, scores
+
+    live_scores = final.live_scores / search.penalty(limits)[:, None]
+    live_scores += search.coverage_penalty * coverage(final.attended, mask)
+    # The ended ones first; live ones fill up where too few have ended, those first whose own group lacks some.
+    real = final.ended_scores > IMPOSSIBLE / 2
+    lacks = jnp.sum(real, axis=1, keepdims=True) < num_kept
+    lives = jnp.broadcast_to(jnp.where(lacks, 2, 1), shape)
+    preference = jnp.concatenate([jnp.where(real, 3, 0), lives], axis=1)
+    tokens = jnp.concatenate([final.ended, final.live], axis=1).reshape(num_sentences, -1, max_length)
+    scores = jnp.concatenate([final.ended_scores, live_scores], axis=1).reshape(num_sentences, -1)
+    chosen = jnp.lexsort((-scores, -preference.reshape(scores.shape)), axis=-1)[:, : search.n_best]
+    sentences = jnp.arange(num_sentences)[:, None]
+    return tokens[sentences, chosen], scores[sentences, chosen]
+
+
+def _by_group(
+    scores: Array, groups: int, vocab_size: int, count: int, diversity: float, eos: int
+) -> tuple[Array, Array, Array]:
+    """`top_k` of the groups of each sentence, one after the other: scores float[B * G, K / G * V].
+
+    What earlier groups go on with, K / G pieces each, costs later ones `diversity` a time -> the scores of the best as
+    they are, with that cost, and their indices.
+    """
+    by_group = scores.reshape(-1, groups, scores.shape[-1])
+    sentences = jnp.arange(len(by_group))[:, None]
+    times = jnp.zeros((len(by_group), 1, vocab_size))
+    found = []
+    for group in range(groups):
+        own = by_group[:, group]
+        costed = (own.reshape(len(own), -1, vocab_size) - diversity * times).reshape(own.shape)
+        order, indices = top_k(costed, count)
+        found.append((jnp.take_along_axis(own, indices, axis=1), order, indices))
+        pieces = indices % vocab_size
+        lives = jnp.argsort(pieces == eos, axis=1, stable=True)[:, : count // 2]
+        times = times.at[sentences, 0, jnp.take_along_axis(pieces, lives, axis=1)].add(1.0)
+    best, order, indices = (jnp.stack(arrays, axis=1).reshape(-1, count) for arrays in zip(*found, strict=True))
+    return best, order, indices
+
+
+def _with_constraints(
+    candidates: Candidates,
+    phrases: constraints.Phrases,
+    beams: Beams,
+    log_probs: Array,
+    scores: Array,
+    limits: Array,
+    eos: int,
+) -> Candidates:
+    """Candidates, and for sentences with constraints each beam's best piece and those that would meet a constraint.
+
+    Without those from which the limit leaves no way to meet all. log_probs float[B, K, V] of the pieces, before the
+    rules; scores float[B, K, V] of the hypotheses, under them.
+    """
+    batch_size, beam_size, vocab_size = scores.shape
+    pieces = constraints.wanted(phrases, beams.met, eos)  # [B, K, C + 1]
+    wanted = beams.live_scores[:, :, None] + jnp.take_along_axis(log_probs, pieces, axis=-1)
+    best = jnp.argmax(scores, axis=-1)[:, :, None]
+    constrained = (phrases.pieces > 0).any(axis=-1)[:, None]
+    more = jnp.concatenate([pieces, best], axis=-1).reshape(batch_size, -1)
+    values = jnp.concatenate([wanted, jnp.take_along_axis(scores, best, axis=-1)], axis=-1).reshape(batch_size, -1)
+    parents = jnp.repeat(jnp.arange(beam_size), pieces.shape[-1] + 1)[None]
+    parents = jnp.concatenate([candidates.parents, jnp.broadcast_to(parents, more.shape)], axis=1)
+    tokens = jnp.concatenate([candidates.tokens, more], axis=1)
+    values = jnp.concatenate([candidates.scores, jnp.where(constrained & (more > 0), values, IMPOSSIBLE)], axis=1)
+    # Each once: what a constraint's piece scores before the rules is worth more than what the rules leave of it.
+    code = parents * vocab_size + tokens
+    earlier = jnp.arange(code.shape[1])[None, :] < jnp.arange(code.shape[1])[:, None]
+    better = (values[:, None] > values[:, :, None]) | ((values[:, None] == values[:, :, None]) & earlier[None])
+    again = ((code[:, None] == code[:, :, None]) & better).any(axis=-1)
+    rows = jnp.arange(batch_size)[:, None]
+    unmet = constraints.num_unmet(phrases, constraints.advance(phrases, beams.met[rows, parents], tokens))
+    left = (limits - beams.position - 1)[:, None]
+    hopeless = constrained & jnp.where(tokens == eos, unmet > 0, left < unmet + 1)
+    # What a constraint asks for, no cost of its group's makes worse.
+    order = jnp.concatenate([candidates.order, values[:, candidates.order.shape[1] :]], axis=1)
+    scores, order = (jnp.where(again | hopeless, IMPOSSIBLE, array) for array in (values, order))
+    return Candidates(scores, order, parents, tokens)

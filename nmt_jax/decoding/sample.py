@@ -1,13 +1,67 @@
-"""Ancestral sampling: text drawn from a model token by token, as one program over a step closure and a cache."""
+"""Sampling: text drawn from a model token by token, as one program over a step closure and a cache."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from nmt_jax.decoding.beam import Step
+from nmt_jax.decoding.rules import IMPOSSIBLE
 
 Array = jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How texts are drawn: in proportion to p^(1 / temperature), temperature 0 being the most probable piece.
+
+    Only among the pieces that are left by: top_k > 0, the most probable ones (Fan et al., 2018); top_p < 1, the fewest
+    that have so much probability together (Holtzman et al., 2020); epsilon > 0, those of at least that probability and
+    the best one (Hewitt et al., 2022). Probabilities are those at the temperature. num_samples texts each; without
+    replacement they are different ones, drawn by Gumbel top-k (Kool et al., 2019) from the model as it is.
+    ValueError for what cannot be.
+    """
+
+    num_samples: int = 1
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    epsilon: float = 0.0
+    replacement: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.num_samples < 1:
+            raise ValueError(f"num_samples={self.num_samples}: at least 1")
+        if not 0 <= self.temperature < float("inf"):
+            raise ValueError(f"temperature={self.temperature}: at least 0")
+        if self.top_k < 0:
+            raise ValueError(f"top_k={self.top_k}: at least 1, or 0 for all")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p={self.top_p}: above 0 and at most 1, which is all")
+        if not 0 <= self.epsilon < 1:
+            raise ValueError(f"epsilon={self.epsilon}: at least 0 and below 1")
+        if not self.replacement and (self.temperature, self.top_k, self.top_p, self.epsilon) != (1.0, 0, 1.0, 0.0):
+            raise ValueError("without replacement texts are drawn from the model as it is: no temperature, no top_k …")
+
+    def truncate(self, log_probs: Array) -> Array:
+        """log_probs float[N, V] -> the same, IMPOSSIBLE where a piece is left out."""
+        if not self.temperature or (self.top_k, self.top_p, self.epsilon) == (0, 1.0, 0.0):
+            return log_probs
+        at_temperature = jax.nn.log_softmax(log_probs / self.temperature)
+        least = jnp.full((len(log_probs), 1), -jnp.inf)
+        if self.top_k and self.top_k < log_probs.shape[-1]:
+            least = jax.lax.top_k(at_temperature, self.top_k)[0][:, -1:]
+        if self.top_p < 1:
+            ordered = -jnp.sort(-at_temperature, axis=-1)
+            before = jnp.cumsum(jnp.exp(ordered), axis=-1) - jnp.exp(ordered)
+            inside = jnp.where(before < self.top_p, ordered, jnp.inf)
+            least = jnp.maximum(least, inside.min(axis=-1, keepdims=True))
+        if self.epsilon:
+            least = jnp.maximum(least, jnp.log(self.epsilon))
+        least = jnp.minimum(least, at_temperature.max(axis=-1, keepdims=True))
+        return jnp.where(at_temperature >= least, log_probs, IMPOSSIBLE)
 
 
 class Drawn(NamedTuple):
@@ -16,6 +70,7 @@ class Drawn(NamedTuple):
     position: Array  # int32[]
     last: Array  # int32[B]: the token chosen last
     tokens: Array  # int32[B, T]
+    log_probs: Array  # float32[B]: of the tokens so far
     done: Array  # bool[B]
     cache: Any
 
@@ -26,19 +81,20 @@ def sample(
     given: Array,
     limits: Array,
     keys: Array,
-    temperature: Array | float,
+    sampling: Sampling,
     *,
     start: int,
     eos: int,
-) -> Array:
-    """Draw one text a row, token by token -> int32[B, T] with 0 after `eos`.
+) -> tuple[Array, Array]:
+    """Draw one text a row, token by token -> tokens int32[B, T] with 0 after `eos`, log-probabilities float[B].
 
     `step` takes the tokens chosen last, int[B] (`start` at first), and the cache to log-probabilities float[B, V] and a
     new cache. given int[B, T]: what a row begins with, 0 from where on it is drawn. limits int[B] <= T bounds a row's
-    length. A token is drawn in proportion to p^(1 / temperature); temperature 0 takes the most probable one.
+    length.
 
     keys [B] are random keys, one a row: what is drawn hangs on the row's own key, beginning and position alone. A draw
-    is the largest of log p + temperature * noise, the noise standard Gumbel (Maddison et al., 2014).
+    is the largest of log p + temperature * noise, the noise standard Gumbel (Maddison et al., 2014). The log-
+    probability that comes back is the model's own, whatever is left out and whatever the temperature.
     """
 
     def proceed(state: Drawn) -> Array:
@@ -48,13 +104,22 @@ def sample(
         log_probs, cache = step(state.last, state.cache)
         own = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, state.position)
         noise = jax.vmap(lambda key: jax.random.gumbel(key, log_probs.shape[1:]))(own)
-        drawn = jnp.argmax(log_probs + temperature * noise, axis=-1).astype(jnp.int32)
+        drawn = jnp.argmax(sampling.truncate(log_probs) + sampling.temperature * noise, axis=-1).astype(jnp.int32)
         wanted = given[:, state.position]
         chosen = jnp.where(state.done, 0, jnp.where(wanted > 0, wanted, drawn))
-        done = state.done | (chosen == eos) | (state.position + 1 >= limits)
-        return Drawn(state.position + 1, chosen, state.tokens.at[:, state.position].set(chosen), done, cache)
+        more = jnp.where(state.done, 0.0, jnp.take_along_axis(log_probs, chosen[:, None], axis=1)[:, 0])
+        return Drawn(
+            state.position + 1,
+            chosen,
+            state.tokens.at[:, state.position].set(chosen),
+            state.log_probs + more,
+            state.done | (chosen == eos) | (state.position + 1 >= limits),
+            cache,
+        )
 
-    first = jnp.full(given.shape[0], start, jnp.int32)
-    return jax.lax.while_loop(
-        proceed, advance, Drawn(jnp.int32(0), first, jnp.zeros_like(given), limits <= 0, cache)
-    ).tokens
+    rows = given.shape[0]
+    first = Drawn(
+        jnp.int32(0), jnp.full(rows, start, jnp.int32), jnp.zeros_like(given), jnp.zeros(rows), limits <= 0, cache
+    )
+    final = jax.lax.while_loop(proceed, advance, first)
+    return final.tokens, final.log_probs

@@ -246,7 +246,10 @@ class Model(nn.Module):
         return {"states": rows[0], "readout": rows[1], "position": jnp.int32(0), **by_sentence}
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        """The tokens chosen last, int[B*K] -> the next ones' logits float[B*K, V] as of a call, and the next cache."""
+        """The tokens chosen last, int[B*K] -> the next ones' logits float[B*K, V] as of a call, and the next cache.
+
+        Sows `cross` float[B, K, S], the weights of the attention if there is one, into "attention".
+        """
         rows = tokens.shape[0]
         batch_size = jax.tree.leaves(cache["memory"])[0].shape[0] if cache["memory"] else rows
 
@@ -258,6 +261,8 @@ class Model(nn.Module):
         carry, (hidden, weights) = self.decoder_layers.step(
             Carry(states, readout, cache["position"]), x, cache["memory"], train=False
         )
+        if self.attention != "none":
+            self.sow("attention", "cross", weights)
         logits = self._logits(hidden, x, weights, cache["output"]).reshape(rows, -1)
         states, readout = jax.tree.map(lambda leaf: leaf.reshape(rows, *leaf.shape[2:]), (carry.states, carry.readout))
         return logits, {**cache, "states": states, "readout": readout, "position": carry.position}

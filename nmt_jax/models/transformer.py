@@ -102,11 +102,11 @@ class DecoderLayer(nn.Module):
 
     def step(
         self, x: Array, past: tuple[Array, Array], position: Array, own: Array, memory: tuple[Array, Array], mask: Array
-    ) -> tuple[Array, tuple[Array, Array]]:
-        """One token a beam: x float[B, K, D], `own` bool[B, 1, K, T * K] -> float[B, K, D], the longer past."""
+    ) -> tuple[Array, tuple[Array, Array], Array]:
+        """One token a beam: x float[B, K, D], `own` bool[B, 1, K, T * K] -> the next x, the past, weights."""
         y, past = self.self_attention.extend(self.self_attention_residual.before(x), past, position, own)
-        x, _ = self._after_self_attention(x, y, memory, mask, train=False)
-        return x, past
+        x, cross = self._after_self_attention(x, y, memory, mask, train=False)
+        return x, past, cross
 
 
 class Model(nn.Module):
@@ -254,7 +254,11 @@ class Model(nn.Module):
         }
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, and the cache one step longer."""
+        """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, and the cache one step longer.
+
+        Sows `cross` float[B, K, S] into "attention": the mean over the heads of the last layer but one, whose words
+        stand beside their translations best (Garg et al., 2019).
+        """
         batch_size = cache["source_mask"].shape[0]
         beam_size, position = tokens.shape[0] // batch_size, cache["position"]
         slots = jnp.arange(beam_size)
@@ -264,10 +268,12 @@ class Model(nn.Module):
         mask = cache["source_mask"][:, None, None, :]
         x = self.target_embedding(tokens.reshape(batch_size, beam_size))
         x = x + self.target_position(ancestry.shape[1])[position][None, None]
-        past = []
+        past, crosses = [], []
         for layer, old, memory in zip(self.decoder, cache["past"], cache["memory"], strict=True):
-            x, new = layer.step(x, old, position, own, memory, mask)
+            x, new, cross = layer.step(x, old, position, own, memory, mask)
             past.append(new)
+            crosses.append(cross)
+        self.sow("attention", "cross", crosses[-2:][0].mean(axis=1))
         hidden = self.decoder_norm(x) if self.norm == "pre" else x
         logits = matmul(hidden, self.output_kernel(), self.dtype).reshape(tokens.shape[0], -1)
         return logits, {**cache, "position": position + 1, "ancestry": ancestry, "past": tuple(past)}

@@ -19,8 +19,8 @@ from nmt_jax.counting import counted
 from nmt_jax.data import stream
 from nmt_jax.data.blocks import Blocks, rows_of, windows
 from nmt_jax.data.vocab import BOS, EOS, PAD, Vocab
-from nmt_jax.decoding.beam import IMPOSSIBLE
-from nmt_jax.decoding.sample import sample
+from nmt_jax.decoding.rules import IMPOSSIBLE
+from nmt_jax.decoding.sample import Sampling, sample
 from nmt_jax.tasks import Batch, Step
 
 ROWS = 32  # samples drawn together, always as many, so that one program serves all
@@ -157,11 +157,9 @@ class LanguageModel:
 
     @functools.cached_property
     def _sample(self) -> Any:
-        """One compiled program a length."""
+        """One compiled program a length and way of drawing."""
 
-        def draw(
-            params: Any, given: jax.Array, limits: jax.Array, keys: jax.Array, temperature: jax.Array
-        ) -> jax.Array:
+        def draw(params: Any, given: jax.Array, limits: jax.Array, keys: jax.Array, sampling: Sampling) -> jax.Array:
             def step(tokens: jax.Array, cache: Any) -> tuple[jax.Array, Any]:
                 logits, cache = self.model.apply({"params": params}, tokens, cache, method="decode_step")
                 log_probs = jax.nn.log_softmax(logits.astype(jnp.float32))
@@ -170,17 +168,17 @@ class LanguageModel:
 
             cache = self.model.apply({"params": params}, *given.shape, method="init_cache")
             # A text begins as a line does: after the end of another.
-            return sample(step, cache, given, limits, keys, temperature, start=EOS, eos=EOS)
+            return sample(step, cache, given, limits, keys, sampling, start=EOS, eos=EOS)[0]
 
-        return jax.jit(draw)
+        return jax.jit(draw, static_argnames="sampling")
 
     def sample(
-        self, params: Any, prompts: Sequence[str], keys: jax.Array, *, temperature: float = 1.0, length: int = 100
+        self, params: Any, prompts: Sequence[str], keys: jax.Array, sampling: Sampling, *, length: int = 100
     ) -> list[str]:
         """For each prompt the line that it and at most `length` pieces after it make.
 
         keys [N], one a prompt: a line is a pure function of its prompt, its key and the settings, whatever stands
-        beside it. temperature: see `decoding.sample`.
+        beside it. How it is drawn: see `decoding.sample`; the number of samples and the seed are those of the keys.
         """
         ids = [self.encode([prompt])[:-1] for prompt in prompts]
         texts = []
@@ -194,7 +192,7 @@ class LanguageModel:
                 given[row, : len(prompt)] = prompt
                 limits[row] = len(prompt) + length
             rows = keys[jnp.minimum(first + jnp.arange(ROWS), len(keys) - 1)]
-            drawn = self._sample(params, given, limits, rows, np.float32(temperature))
+            drawn = self._sample(params, given, limits, rows, sampling=sampling)
             lines = [self.vocab.decode(row) for row in np.asarray(drawn)[: len(group)]]
             texts += [" ".join(filter(None, line.split(" "))) for line in lines]  # UNK comes with blanks of its own
         return texts

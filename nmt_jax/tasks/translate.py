@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,37 +20,14 @@ from nmt_jax import config as configs
 from nmt_jax import losses, sharding
 from nmt_jax.counting import counted
 from nmt_jax.data import sources
-from nmt_jax.data.batches import Batches, Pairs, bucketed
+from nmt_jax.data.batches import Batches, Pairs
 from nmt_jax.data.corpora import open_text
 from nmt_jax.data.lexicon import Lexicon
-from nmt_jax.data.lines import split_long
 from nmt_jax.data.prepared import PreparedCorpus, prepare
-from nmt_jax.data.vocab import BOS, EOS, PAD, UNK, Vocab
-from nmt_jax.decoding.beam import IMPOSSIBLE, beam_search
+from nmt_jax.data.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Batch, Step, teacher_forcing
-
-
-class Hypothesis(NamedTuple):
-    """One translation: its text, its log-probability over the length penalty, and its pieces."""
-
-    text: str
-    score: float
-    pieces: list[str]
-
-
-def _join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
-    """The n-th best hypotheses of the parts of a line as the n-th best of the line."""
-    if len(parts) == 1:
-        return parts[0]
-    return [
-        best[0]._replace(
-            text=" ".join(part.text for part in best if part.text),
-            score=sum(part.score for part in best),
-            pieces=[piece for part in best for piece in part.pieces],
-        )
-        for best in zip(*parts, strict=True)
-    ]
+from nmt_jax.tasks.translator import Hypothesis, Translator
 
 
 def _takes(model: type, option: str) -> bool:
@@ -274,108 +251,13 @@ class Translate:
     # Translating
 
     @functools.cached_property
-    def search(self) -> Any:
-        """One compiled program a shape, beam size and number of results."""
+    def translator(self) -> Translator:
+        """What turns lines into lines; parameters are given to each call."""
+        return Translator(self.config, [self.model], self.vocabularies, self.mesh)
 
-        def search(
-            params: Any,
-            source: jax.Array,
-            limits: jax.Array,
-            alpha: jax.Array,
-            beam_size: int,
-            n_best: int,
-            max_length: int,
-        ) -> tuple[jax.Array, jax.Array]:
-            def apply(*args: Any, method: str) -> Any:
-                return self.model.apply({"params": params}, *args, method=method)
-
-            def step(tokens: jax.Array, cache: Any) -> tuple[jax.Array, Any]:
-                logits, cache = apply(tokens, cache, method="decode_step")
-                log_probs = jax.nn.log_softmax(logits.astype(jnp.float32))
-                never = jnp.zeros(log_probs.shape[1]).at[jnp.array([PAD, UNK, BOS])].set(IMPOSSIBLE)
-                return log_probs + never[None], cache
-
-            encoded = apply(source, method="encode")
-            return beam_search(
-                step,
-                apply(encoded, source, beam_size, max_length, method="init_cache"),
-                beam_size=beam_size,
-                n_best=n_best,
-                max_length=max_length,
-                limits=limits,
-                length_penalty_alpha=alpha,
-                bos=BOS,
-                eos=EOS,
-            )
-
-        return jax.jit(search, static_argnames=("beam_size", "n_best", "max_length"))
-
-    def translate(
-        self,
-        params: Any,
-        sentences: Sequence[str],
-        *,
-        beam_size: int,
-        n_best: int = 1,
-        length_penalty: float | None = None,
-        max_length_ratio: float | None = None,
-        max_length_offset: int | None = None,
-        batch_tokens: int | None = None,
-    ) -> list[list[Hypothesis]]:
-        """Sentences -> for each, in their order, the n best hypotheses, best first; an empty line gives an empty one.
-
-        What is not given is taken from `config.decode`; length_penalty is Wu's alpha. A sentence of `data.max_length`
-        pieces or more, longer than anything the model was trained on, is translated in parts; one of several sources,
-        which have no parts in common, is not. UserError for a line of another number of sources.
-        """
-        decode = self.config.decode
-        alpha = decode.length_penalty if length_penalty is None else length_penalty
-        ratio = decode.max_length_ratio if max_length_ratio is None else max_length_ratio
-        offset = decode.max_length_offset if max_length_offset is None else max_length_offset
-        source_vocab, target_vocab = self.vocabularies
-        if self.num_sources > 1:
-            split = [[line] for line in sentences]
-        else:
-            split = [split_long(line, source_vocab.encode, self.config.data.max_length) for line in sentences]
-        unknown = [source_vocab.unknown(part, self.num_unknown) for parts in split for part in parts]
-        ids = [
-            sources.encode(part, self.num_sources, functools.partial(source_vocab.encode, unknown=words))
-            for part, words in zip(itertools.chain.from_iterable(split), unknown, strict=True)
-        ]
-        filled = [number for number, pieces in enumerate(ids) if any(piece != EOS for piece in pieces)]
-        results = [[Hypothesis("", 0.0, [])] * n_best for _ in ids]
-        budget = batch_tokens or self.config.eval.batch_tokens // beam_size
-        for numbers, batch in bucketed(
-            [ids[number] for number in filled],
-            batch_tokens=budget,
-            multiple_of=self.mesh.shape["data"],
-            num_sources=self.num_sources,
-        ):
-            source = batch["source"]
-            # The limit hangs on the sentence's own length, so that a translation never depends on its neighbours.
-            lengths = (source != PAD).sum(axis=-1).reshape(len(source), -1).max(axis=1)
-            limits = np.where(lengths > 0, np.ceil(ratio * lengths) + offset, 0).astype(np.int32)
-            tokens, scores = self.search(
-                params,
-                *sharding.shard_batch((source, limits), self.mesh),
-                np.float32(alpha),
-                beam_size=beam_size,
-                n_best=n_best,
-                max_length=int(np.ceil(ratio * source.shape[-1])) + offset,
-            )
-            tokens, scores = np.asarray(tokens), np.asarray(scores)
-            for row, number in enumerate(numbers):
-                words = unknown[filled[number]]
-                results[filled[number]] = [
-                    Hypothesis(
-                        target_vocab.decode(best, words),
-                        float(score),
-                        target_vocab.pieces(best[~np.isin(best, (PAD, EOS))], words),
-                    )
-                    for best, score in zip(tokens[row], scores[row], strict=True)
-                ]
-        translated = iter(results)
-        return [_join([next(translated) for _ in parts]) for parts in split]
+    def translate(self, params: Any, sentences: Sequence[str], **options: Any) -> list[list[Hypothesis]]:
+        """Sentences -> the n best hypotheses of each, by the search of `config.decode` but for these options."""
+        return self.translator.translate((params,), sentences, self.translator.search(**options))
 
     def attention(self, params: Any, source: str, target: str) -> dict[str, Any]:
         """All attention weights of one pair: its pieces, and `encoder`, `decoder`, `cross` float[L, H, ·, ·].

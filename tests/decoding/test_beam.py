@@ -5,49 +5,31 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.decoding.beam import beam_search, length_penalty
-
-V, T, BOS, EOS = 4, 4, 2, 3
-
-
-def markov(seed, batch_size):
-    """A language model whose next token hangs on the last two, one a sentence: log-probabilities float[B, V, V, V]."""
-    return np.asarray(
-        jax.nn.log_softmax(2 * np.random.default_rng(seed).normal(size=(batch_size, V, V, V))), np.float32
-    )
+from nmt_jax.decoding.beam import Asked, beam_search
+from nmt_jax.decoding.constraints import Phrases
+from nmt_jax.decoding.search import Search, coverage
+from tests.decoding.markov import BOS, EOS, T, V, log_probability, make, make_cache, make_step, texts, until_end
 
 
-def make_step(table):
-    def step(tokens, cache):
-        previous, sentence = cache["previous"], jnp.repeat(jnp.arange(len(table)), tokens.shape[0] // len(table))
-        return jnp.asarray(table)[sentence, previous, tokens], {"previous": tokens, "shared": cache["shared"]}
-
-    return step
+def length_penalty(length, alpha):
+    return ((5 + length) / 6) ** alpha
 
 
-def search(table, beam_size, alpha=0.0, limits=None, n_best=None, max_length=T):
+def search(table, beam_size, alpha=0.0, limits=None, n_best=None, max_length=T, prefix=None, phrases=None, **options):
     batch_size = len(table)
-    cache = {"previous": jnp.full(batch_size * beam_size, BOS), "shared": jnp.zeros((batch_size, 2))}
+    cache = make_cache(table, beam_size)
     limits = jnp.full(batch_size, max_length) if limits is None else jnp.asarray(limits)
+    if prefix is not None:
+        prefix = jnp.array([[*row, *[0] * (max_length - len(row))] for row in prefix])
+    if phrases is not None:
+        phrases = Phrases.of(phrases)
+    how = Search(beam_size=beam_size, n_best=n_best or beam_size, length_penalty=alpha, **options)
     tokens, scores = jax.jit(
-        lambda cache, limits: beam_search(
-            make_step(table),
-            cache,
-            beam_size=beam_size,
-            n_best=n_best or beam_size,
-            max_length=max_length,
-            limits=limits,
-            length_penalty_alpha=alpha,
-            bos=BOS,
-            eos=EOS,
+        lambda cache, asked: beam_search(
+            make_step(table), cache, asked, search=how, max_length=max_length, bos=BOS, eos=EOS
         )
-    )(cache, limits)
+    )(cache, Asked(limits, prefix, phrases))
     return np.asarray(tokens), np.asarray(scores)
-
-
-def log_probability(table, tokens):
-    history = (BOS, BOS, *tokens)
-    return sum(float(table[history[i], history[i + 1], history[i + 2]]) for i in range(len(tokens)))
 
 
 def enumerate_all(table, alpha, length=T):
@@ -62,7 +44,7 @@ def enumerate_all(table, alpha, length=T):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 def test_a_full_beam_finds_what_enumeration_finds(alpha):
-    table = markov(0, 3)
+    table = make(0, 3)
     tokens, scores = search(table, V**T, alpha, n_best=5)
     for b in range(3):
         expected = enumerate_all(table[b], alpha)[:5]
@@ -72,7 +54,7 @@ def test_a_full_beam_finds_what_enumeration_finds(alpha):
 
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 def test_scores_are_the_log_probabilities_of_the_tokens(beam_size):
-    table = markov(1, 2)
+    table = make(1, 2)
     tokens, scores = search(table, beam_size, 0.6)
     for b, k in itertools.product(range(2), range(beam_size)):
         row = tokens[b, k].tolist()
@@ -84,7 +66,7 @@ def test_scores_are_the_log_probabilities_of_the_tokens(beam_size):
 
 
 def test_beam_of_one_is_greedy():
-    table = markov(2, 4)
+    table = make(2, 4)
     tokens, _ = search(table, 1, max_length=6)
     for b in range(4):
         history = [BOS, BOS]
@@ -106,7 +88,7 @@ def test_a_hypothesis_that_never_ends_is_returned_whole():
 
 
 def test_a_sentence_never_depends_on_its_neighbours_or_on_the_room_left():
-    table = markov(3, 3)
+    table = make(3, 3)
     limits = [2, 4, 3]
     tokens, scores = search(table, 3, 0.6, limits)
     for b, limit in enumerate(limits):
@@ -118,8 +100,193 @@ def test_a_sentence_never_depends_on_its_neighbours_or_on_the_room_left():
 
 def test_stopping_early_loses_nothing():
     """The n best are the same whether the search stops for one or for all of its results."""
-    table = markov(4, 5)
+    table = make(4, 5)
     for alpha in (0.0, 1.0):
         all_tokens, _ = search(table, 4, alpha, max_length=8)
         best, _ = search(table, 4, alpha, n_best=1, max_length=8)
         np.testing.assert_array_equal(best[:, 0], all_tokens[:, 0])
+
+
+def ranked(table, accept, alpha=0.0, length=T, form="wu"):
+    """(score, text) of every text that ends and is accepted, best first."""
+    how = Search(length_penalty=alpha, normalization=form)
+    found = [
+        (log_probability(table, text) / float(how.penalty(len(text))), text)
+        for text in texts(length)
+        if text[-1] == EOS and accept(text)
+    ]
+    return sorted(found, reverse=True)
+
+
+def contains(text, phrases):
+    """Whether a text holds the phrases one beside the other, in any order."""
+    if not phrases:
+        return True
+    return any(
+        text[i : i + len(phrase)] == tuple(phrase)
+        and any(
+            contains(part, rest)
+            for rest in [phrases[:n] + phrases[n + 1 :]]
+            for part in [(*text[:i], -1, *text[i + len(phrase) :])]
+        )
+        for n, phrase in enumerate(phrases)
+        for i in range(len(text))
+    )
+
+
+def has_repeats(text, n):
+    grams = [text[i : i + n] for i in range(len(text) - n + 1)]
+    return len(set(grams)) < len(grams)
+
+
+@pytest.mark.parametrize(
+    ("accept", "options"),
+    [
+        (lambda text: len(text) > 2, {"min_length": 2}),
+        (lambda text: not has_repeats(text, 1), {"no_repeat_ngram_size": 1}),
+        (lambda text: not has_repeats(text, 2), {"no_repeat_ngram_size": 2}),
+        (lambda text: text[:2] == (1, 2), {"prefix": [[1, 2]] * 3}),
+        (lambda text: contains(text, [(1, 1)]), {"phrases": [[[1, 1]]] * 3}),
+        (lambda text: contains(text, [(1,), (2, 1)]), {"phrases": [[[1], [2, 1]]] * 3}),
+        (lambda text: True, {"stopping": "limit"}),
+        (lambda text: True, {"normalization": "length"}),
+    ],
+)
+def test_a_full_beam_under_every_rule_finds_what_enumeration_finds(accept, options):
+    table = np.array(make(5, 3))
+    table[..., 0] = -30  # padding, which no model says
+    tokens, scores = search(table, V**T, 0.7, n_best=2, **options)
+    for b in range(3):
+        expected = ranked(table[b], accept, 0.7, form=options.get("normalization", "wu"))
+        number = min(2, len(expected))
+        np.testing.assert_allclose(scores[b, :number], [score for score, _ in expected[:number]], rtol=1e-4)
+        assert [until_end(row) for row in tokens[b, :number]] == [text for _, text in expected[:number]]
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 3, 7])
+def test_constraints_are_always_met(beam_size):
+    wanted = [[[1, 1, 2]], [[2], [1]], [[2, 2], [1]], [], [[1, 2], [1, 1]]]
+    for seed in range(8):
+        table = make(seed, 5)
+        tokens, scores = search(table, beam_size, 0.5, max_length=6, phrases=wanted)
+        for b, k in itertools.product(range(5), range(beam_size)):
+            if scores[b, k] < -1e8:
+                continue  # fewer texts than beams
+            text = until_end(tokens[b, k])
+            assert contains(text, [tuple(phrase) for phrase in wanted[b]])
+            assert not wanted[b] or text[-1] == EOS
+
+
+def test_without_constraints_it_is_plain_beam_search():
+    table = make(6, 4)
+    plain, scores = search(table, 3, 0.5, max_length=7)
+    tokens, same = search(table, 3, 0.5, max_length=7, phrases=[[], [[1, 1]], [], []])
+    for b in (0, 2, 3):
+        np.testing.assert_array_equal(tokens[b], plain[b])
+        np.testing.assert_array_equal(same[b], scores[b])
+
+
+def test_what_a_translation_contains_anyway_costs_nothing():
+    table = make(7, 6)
+    plain, scores = search(table, V**T, n_best=1)
+    phrases = [[[token for token in until_end(row) if token != EOS][:2]] for row in plain[:, 0]]
+    tokens, same = search(table, V**T, n_best=1, phrases=[[phrase for phrase in own if phrase] for own in phrases])
+    ended = (plain == EOS).any(axis=-1)  # a translation with constraints always ends
+    np.testing.assert_array_equal(tokens[ended], plain[ended])
+    np.testing.assert_allclose(same[ended], scores[ended], rtol=1e-6)
+    assert ended.sum() > 3
+
+
+def test_one_group_is_plain_and_more_differ_more():
+    table = make(8, 4)
+    plain, scores = search(table, 6, max_length=6)
+    one, same = search(table, 6, max_length=6, num_groups=1, diversity=5.0)
+    np.testing.assert_array_equal(plain, one)
+    np.testing.assert_array_equal(scores, same)
+    groups, scores = search(table, 3, max_length=6, num_groups=3, diversity=20.0, min_length=1)
+    for b in range(4):
+        assert {row[0] for row in groups[b]} == {0, 1, 2}  # all there are
+        for row, score in zip(groups[b], scores[b], strict=True):
+            np.testing.assert_allclose(score, log_probability(table[b], until_end(row)), rtol=1e-4)
+    alone, _ = search(table, 2, max_length=6)
+    together, _ = search(table, 6, max_length=6, num_groups=3, diversity=0.0)
+    for b in range(4):  # without a cost every group is the same search
+        assert {until_end(row) for row in together[b]} == {until_end(row) for row in alone[b]}
+
+
+def test_said_pieces_cost_more_with_a_repetition_penalty():
+    table = make(9, 6)
+    _, scores = search(table, V**T, repetition_penalty=1.5, n_best=1)
+    for b in range(6):
+
+        def penalised(text, table=table[b]):
+            return sum(
+                (log_probability(table, text[: i + 1]) - log_probability(table, text[:i]))
+                * (1.5 if token in text[:i] else 1.0)
+                for i, token in enumerate(text)
+            )
+
+        best = max((penalised(text), text) for text in texts() if text[-1] == EOS)
+        np.testing.assert_allclose(scores[b, 0], best[0], rtol=1e-4)
+
+
+def test_stopping_at_the_beam_is_early_and_at_the_limit_is_late():
+    table = make(10, 20)
+    by_rule = {
+        rule: search(table, 3, 0.8, n_best=1, max_length=9, stopping=rule)[1] for rule in ("beam", "bound", "limit")
+    }
+    np.testing.assert_allclose(by_rule["bound"], by_rule["limit"], rtol=1e-6)
+    assert (by_rule["beam"] <= by_rule["bound"] + 1e-6).all()
+    assert (by_rule["beam"] < by_rule["bound"] - 1e-6).any()
+
+
+def test_coverage_ranks_what_looked_everywhere_first():
+    weights = np.random.default_rng(0).dirichlet(np.ones(3), size=(V, V)).astype(np.float32)  # by the last two tokens
+    table, mask = make(11, 2), np.array([[True, True, True], [True, True, False]])
+    step = make_step(table)
+
+    def watched(tokens, cache):
+        log_probs, new = step(tokens, cache[0])
+        return log_probs, (new, jnp.asarray(weights)[cache[0]["previous"], tokens])
+
+    size, beta = V**T, 0.8
+    how = Search(beam_size=size, n_best=3, coverage_penalty=beta, length_penalty=0.5)
+    tokens, scores = beam_search(
+        watched,
+        (make_cache(table, size), jnp.zeros((2 * size, 3))),
+        Asked(jnp.full(2, T)),
+        search=how,
+        max_length=T,
+        bos=BOS,
+        eos=EOS,
+        attention=lambda cache: cache[1],
+        source_mask=jnp.asarray(mask),
+    )
+
+    def score(b, text):
+        history = (BOS, BOS, *text)
+        seen = sum(weights[history[i], history[i + 1]] for i in range(len(text)))
+        penalty = float(coverage(jnp.asarray(seen), jnp.asarray(mask[b])))
+        return log_probability(table[b], text) / ((5 + len(text)) / 6) ** 0.5 + beta * penalty
+
+    for b in range(2):
+        best = sorted(((score(b, text), text) for text in texts() if text[-1] == EOS), reverse=True)[:3]
+        np.testing.assert_allclose(scores[b], [value for value, _ in best], rtol=1e-4)
+        assert [until_end(row) for row in np.asarray(tokens)[b]] == [text for _, text in best]
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"beam_size": 0}, "beam_size=0"),
+        ({"beam_size": 2, "n_best": 3}, "beam_size=3"),
+        ({"beam_size": 4, "num_groups": 3}, "num_groups=3"),
+        ({"normalization": "words"}, "none of wu, length"),
+        ({"stopping": "now"}, "none of bound, beam, limit"),
+        ({"length_penalty": -1.0}, "length_penalty=-1.0"),
+        ({"repetition_penalty": 0.5}, "repetition_penalty=0.5"),
+    ],
+)
+def test_a_search_that_cannot_be_is_named(options, line):
+    with pytest.raises(ValueError, match=line):
+        Search(**options)

@@ -1,3 +1,4 @@
+import functools
 import itertools
 
 import jax
@@ -5,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.decoding.sample import sample
+from nmt_jax.decoding.sample import Sampling, sample
+from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
 
 V, T, BOS, EOS = 4, 3, 2, 3
 
@@ -20,52 +22,85 @@ def table() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def draw(table):
-    """Runs the sampler: temperature, given int[B, T], limits int[B], keys [B] -> tokens."""
+    """Runs the sampler: how many, given int[B, T], limits int[B], options of `Sampling` -> tokens."""
 
     def step(tokens, cache):
         return jnp.asarray(table)[cache, tokens], tokens
 
-    @jax.jit
-    def run(temperature, given, limits, keys):
+    @functools.partial(jax.jit, static_argnames="sampling")
+    def run(given, limits, keys, sampling):
         cache = jnp.full(given.shape[0], BOS)
-        return sample(step, cache, given, limits, keys, temperature, start=BOS, eos=EOS)
+        return sample(step, cache, given, limits, keys, sampling, start=BOS, eos=EOS)
 
-    def call(count, temperature=1.0, given=None, limits=None, seed=0):
+    def call(count, given=None, limits=None, seed=0, log_probs=False, **options):
         given = np.zeros((count, T), np.int32) if given is None else np.asarray(given, np.int32)
         limits = np.full(count, T) if limits is None else np.asarray(limits)
-        return np.asarray(run(temperature, given, limits, jax.random.split(jax.random.key(seed), count)))
+        found = run(given, limits, jax.random.split(jax.random.key(seed), count), sampling=Sampling(**options))
+        return tuple(map(np.asarray, found)) if log_probs else np.asarray(found[0])
 
     return call
 
 
-def probabilities(table, temperature):
-    """Every text of at most T tokens that ends, or is cut at T, and its probability."""
+def probabilities(table, temperature=1.0, keep=lambda p: p > 0):
+    """Every text of at most T tokens that ends, or is cut at T, and its probability; `keep` says of which tokens."""
     found = {}
     for length in range(1, T + 1):
         for tokens in itertools.product(range(1, V), repeat=length):
             if EOS in tokens[:-1] or (length < T and tokens[-1] != EOS):
                 continue
-            history, p = (BOS, BOS, *tokens), 1.0
+            history, probability = (BOS, BOS, *tokens), 1.0
             for i, token in enumerate(tokens):
                 row = np.exp(table[history[i], history[i + 1]].astype(float) / temperature)
-                p *= row[token] / row.sum()
-            found[(*tokens, *[0] * (T - length))] = p
+                row = np.where(keep(row / row.sum()), row, 0)
+                probability *= row[token] / row.sum()
+            if probability:
+                found[(*tokens, *[0] * (T - length))] = probability
     return found
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.5, 2.0])
-def test_texts_come_as_often_as_they_are_probable(table, draw, temperature):
-    count = 20_000
-    texts, counts = np.unique(draw(count, temperature), axis=0, return_counts=True)
+def assert_as_often(rows, expected):
+    """Chi-square: rows int[N, T] come in proportion to `expected`, and nothing else comes."""
+    texts, counts = np.unique(rows, axis=0, return_counts=True)
     observed = dict(zip(map(tuple, texts.tolist()), counts.tolist(), strict=True))
-    expected = {text: count * p for text, p in probabilities(table, temperature).items()}
-    assert sum(expected.values()) == pytest.approx(count)
+    expected = {text: len(rows) * p for text, p in expected.items()}
+    assert sum(expected.values()) == pytest.approx(len(rows))
     assert set(observed) <= set(expected)
     common = [text for text, number in expected.items() if number >= 5]
     chi_square = sum((observed.get(text, 0) - expected[text]) ** 2 / expected[text] for text in common)
     freedom = len(common) - 1
-    assert freedom > 10
+    assert freedom > 2
     assert chi_square < freedom + 4 * (2 * freedom) ** 0.5  # mean and deviation of chi-square
+
+
+def nucleus(p):
+    order = np.argsort(-p)
+    kept = np.zeros(len(p), bool)
+    kept[order[: np.searchsorted(np.cumsum(p[order]), 0.7) + 1]] = True
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("options", "keep"),
+    [
+        ({"temperature": 1.0}, lambda p: p > 0),
+        ({"temperature": 0.5}, lambda p: p > 0),
+        ({"temperature": 2.0}, lambda p: p > 0),
+        ({"top_k": 2}, lambda p: p >= np.sort(p)[-2]),
+        ({"top_p": 0.7}, nucleus),
+        ({"top_p": 0.7, "temperature": 1.5}, nucleus),
+        ({"epsilon": 0.2}, lambda p: (p >= 0.2) | (p == p.max())),
+    ],
+    ids=["plain", "colder", "warmer", "top_k", "top_p", "top_p of warmer", "epsilon"],
+)
+def test_texts_come_as_often_as_they_are_probable(table, draw, options, keep):
+    rows = draw(20_000, **options)
+    assert_as_often(rows, probabilities(table, options.get("temperature", 1.0), keep))
+
+
+def test_a_log_probability_is_the_models_own(table, draw):
+    rows, log_probs = draw(50, log_probs=True, top_k=2, temperature=0.7)
+    exact = probabilities(table)
+    np.testing.assert_allclose(np.exp(log_probs), [exact[tuple(row.tolist())] for row in rows], rtol=1e-5)
 
 
 def test_without_temperature_the_most_probable_token_is_taken(table, draw):
@@ -96,3 +131,66 @@ def test_other_keys_draw_other_texts(draw):
 
 def test_nothing_is_drawn_where_the_limit_is_nothing(draw):
     assert (draw(3, limits=[0, 0, 0]) == 0).all()
+
+
+@pytest.fixture(scope="module")
+def draw_different(table):
+    """Runs the stochastic beam: how many sentences, how many texts each -> tokens, log-probabilities."""
+
+    def step(tokens, cache):
+        return jnp.asarray(table)[cache, tokens], tokens
+
+    @functools.partial(jax.jit, static_argnums=(1,))
+    def run(keys, num_samples, given):
+        count = len(keys)
+        cache = jnp.full(count * num_samples, BOS)
+        limits = jnp.full(count, T)
+        return stochastic_beam_search(step, cache, given, limits, keys, num_samples=num_samples, start=BOS, eos=EOS)
+
+    def call(count, num_samples, begin=()):
+        given = jnp.broadcast_to(jnp.array([*begin, *[0] * (T - len(begin))]), (count, T))
+        return tuple(map(np.asarray, run(jax.random.split(jax.random.key(1), count), num_samples, given)))
+
+    return call
+
+
+def test_without_replacement_the_first_is_a_sample_and_the_second_one_of_the_rest(table, draw_different):
+    rows, log_probs = draw_different(20_000, 2)
+    exact = probabilities(table)
+    assert_as_often(rows[:, 0], exact)
+    pairs = {}
+    for first, p in exact.items():
+        for second, q in exact.items():
+            if first != second:
+                pairs[(*first, *second)] = p * q / (1 - p)
+    assert_as_often(rows.reshape(len(rows), -1), pairs)
+    expected = [[exact[tuple(text.tolist())] for text in row] for row in rows[:20]]
+    np.testing.assert_allclose(np.exp(log_probs[:20]), expected, rtol=1e-5)
+
+
+def test_without_replacement_all_are_different_and_in_the_end_all_there_are(table, draw_different):
+    exact = probabilities(table)
+    rows, log_probs = draw_different(3, len(exact) + 2)
+    for texts, values in zip(rows, log_probs, strict=True):
+        real = {tuple(text.tolist()) for text, value in zip(texts, values, strict=True) if value > -1e8}
+        assert real == set(exact)
+    (begun,), _ = draw_different(1, 3, begin=(1,))
+    assert (begun[:, 0] == 1).all()
+    assert len({tuple(text.tolist()) for text in begun}) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"top_p": 0.0}, "top_p=0.0"),
+        ({"top_p": 1.5}, "top_p=1.5"),
+        ({"top_k": -1}, "top_k=-1"),
+        ({"epsilon": 1.0}, "epsilon=1.0"),
+        ({"temperature": -1.0}, "temperature=-1.0"),
+        ({"num_samples": 0}, "num_samples=0"),
+        ({"replacement": False, "top_k": 3}, "the model as it is"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(options, line):
+    with pytest.raises(ValueError, match=line):
+        Sampling(**options)

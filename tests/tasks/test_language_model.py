@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax import sharding
 from nmt_jax.data.vocab import EOS, PAD
+from nmt_jax.decoding.sample import Sampling
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step
 from nmt_jax.tasks.language_model import LanguageModel
@@ -84,18 +85,20 @@ def test_a_model_that_knows_nothing_has_the_perplexity_of_the_vocabulary(task, p
 def test_samples_hang_on_prompt_and_key_alone(task, params):
     prompts = ["der alte Mann", "", "sie"]
     keys = jax.random.split(jax.random.key(5), 3)
-    together = task.sample(params, prompts, keys, length=12)
+    together = task.sample(params, prompts, keys, Sampling(), length=12)
     assert together[0].startswith("der alte Mann")
-    assert together == task.sample(params, prompts, keys, length=12)
-    backwards = task.sample(params, prompts[::-1], keys[::-1], length=12)[::-1]
+    assert together == task.sample(params, prompts, keys, Sampling(), length=12)
+    backwards = task.sample(params, prompts[::-1], keys[::-1], Sampling(), length=12)[::-1]
     assert together == backwards
-    assert [task.sample(params, [p], k[None], length=12)[0] for p, k in zip(prompts, keys, strict=True)] == together
-    many = task.sample(params, [""] * 40, jax.random.split(jax.random.key(4), 40), length=12)
+    assert [
+        task.sample(params, [p], k[None], Sampling(), length=12)[0] for p, k in zip(prompts, keys, strict=True)
+    ] == together
+    many = task.sample(params, [""] * 40, jax.random.split(jax.random.key(4), 40), Sampling(), length=12)
     assert len(set(many)) > 10
 
 
 def test_without_temperature_a_sample_is_the_likeliest_piece_each_time(task, params):
-    text = task.sample(params, ["sie"], jax.random.split(jax.random.key(0), 1), temperature=0.0, length=5)[0]
+    text = task.sample(params, ["sie"], jax.random.split(jax.random.key(0), 1), Sampling(temperature=0.0), length=5)[0]
     ids = task.encode(["sie"])[:-1].tolist()
     apply = jax.jit(task.model.apply)
     for _ in range(5):
@@ -133,7 +136,7 @@ def test_any_model_that_reads_from_left_to_right_will_do(task):
     ids = other.encode(LINES)
     expected = -by_hand(other, params, ids).sum()
     assert other.surprise(params, ids)[0] == pytest.approx(expected, rel=1e-5)
-    assert len(other.sample(params, ["", "sie"], jax.random.split(jax.random.key(0), 2), length=4)) == 2
+    assert len(other.sample(params, ["", "sie"], jax.random.split(jax.random.key(0), 2), Sampling(), length=4)) == 2
 
 
 def test_the_vocabulary_is_trained_once_and_then_read(task):

@@ -1,0 +1,81 @@
+"""Translations as they are written: a line each, rows of an n-best list, or JSON."""
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nmt_jax.errors import UserError
+from nmt_jax.word_alignment import between_words, links, pharaoh
+
+if TYPE_CHECKING:
+    from nmt_jax.tasks.translator import Hypothesis
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslationFormat:
+    """What is written of a line's hypotheses.
+
+    rows: LINE, SCORE, TEXT, parted by tabs, for each hypothesis; else the best one's text. as_json: one object instead.
+    aligned: with links between words, each target word's best, or all of at least `threshold`. attention: with weights.
+    """
+
+    as_json: bool = False
+    rows: bool = False
+    aligned: bool = False
+    threshold: float | None = None
+    attention: bool = False
+
+    @classmethod
+    def of(cls, form: str, rows: bool, alignment: str | None, attention: bool) -> "TranslationFormat":
+        """The format that flags ask for; UserError where they cannot."""
+        if attention and form != "json":
+            raise UserError("--attention needs --format=json")
+        threshold = None
+        if alignment not in (None, "argmax"):
+            try:
+                threshold = float(str(alignment))
+            except ValueError:
+                raise UserError(f"--alignment={alignment}: argmax, or the least weight of a link, as 0.2") from None
+            if not 0 < threshold <= 1:
+                raise UserError(f"--alignment={alignment}: above 0 and at most 1")
+        return cls(form == "json", rows, alignment is not None, threshold, attention)
+
+    @property
+    def watched(self) -> bool:
+        """Whether it shows what the models look at."""
+        return self.aligned or self.attention
+
+    def show(self, number: int, hypotheses: list["Hypothesis"]) -> bytes:
+        """What is written of line `number`, counted from 1, in UTF-8."""
+        if self.as_json:
+            found = {"line": number, "hypotheses": [self._object(hypothesis) for hypothesis in hypotheses]}
+            lines = [json.dumps(found, ensure_ascii=False)]
+        elif self.rows:
+            lines = ["\t".join([str(number), f"{one.score:.6f}", *self._columns(one)]) for one in hypotheses]
+        else:
+            lines = ["\t".join(self._columns(hypotheses[0]))]
+        return "".join(line + "\n" for line in lines).encode()
+
+    def _columns(self, hypothesis: "Hypothesis") -> list[str]:
+        # A byte-fallback model can spell a line break; line N of the output must stay line N of the input.
+        text = " ".join(hypothesis.text.split("\n"))
+        return [text, pharaoh(links(_weights(hypothesis), self.threshold))] if self.aligned else [text]
+
+    def _object(self, hypothesis: "Hypothesis") -> dict[str, Any]:
+        text, *alignment = self._columns(hypothesis)
+        found: dict[str, Any] = {"score": round(hypothesis.score, 6), "text": text, "pieces": hypothesis.pieces}
+        if hypothesis.scored:
+            found["log_probs"] = [round(value, 6) for value in hypothesis.scored.log_probs]
+        if alignment:
+            found["alignment"] = alignment[0]
+        if self.attention:
+            found["attention"] = [[round(float(value), 4) for value in row] for row in _weights(hypothesis)]
+        return found
+
+
+def _weights(hypothesis: "Hypothesis") -> np.ndarray:
+    """Attention between words, float[T, S]."""
+    scored = hypothesis.scored
+    return between_words(scored.attention, scored.source_pieces, scored.pieces) if scored else np.zeros((0, 0))

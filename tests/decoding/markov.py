@@ -1,0 +1,50 @@
+"""A tiny language model over which everything can be enumerated, and what the searches are asked to find."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+V, T, BOS, EOS = 4, 4, 2, 3
+
+
+def make(seed: int, batch_size: int) -> np.ndarray:
+    """A model whose next token hangs on the last two, one a sentence: log-probabilities float[B, V, V, V]."""
+    return np.asarray(
+        jax.nn.log_softmax(2 * np.random.default_rng(seed).normal(size=(batch_size, V, V, V))), np.float32
+    )
+
+
+def make_step(table):
+    """The step closure of the models of B sentences, whatever number of rows each has."""
+
+    def step(tokens, cache):
+        previous, sentence = cache["previous"], jnp.repeat(jnp.arange(len(table)), tokens.shape[0] // len(table))
+        return jnp.asarray(table)[sentence, previous, tokens], {"previous": tokens, "shared": cache["shared"]}
+
+    return step
+
+
+def make_cache(table, rows: int):
+    """The cache of B sentences with so many rows each."""
+    return {"previous": jnp.full(len(table) * rows, BOS), "shared": jnp.zeros((len(table), 2))}
+
+
+def log_probability(table, tokens) -> float:
+    """Of tokens under one sentence's model."""
+    history = (BOS, BOS, *tokens)
+    return sum(float(table[history[i], history[i + 1], history[i + 2]]) for i in range(len(tokens)))
+
+
+def texts(length: int = T) -> list[tuple[int, ...]]:
+    """Every text that ends within `length` tokens, and every one cut there."""
+    words = [token for token in range(V) if token != EOS]
+    ended = [(*text, EOS) for n in range(length) for text in itertools.product(words, repeat=n)]
+    return ended + list(itertools.product(words, repeat=length))
+
+
+def until_end(row) -> tuple[int, ...]:
+    """The tokens of a row up to EOS."""
+    row = [int(token) for token in row]
+    return tuple(row[: row.index(EOS) + 1] if EOS in row else row)

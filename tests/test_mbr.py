@@ -1,0 +1,161 @@
+import io
+import json
+
+import pytest
+
+from metrics_jax import BLEU, TER, ChrF
+from nmt_jax import __main__ as cli
+from nmt_jax.mbr import CHUNK
+from tests.pretrained.folders import write_folder
+
+LISTS = [
+    [(-0.1, "a quite other line here"), (-0.7, "the old man sleeps now ."), (-0.9, "the old man sleeps .")],
+    [(-0.2, "")],
+    [(-0.3, "the cat"), (-0.4, "the dog"), (-0.5, "the dog"), (-0.6, "the dog\u2028s")],
+]
+CHOSEN = ["the old man sleeps now .", "", "the dog\u2028s"]
+
+
+def as_json(lists):
+    entries = (
+        {"line": number, "hypotheses": [{"score": score, "text": text} for score, text in candidates]}
+        for number, candidates in enumerate(lists, start=1)
+    )
+    return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
+
+
+def as_rows(lists):
+    return "".join(f"{n}\t{score}\t{text}\n" for n, group in enumerate(lists, start=1) for score, text in group)
+
+
+@pytest.fixture
+def mbr(tmp_path, monkeypatch, capsys):
+    """Runs the verb on standard input -> exit code, output, what it says."""
+
+    def run(text: str, *arguments: str) -> tuple[int, str, str]:
+        data = text.encode()
+        monkeypatch.setattr("sys.stdin", type("", (), {"buffer": io.BytesIO(data), "isatty": lambda self: False})())
+        code = cli.main(["mbr", *arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize("form", [as_json, as_rows])
+def test_a_line_for_each_list(mbr, tmp_path, form):
+    code, out, err = mbr(form(LISTS))
+    assert code == 0
+    assert out.split("\n") == [*CHOSEN, ""]
+    assert err.startswith("nmt-jax: 3 lines: expected utility 0.")
+    assert "bleu|effective_order:true, not optimised, " in err
+    assert err.count("\n") == 1
+    (tmp_path / "candidates").write_text(form(LISTS))
+    assert mbr("", f"--input={tmp_path / 'candidates'}") == (0, out, err)
+
+
+def test_json_says_what_was_expected(mbr):
+    code, out, err = mbr(as_json(LISTS), "--format=json")
+    rows = [json.loads(line) for line in out.split("\n")[:-1]]
+    assert code == 0
+    assert [(row["line"], row["text"]) for row in rows] == list(enumerate(CHOSEN, start=1))
+    for row, group in zip(rows, LISTS, strict=True):
+        texts = [text for _, text in group]
+        assert row["text"] == texts[row["index"]]
+        expected = ChrF().pairwise(texts, texts).mean(axis=1) / 100
+        assert row["utilities"] == pytest.approx(expected, abs=1e-6)
+        assert row["utility"] == max(row["utilities"])
+        bleu = BLEU(effective_order=True).pairwise(texts, texts).mean(axis=1)
+        assert row["evaluated"] == pytest.approx(bleu[row["index"]], abs=1e-6)
+        assert row["first"] == pytest.approx({"utility": expected[0], "evaluated": bleu[0]}, abs=1e-6)
+    means = [sum(row["utility"] for row in rows) / 3, sum(row["first"]["utility"] for row in rows) / 3]
+    assert f"expected utility {means[0]:.4f}, of the first candidates {means[1]:.4f};" in err
+
+
+def test_dropped_candidates_have_no_utility(mbr):
+    for finalists in (1, 2):
+        code, out, _ = mbr(as_json(LISTS), "--format=json", "--method=aggregate", f"--finalists={finalists}")
+        assert code == 0
+        for group, line in zip(LISTS, out.split("\n")[:-1], strict=True):
+            utilities = json.loads(line)["utilities"]
+            known = {text for (_, text), one in zip(group, utilities, strict=True) if one is not None}
+            assert len(known) == min(finalists, len({text for _, text in group}))
+
+
+def test_probabilities_are_softmax_of_scores(mbr):
+    sure = [[(0.0, "a b c"), (-50.0, "x y"), (-50.0, "x y")]]
+    assert mbr(as_rows(sure))[1] == "x y\n"
+    assert mbr(as_rows(sure), "--weights=probability")[1] == "a b c\n"
+    assert mbr(as_rows(sure), "--weights=probability", "--temperature=1000")[1] == "x y\n"
+
+
+def test_utilities_are_mixed_by_weight(mbr):
+    group = [(0, "a b c d x"), (0, "c d a b x"), (0, "abcdx")]
+    texts = [text for _, text in group]
+    _, out, err = mbr(as_json([group]), "--utility=chrf@3,ter", "--format=json", "--evaluate=rougeL")
+    expected = 0.75 * ChrF().pairwise(texts, texts) - 0.25 * TER().pairwise(texts, texts)
+    assert json.loads(out)["utilities"] == pytest.approx(expected.mean(axis=1) / 100, abs=1e-6)
+    assert "rougeL, not optimised" in err
+
+
+@pytest.mark.parametrize(("utility", "other"), [("bleu", "chrf"), ("bleu,chrf", "ter"), ("ter", "bleu|effective")])
+def test_the_report_is_of_another_metric(mbr, utility, other):
+    assert f"; {other}" in mbr(as_rows(LISTS), f"--utility={utility}")[2]
+
+
+def test_lines_of_many_chunks_and_other_pseudo_references(mbr, tmp_path):
+    many = LISTS * CHUNK
+    assert mbr(as_rows(many))[1].split("\n")[:-1] == CHOSEN * CHUNK
+    (tmp_path / "references").write_text(as_json([[(0, "the old man sleeps .")], [(0, "e")], [(0, "the cat")]]))
+    code, out, _ = mbr(as_json(LISTS), f"--references={tmp_path / 'references'}")
+    assert (code, out) == (0, "the old man sleeps .\n\nthe cat\n")
+    unscored = json.dumps({"line": len(many) + 1, "hypotheses": [{"text": "a"}]})
+    assert f"line {len(many) + 1}: --weights" in mbr(as_json(many) + unscored, "--weights=probability")[2]
+    (tmp_path / "few").write_text(as_json(LISTS[:2]))
+    code, out, err = mbr(as_json(LISTS), f"--references={tmp_path / 'few'}")
+    assert code == 2
+    assert "line 3" in err
+
+
+def test_a_metric_of_embeddings(mbr, tmp_path):
+    encoder = f"--encoder={write_folder(tmp_path / 'bert')}"
+    lists = [[(0, "a b c"), (0, "a b d"), (0, "a b c d"), (0, "n")]]
+    for method in ("exact", "aggregate", "prune"):
+        code, out, _ = mbr(as_json(lists), "--utility=bertscore", encoder, f"--method={method}")
+        assert (code, out.count("\n")) == (0, 1)
+        assert out != "n\n"
+
+
+def test_a_mistake_is_one_line(mbr):
+    rows = as_rows(LISTS)
+    cases = {
+        "nmt-jax mbr reads stdin": (rows, "candidates.txt"),
+        "--metrics: no metric 'chr'": (rows, "--utility=chr"),
+        "--utility=chrf@x: 'x' is no weight": (rows, "--utility=chrf@x"),
+        "each of a weight above 0": (rows, "--utility=chrf@-1"),
+        "needs an encoder": (rows, "--utility=bertscore"),
+        "chrf is what is optimised": (rows, "--evaluate=chrf++"),
+        "--evaluate=METRIC: name one": (rows, "--utility=bleu,chrf,ter"),
+        "ter has no aggregate of references; these have: bleu, chrf": (rows, "--utility=ter", "--method=aggregate"),
+        "stdin: no candidates": ("",),
+        "stdin:2: neither LINE, SCORE and TEXT": ("1\t0\ta\nhello\n",),
+        "stdin:1: neither LINE, SCORE": ('{"line": 1, "hypotheses": ["a"]}\n',),
+        "stdin:1: no candidates for line 1": ('{"line": 1, "hypotheses": []}\n',),
+        "stdin:2: line 3 where candidates of line 2 must come": ("1\t0\ta\n3\t0\tb\n",),
+        "line 1: --weights=probability needs a score": (
+            '{"line": 1, "hypotheses": [{"text": "a"}]}\n',
+            "--weights=probability",
+        ),
+    }
+    for words, (text, *arguments) in cases.items():
+        code, _, err = mbr(text, *arguments)
+        assert code == 2
+        assert err.startswith("nmt-jax: error: ")
+        assert err.count("\n") == 1
+        assert words in err
+
+
+def test_what_was_decided_before_a_bad_row_is_not_lost(mbr):
+    code, out, err = mbr(as_rows(LISTS) + "4\tnone\n")
+    assert code == 2
+    assert out.split("\n")[:-1] == CHOSEN[:2]
+    assert "stdin:9:" in err
