@@ -165,6 +165,13 @@ TASKS = {  # what each task adds
                 "end": 1.0,
                 "decay_steps": 1000,  # how slowly it falls
             },
+            "risk": {  # minimum-risk training (Shen et al., 2016)
+                "metric": "",  # of candidates against the reference: chrf, bleu|effective_order:true …; empty = off
+                "num_samples": 8,  # candidates of a line; its reference is one more
+                "temperature": 1.0,  # that they are drawn at
+                "sharpness": 0.005,  # alpha: how much their probabilities count against each other
+                "share": 1.0,  # of the loss; the rest is cross-entropy
+            },
         },
         "eval": {
             "max_segments": 500,  # dev sentences translated for dev/bleu; 0 = loss only

@@ -36,6 +36,37 @@ def cross_entropy(
     return total, jnp.sum(weights)
 
 
+def sequence_log_probs(hidden: Array, kernel: Array, labels: Array, weights: Array, dtype: str = "float32") -> Array:
+    """log p(labels) of each row under softmax(hidden kernel), in nats -> float32[B].
+
+    hidden float[B, T, D], kernel float[D, V], labels int[B, T], weights float[B, T]: 0 where a label does not count.
+    The gradient computes the logits of a chunk of T again rather than hold all.
+    """
+    chunk = functools.partial(_chunks, num_chunks=_num_chunks(labels.shape, kernel.shape[1]))
+
+    @jax.checkpoint
+    def add(total: Array, chunk: tuple[Array, Array, Array]) -> tuple[Array, None]:
+        h, y, w = chunk
+        return total - jnp.sum(w * smoothed_cross_entropy(matmul(h, kernel, dtype), y, 0.0), axis=1), None
+
+    start = jnp.zeros(len(labels), jnp.float32)
+    return jax.lax.scan(add, start, (chunk(hidden), chunk(labels), chunk(weights)))[0]
+
+
+def minimum_risk(
+    log_probs: Array, risks: Array, distinct: Array, weights: Array, sharpness: float
+) -> tuple[Array, Array]:
+    """The expected risk of each line's candidates, sum_y Q(y) risk(y) -> (sum by weight, weight), float32 scalars.
+
+    log_probs float[B, N], of whole candidates. risks float[B, N]: what each costs; no gradient flows through it.
+    distinct bool[B, N]: False for a candidate that came before, at least one of a line True. weights float[B].
+    Q(y) = p(y)^a / sum_y' p(y')^a over the distinct candidates, a = sharpness > 0: Shen et al. (2016), eq. 8 to 10.
+    """
+    shares = jax.nn.softmax(jnp.where(distinct, sharpness * log_probs.astype(jnp.float32), -jnp.inf), axis=-1)
+    expected = jnp.sum(shares * jax.lax.stop_gradient(risks), axis=-1)
+    return jnp.sum(weights * expected), jnp.sum(weights)
+
+
 def _num_chunks(shape: tuple[int, ...], vocab_size: int) -> int:
     """The number of chunks of T that keeps to CHUNK_LOGITS, with the least padding up to twice as many."""
     batch_size, length = shape

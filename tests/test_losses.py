@@ -65,3 +65,22 @@ def test_bfloat16_is_near_float32():
     rough = jax.value_and_grad(lambda h: losses.cross_entropy(h, kernel, labels, weights, 0.1, "bfloat16")[0])(hidden)
     np.testing.assert_allclose(rough[0], exact[0], rtol=1e-2)
     assert np.abs(rough[1] - exact[1]).max() < 0.05
+
+
+def test_log_probs_of_sequences_and_their_gradient_are_the_definition(monkeypatch):
+    hidden, kernel, labels, weights = case()
+    direction = jnp.asarray(np.random.default_rng(1).normal(size=B), jnp.float32)
+
+    def by_definition(h, k):
+        own = jnp.take_along_axis(jax.nn.log_softmax(h @ k), labels[..., None], axis=-1)[..., 0]
+        return jnp.sum(own * weights, axis=1)
+
+    expected = by_definition(hidden, kernel)
+    d_expected = jax.grad(lambda h, k: direction @ by_definition(h, k), (0, 1))(hidden, kernel)
+    for budget in (1, 1 << 20):
+        monkeypatch.setattr(losses, "CHUNK_LOGITS", budget)
+        found = losses.sequence_log_probs(hidden, kernel, labels, weights)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        d_found = jax.grad(lambda h, k: direction @ losses.sequence_log_probs(h, k, labels, weights), (0, 1))
+        for a, b in zip(d_found(hidden, kernel), d_expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

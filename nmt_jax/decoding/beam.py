@@ -180,7 +180,7 @@ def beam_search(
             keep(beams.ended, ended),
             ended_scores,
             beams.done | enough[search.stopping] | (beams.position + 1 >= limits),
-            attended,
+            keep(beams.attended, attended),
             met,
             reorder(cache, parents_of_all(live_parents), num_sentences),
         )

@@ -27,6 +27,7 @@ from nmt_jax.data.prepared import PreparedCorpus, prepare
 from nmt_jax.data.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Batch, Step, teacher_forcing
+from nmt_jax.tasks.minimum_risk import MinimumRisk
 from nmt_jax.tasks.translator import Hypothesis, Translator
 
 
@@ -184,6 +185,23 @@ class Translate:
         return self.model.init(rng, batch["source"], batch["target"])["params"]
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
+        """-> (sum, weight): when training as `config.loss` has it, otherwise the cross-entropy of the target pieces."""
+        risk = self.config.loss.risk
+        if step is None or not risk.metric:
+            return self._cross_entropy(params, batch, step)
+        expected, weight = self.minimum_risk(params, batch, step)
+        if risk.share == 1:
+            return expected, weight
+        return risk.share * expected + (1 - risk.share) * self._cross_entropy(params, batch, step)[0], weight
+
+    @functools.cached_property
+    def minimum_risk(self) -> MinimumRisk:
+        """The loss that `config.loss.risk` describes."""
+        return MinimumRisk(self.translator, self.config.loss.risk)
+
+    def _cross_entropy(
+        self, params: Any, batch: dict[str, jax.Array], step: Step | None
+    ) -> tuple[jax.Array, jax.Array]:
         """Cross-entropy of the target pieces (EOS included), label-smoothed when training -> (sum, weight)."""
         options: dict[str, Any] = {}
         if step:

@@ -1,0 +1,74 @@
+import json
+
+import pytest
+
+from nmt_jax.errors import UserError
+from nmt_jax.resumable import ResumableFile
+
+JOB = {"workdir": ["a"], "beam_size": 4}
+
+
+def lines(path):
+    return path.read_bytes()
+
+
+def write(path, first, last, stop=None, job=JOB):
+    """Write lines first to last, saving after every second; `stop` falls dead after so many."""
+    with ResumableFile(path, job) as file:
+        assert file.num_inputs == first
+        for number in range(first, last):
+            if number == stop:
+                raise KeyboardInterrupt
+            file.write(f"line {number}\n".encode())
+            if number % 2:
+                file.save()
+    return file
+
+
+def test_what_was_begun_is_gone_on_with_and_nothing_comes_twice(tmp_path):
+    path = tmp_path / "out"
+    whole = "".join(f"line {n}\n" for n in range(10)).encode()
+    with pytest.raises(KeyboardInterrupt):
+        write(path, 0, 10, stop=5)
+    write(path, 5, 10)
+    assert lines(path) == whole
+    assert not path.with_name("out.progress").exists()
+
+
+def test_a_torn_line_is_cut_off(tmp_path):
+    path = tmp_path / "out"
+    file = ResumableFile(path, JOB)
+    file.write(b"line 0\n")
+    file.save()
+    file.write(b"line 1\nli")  # then the machine fell dead
+    file._file.close()
+    write(path, 1, 4)
+    assert lines(path) == b"line 0\nline 1\nline 2\nline 3\n"
+
+
+def test_another_job_is_refused_and_a_whole_file_kept(tmp_path):
+    path = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        write(path, 0, 4, stop=2)
+    with pytest.raises(UserError, match=r"another beam_size: .*out\.progress"):
+        ResumableFile(path, JOB | {"beam_size": 5})
+    path.write_bytes(b"x")
+    with pytest.raises(UserError, match="shorter than"):
+        ResumableFile(path, JOB)
+    path.with_name("out.progress").write_text("{")
+    with pytest.raises(UserError, match="not a marker"):
+        ResumableFile(path, JOB)
+    path.with_name("out.progress").unlink()
+    with pytest.raises(UserError, match="exists and is whole"):
+        ResumableFile(path, JOB)
+    with pytest.raises(UserError, match="cannot write it"):
+        ResumableFile(tmp_path / "nowhere" / "out", JOB)
+
+
+def test_the_marker_says_how_far_it_is_safe(tmp_path):
+    path = tmp_path / "out"
+    file = ResumableFile(path, JOB)
+    file.write("ä\n".encode())
+    file.save()
+    file._file.close()
+    assert json.loads(path.with_name("out.progress").read_text()) == {"inputs": 1, "bytes": 3, "job": JOB}
