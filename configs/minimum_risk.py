@@ -7,15 +7,16 @@
 BLEU
 """
 
+import common
 import rnn_luong
 from ml_collections import ConfigDict
 
 
 def get_config(arg: str = "") -> ConfigDict:
     """The experiment; `:smoke=true` is a one-step version for tests."""
-    config = rnn_luong.get_config(arg)
+    arguments = common.parse_arg(arg, smoke=False)
+    config = rnn_luong.get_config()
     config.loss.risk.update(metric="chrf", num_samples=4)
     config.optimizer.update(schedule="constant", learning_rate=2e-4, warmup_steps=20)
-    if config.train.steps > 1:  # not :smoke=true
-        config.train.update(steps=300, batch_tokens=512, eval_every=100, checkpoint_every=100)
-    return config
+    config.train.update(steps=300, batch_tokens=512, eval_every=100, checkpoint_every=100)
+    return common.smoke(config) if arguments.smoke else config

@@ -69,15 +69,10 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Flags in, a line for each list of candidates out, and what it gained on stderr."""
     if positional:
         raise UserError(f"nmt-jax mbr reads stdin: … < {positional[0]}, or --input={positional[0]}")
-    utilities = [_utility(item, metric_options(flag_values)) for item in flag_values.utility]
-    names = {utility.metric.name for utility in utilities}
-    spec = flag_values.evaluate or next((one for one in EVALUATED if one.partition("|")[0] not in names), "")
-    if not spec:
-        raise UserError("--evaluate=METRIC: name one that is not optimised, such as meteor15 or rougeL")
-    evaluated = open_metric(spec, **metric_options(flag_values))
-    decide = MinimumBayesRisk(
-        tuple(utilities),
-        evaluated,
+    decide, spec = make_decision(
+        flag_values.utility,
+        flag_values.evaluate,
+        metric_options(flag_values),
         method=flag_values.method,
         weights=flag_values.weights,
         temperature=flag_values.temperature,
@@ -86,24 +81,55 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         seed=flag_values.seed,
     )
     results = run(decide, _open(flag_values.input), _open(flag_values.references) if flag_values.references else None)
-    totals = np.zeros((2, 2))
-    number = 0
+    gains = Gains(spec)
     for number, (text, choice) in enumerate(counted(results, "decided"), start=1):
         line = " ".join(text.split("\n"))
         if flag_values.format == "json":
             line = json.dumps({"line": number, "text": line, **_row(choice)}, ensure_ascii=False)
         sys.stdout.buffer.write(line.encode() + b"\n")
         sys.stdout.buffer.flush()
-        totals += [choice.chosen, choice.first]
-    if not number:
+        gains.add(choice)
+    if not gains.num_lines:
         raise UserError(f"{flag_values.input or 'stdin'}: no candidates")
-    (utility, other), (first_utility, first_other) = (totals / number).tolist()
-    print(
-        f"nmt-jax: {number} lines: expected utility {utility:.4f}, of the first candidates {first_utility:.4f}; "
-        f"{spec}, not optimised, {other:.4g}, of the first candidates {first_other:.4g}",
-        file=sys.stderr,
-    )
+    print(gains, file=sys.stderr)
     return 0
+
+
+class Gains:
+    """What was gained over all lines, the metric that was not optimised among it."""
+
+    def __init__(self, evaluated: str) -> None:
+        self.evaluated = evaluated
+        self.num_lines = 0
+        self.totals = np.zeros((2, 2))
+
+    def add(self, choice: Choice) -> None:
+        """One line more."""
+        self.num_lines += 1
+        self.totals += [choice.chosen, choice.first]
+
+    def __str__(self) -> str:
+        (utility, other), (first_utility, first_other) = (self.totals / max(self.num_lines, 1)).tolist()
+        return (
+            f"nmt-jax: {self.num_lines} lines: expected utility {utility:.4f}, of the first candidates "
+            f"{first_utility:.4f}; {self.evaluated}, not optimised, {other:.4g}, of the first candidates "
+            f"{first_other:.4g}"
+        )
+
+
+def make_decision(
+    items: Sequence[str], evaluate: str | None, options: dict[str, Any], **how: Any
+) -> tuple[MinimumBayesRisk, str]:
+    """Utilities as `SPEC` or `SPEC@WEIGHT`, with what metrics read -> what decides, and by what it is evaluated.
+
+    evaluate: a metric, or None for the first of EVALUATED that is not optimised. how: options of `MinimumBayesRisk`.
+    """
+    utilities = tuple(_utility(item, options) for item in items)
+    names = {utility.metric.name for utility in utilities}
+    spec = evaluate or next((one for one in EVALUATED if one.partition("|")[0] not in names), "")
+    if not spec:
+        raise UserError("--evaluate=METRIC: name one that is not optimised, such as meteor15 or rougeL")
+    return MinimumBayesRisk(utilities, open_metric(spec, **options), **how), spec
 
 
 def run(

@@ -70,3 +70,6 @@ class ResumableFile:
         self._file.close()
         if kind is None:
             self.marker.unlink()
+        elif not self.num_inputs:  # nothing to go on with
+            self.marker.unlink()
+            self.path.unlink()

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from absl import flags
 
 from nmt_jax.counting import counted
@@ -20,12 +21,16 @@ from nmt_jax.decoding_flags import (
     search_options,
 )
 from nmt_jax.errors import UserError
+from nmt_jax.mbr import CHUNK as CANDIDATE_LINES
+from nmt_jax.mbr import Gains, make_decision
+from nmt_jax.metric import define_metric_flags, metric_options
 from nmt_jax.resumable import ResumableFile
 from nmt_jax.trained import open_translator
 from nmt_jax.translation_format import TranslationFormat
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
+    from nmt_jax.decoding.mbr import MinimumBayesRisk
     from nmt_jax.decoding.sample import Sampling
     from nmt_jax.tasks.translator import Hypothesis, Line
 
@@ -45,6 +50,11 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_integer("num_samples", 0, "Draw so many samples a line instead of searching.", **given)
     flags.DEFINE_bool("replacement", True, "Off: the samples of a line are different ones.", **given)
     define_sampling_flags(flag_values)
+    flags.DEFINE_list(
+        "utility", None, "Of the samples, the one that these metrics expect to be best: chrf@2,bleu@1.", **given
+    )
+    flags.DEFINE_string("evaluate", None, "With --utility: a metric that is not optimised, for the report.", **given)
+    define_metric_flags(flag_values)
     flags.DEFINE_float("max_length_ratio", None, "Longest translation, in pieces per source piece.", **given)
     flags.DEFINE_integer("max_length_offset", None, "And so many pieces more.", **given)
     flags.DEFINE_integer("average", None, "Translate with the mean of the last n checkpoints.", lower_bound=1, **given)
@@ -75,13 +85,19 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         raise UserError(f"--num_samples={flag_values.num_samples}: at least 1, or 0 for a search")
     form = TranslationFormat.of(
         flag_values.format,
-        flag_values.nbest > 1 or flag_values.num_samples > 1,
+        flag_values.nbest > 1 or (flag_values.num_samples > 1 and not flag_values.utility),
         flag_values.alignment,
         flag_values.attention,
     )
     sampling = None
     if flag_values.num_samples:
         sampling = make_sampling(flag_values, flag_values.num_samples, flag_values.replacement)
+    decide, gains = None, None
+    if flag_values.utility:
+        if flag_values.num_samples < 2:
+            raise UserError("--utility chooses among samples: --num_samples=64, say; n-best lists go to nmt-jax mbr")
+        decide, spec = make_decision(flag_values.utility, flag_values.evaluate, metric_options(flag_values))
+        gains = Gains(spec)
     interactive = not flag_values.input and sys.stdin.isatty()
     chunk = 1 if interactive else flag_values.chunk
     output = None
@@ -107,6 +123,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             replace_unknown=flag_values.replace_unknown,
             **search_options(flag_values),
         )
+        if decide and gains:
+            results = _decided(results, decide, gains, flag_values.nbest)
         if output or not sys.stdout.isatty():  # on a terminal the translations themselves show how far it is
             total = num_lines(flag_values.input)
             results = counted(results, "translated", total=total and max(total - done, 1))
@@ -119,7 +137,21 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             output.write(data)
             if (number - done) % chunk == 0:
                 output.save()
+    if gains and gains.num_lines:
+        print(gains, file=sys.stderr)
     return 0
+
+
+def _decided(
+    results: Iterable[list["Hypothesis"]], decide: "MinimumBayesRisk", gains: Gains, count: int
+) -> Iterator[list["Hypothesis"]]:
+    """The samples of each line as `count` hypotheses, those of the highest expected utility, which is their score."""
+    for group in chunks(results, CANDIDATE_LINES):
+        for own, choice in zip(group, decide([[one.text for one in own] for own in group]), strict=True):
+            gains.add(choice)
+            order = [choice.index, *(n for n in np.argsort(-choice.utilities, kind="stable") if n != choice.index)]
+            ranked = {own[n].text: own[n]._replace(score=float(choice.utilities[n])) for n in order}
+            yield list(ranked.values())[:count]
 
 
 def run(

@@ -59,8 +59,10 @@ class TranslationFormat:
         return "".join(line + "\n" for line in lines).encode()
 
     def _columns(self, hypothesis: "Hypothesis") -> list[str]:
-        # A byte-fallback model can spell a line break; line N of the output must stay line N of the input.
+        # A byte-fallback model can spell a line break or a tab; lines and columns must stay what they are.
         text = " ".join(hypothesis.text.split("\n"))
+        if self.rows or self.aligned:
+            text = " ".join(text.split("\t"))
         return [text, pharaoh(links(_weights(hypothesis), self.threshold))] if self.aligned else [text]
 
     def _object(self, hypothesis: "Hypothesis") -> dict[str, Any]:

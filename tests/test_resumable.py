@@ -65,6 +65,12 @@ def test_another_job_is_refused_and_a_whole_file_kept(tmp_path):
         ResumableFile(tmp_path / "nowhere" / "out", JOB)
 
 
+def test_what_failed_before_its_first_line_leaves_nothing(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "out", 0, 4, stop=0)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_marker_says_how_far_it_is_safe(tmp_path):
     path = tmp_path / "out"
     file = ResumableFile(path, JOB)

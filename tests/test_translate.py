@@ -1,11 +1,16 @@
 import io
 import json
+import os
 import pathlib
+import shutil
+import subprocess
+import sys
 
 import pytest
 
 from nmt_jax import __main__ as cli
 from nmt_jax import train, translate
+from nmt_jax.data.vocab import Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.translation_format import TranslationFormat
 
@@ -155,3 +160,118 @@ def test_attention_of_a_sentence_is_drawn(workdir, tmp_path):
     output = tmp_path / "attention.svg"
     assert cli.main(["plot", f"--workdir={workdir}", "--sentence=the old man sleeps .", f"--output={output}"]) == 0
     assert output.stat().st_size > 1000
+
+
+def run_cli(capfdbinary, *arguments) -> tuple[int, list[str], str]:
+    """Exit code, lines on stdout, stderr."""
+    code = cli.main(["translate", *map(str, arguments)])
+    out, err = capfdbinary.readouterr()
+    return code, out.decode().split("\n")[:-1], err.decode()
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "source"
+    path.write_text("the dog .\nthe cat sees the house .\nthe cow .\n")
+    return path
+
+
+def test_an_output_that_was_begun_is_gone_on_with(workdir, source, tmp_path, capfdbinary):
+    _, expected, _ = run_cli(capfdbinary, f"--workdir={workdir}", f"--input={source}")
+    arguments = [f"--workdir={workdir}", f"--input={source}", f"--output={tmp_path / 'out'}", "--chunk=1"]
+    text = source.read_bytes()
+    source.write_bytes(text.replace(b"cow", b"\xff"))
+    code, _, err = run_cli(capfdbinary, *arguments)
+    assert code == 2
+    assert "source:3: not UTF-8" in err
+    assert (tmp_path / "out").read_text().splitlines() == expected[:2]
+    code, _, err = run_cli(capfdbinary, *arguments, "--beam_size=2")
+    assert code == 2
+    assert "another beam_size" in err
+    source.write_bytes(text)
+    assert run_cli(capfdbinary, *arguments)[0] == 0
+    assert (tmp_path / "out").read_text().splitlines() == expected
+    assert run_cli(capfdbinary, *arguments)[0] == 2  # it is whole
+
+
+def test_what_is_asked_in_files_is_done_and_what_cannot_be_is_named(workdir, source, tmp_path, capfdbinary):
+    prefixes, phrases = tmp_path / "prefixes", tmp_path / "phrases"
+    prefixes.write_text("der Hund\n\n\n")
+    phrases.write_text("\ndas Haus\tdie Katze\n\n")
+    arguments = [f"--workdir={workdir}", f"--input={source}", "--max_length_offset=40"]
+    _, plain, _ = run_cli(capfdbinary, *arguments)
+    _, lines, _ = run_cli(capfdbinary, *arguments, f"--prefixes={prefixes}", f"--constraints={phrases}")
+    assert lines[0].startswith("der Hund")
+    assert "das Haus" in lines[1]
+    assert "die Katze" in lines[1]
+    assert lines[2] == plain[2]
+    prefixes.write_text("der Hund\n")
+    code, _, err = run_cli(capfdbinary, *arguments, f"--prefixes={prefixes}")
+    assert code == 2
+    assert f"{prefixes}:2: no such line" in err
+    prefixes.write_text("der Hund\n\n\n\n")
+    assert "has more lines" in run_cli(capfdbinary, *arguments, f"--prefixes={prefixes}")[2]
+    phrases.write_text("\n\n" + "Haus " * 200 + "\n")
+    code, _, err = run_cli(capfdbinary, *arguments, f"--constraints={phrases}")
+    assert code == 2
+    assert f"{phrases}:3: what is asked" in err
+
+
+def test_samples_and_the_best_expected_of_them(workdir, source, capfdbinary):
+    arguments = [f"--workdir={workdir}", f"--input={source}", "--num_samples=4", "--temperature=2"]
+    _, rows, _ = run_cli(capfdbinary, *arguments)
+    assert [row.split("\t")[0] for row in rows] == ["1"] * 4 + ["2"] * 4 + ["3"] * 4
+    assert run_cli(capfdbinary, *arguments)[1] == rows
+    assert run_cli(capfdbinary, *arguments, "--seed=1")[1] != rows
+    _, chosen, err = run_cli(capfdbinary, *arguments, "--utility=chrf")
+    texts = [row.split("\t")[2] for row in rows]
+    assert len(chosen) == 3
+    assert all(text.replace("\t", " ") in texts[4 * n : 4 * n + 4] for n, text in enumerate(chosen))
+    assert "bleu|effective_order:true, not optimised" in err
+    for wrong in ("--top_p=0", "--epsilon=1", "--utility=nothing"):
+        assert run_cli(capfdbinary, *arguments, wrong)[0] == 2
+    assert run_cli(capfdbinary, *arguments[:2], "--utility=chrf")[0] == 2
+
+
+def test_words_are_aligned(workdir, source, capfdbinary):
+    arguments = [f"--workdir={workdir}", f"--input={source}"]
+    _, plain, _ = run_cli(capfdbinary, *arguments)
+    _, rows, _ = run_cli(capfdbinary, *arguments, "--alignment=argmax")
+    for line, row, words in zip(plain, rows, source.read_text().splitlines(), strict=True):
+        text, alignment = row.split("\t")
+        assert text == line
+        pairs = [tuple(map(int, pair.split("-"))) for pair in alignment.split()]
+        assert sorted(target for _, target in pairs) == list(range(len(text.split())))
+        assert all(place < len(words.split()) for place, _ in pairs)
+    _, rows, _ = run_cli(capfdbinary, *arguments, "--format=json", "--attention", "--nbest=2")
+    first = json.loads(rows[0])["hypotheses"][0]
+    assert len(first["attention"]) == len(first["text"].split())
+    assert len(first["log_probs"]) == len(first["pieces"]) + 1
+    for wrong in (["--alignment=2"], ["--alignment=x"], ["--attention"], ["--replace_unknown"]):
+        assert run_cli(capfdbinary, *arguments, *wrong)[0] == 2
+
+
+def test_an_ensemble_of_one_model_twice_is_that_model_and_vocabularies_must_be_the_same(
+    workdir, source, tmp_path, capfdbinary
+):
+    _, plain, _ = run_cli(capfdbinary, f"--workdir={workdir}", f"--input={source}")
+    _, twice, _ = run_cli(capfdbinary, f"--workdir={workdir},{workdir}", f"--input={source}")
+    assert twice == plain
+    other = shutil.copytree(workdir, tmp_path / "other")
+    vocab = next((other / "vocab").iterdir())
+    Vocab.train(["a b c d e f"] * 50, size=300).save(vocab)
+    code, _, err = run_cli(capfdbinary, f"--workdir={workdir},{other}", f"--input={source}")
+    assert code == 2
+    assert "its vocabulary is not that of" in err
+
+
+def test_eight_devices_say_what_one_says(workdir, source, capfdbinary):
+    for flags in ([], ["--num_samples=2"]):
+        _, expected, _ = run_cli(capfdbinary, f"--workdir={workdir}", f"--input={source}", *flags)
+        environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+        command = [sys.executable, "-m", "nmt_jax", "translate", f"--workdir={workdir}", f"--input={source}", *flags]
+        finished = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
+        found = finished.stdout.split("\n")[:-1]
+        if flags:  # scores differ in the last digits
+            found, expected = ([row.split("\t")[2] for row in rows] for rows in (found, expected))
+        assert found == expected

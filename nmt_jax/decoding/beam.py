@@ -136,6 +136,9 @@ def beam_search(
         best, order, parents, tokens = propose(beams, log_probs)
         best = jnp.maximum(best, IMPOSSIBLE)
         is_end = tokens == eos
+        # An end counts among the K best only, or a beam of one would not be greedy; or where a constraint asks for it.
+        rank = jnp.arange(tokens.shape[1])
+        counts = is_end & ((rank < beam_size) | (rank >= 2 * beam_size))[None] & (best > IMPOSSIBLE / 2)
 
         live_order = jnp.where(is_end, IMPOSSIBLE, order)
         met = beams.met
@@ -155,7 +158,7 @@ def beam_search(
         if attention:
             now += search.coverage_penalty * coverage(attended, mask)[rows, parents]
             attended = attended[rows, live_parents]
-        now = jnp.where(is_end & (best > IMPOSSIBLE / 2), now, IMPOSSIBLE)
+        now = jnp.where(counts, now, IMPOSSIBLE)
         ending = beams.live[rows, parents].at[:, :, beams.position].set(tokens)
         ended_scores, ends = jax.lax.top_k(jnp.concatenate([beams.ended_scores, now], axis=1), beam_size)
         ended = jnp.concatenate([beams.ended, ending], axis=1)[rows, ends]

@@ -72,7 +72,7 @@ class MinimumRisk:
         return metric
 
     def __call__(self, params: Any, batch: dict[str, Array], step: Step) -> tuple[Array, Array]:
-        """-> (sum over target pieces of the expected risk of their line, number of target pieces), 0 to 1 a piece."""
+        """-> (sum over target pieces of the expected risk of their line, number of target pieces), 0 the best."""
         drawing, dropout = jax.random.split(step.rng)
         drawn = self.draw(jax.lax.stop_gradient(params), batch, drawing)
         reference = jnp.pad(batch["target"], ((0, 0), (0, drawn.shape[2] - batch["target"].shape[1])))
@@ -96,7 +96,7 @@ class MinimumRisk:
         limits = jnp.where(jnp.any(target != PAD, axis=1), max_length, 0)  # nothing is said of a row of padding
         sampling = Sampling(self.settings.num_samples, self.settings.temperature)
         seeds = jax.random.bits(key, (len(source),), jnp.uint32)
-        drawn = self.translator._sample(
+        drawn = self.translator.sample_program(
             (params,), source, Asked(limits), seeds, sampling=sampling, max_length=max_length
         )
         return drawn[0]

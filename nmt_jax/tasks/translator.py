@@ -150,7 +150,7 @@ class Translator:
         return ensemble(steps), caches
 
     @functools.cached_property
-    def _search(self) -> Any:
+    def search_program(self) -> Any:
         """One compiled program a shape and search."""
 
         def run(params: Any, source: jax.Array, asked: Asked, search: Search, max_length: int) -> Any:
@@ -174,7 +174,7 @@ class Translator:
         return jax.jit(run, static_argnames=("search", "max_length"))
 
     @functools.cached_property
-    def _sample(self) -> Any:
+    def sample_program(self) -> Any:
         """One compiled program a shape and way of drawing."""
 
         def run(
@@ -200,7 +200,7 @@ class Translator:
         return jax.jit(run, static_argnames=("sampling", "max_length"))
 
     @functools.cached_property
-    def _force(self) -> Any:
+    def force_program(self) -> Any:
         """One compiled program a shape."""
 
         def run(params: Any, source: jax.Array, target: jax.Array, watched: bool) -> tuple[jax.Array, jax.Array]:
@@ -296,7 +296,9 @@ class Translator:
             target = np.full((len(source), 1 << (longest - 1).bit_length()), PAD, np.int32)
             for row, number in enumerate(numbers):
                 target[row, : len(targets[number])] = targets[number]
-            found = self._force(tuple(params), *sharding.shard_batch((source, target), self.mesh), watched=watched)
+            found = self.force_program(
+                tuple(params), *sharding.shard_batch((source, target), self.mesh), watched=watched
+            )
             log_probs, weights = jax.device_get(found)
             real = source.reshape(len(source), -1) != PAD
             for row, number in enumerate(numbers):
@@ -391,12 +393,12 @@ class Translator:
         source, asked = sharding.shard_batch((source, asked), self.mesh)
         params = tuple(params)
         if isinstance(how, Search):
-            found = self._search(params, source, asked, search=how, max_length=max_length)
+            found = self.search_program(params, source, asked, search=how, max_length=max_length)
         else:
             seeds = np.zeros(len(room), np.uint32)
             seeds[: len(parts)] = [part.seed for part in parts]
             (seeds,) = sharding.shard_batch((seeds,), self.mesh)
-            found = self._sample(params, source, asked, seeds, sampling=how, max_length=max_length)
+            found = self.sample_program(params, source, asked, seeds, sampling=how, max_length=max_length)
         tokens, scores = jax.device_get(found)
         return tokens, scores
 

@@ -30,6 +30,8 @@ def main() -> None:
 
     from nmt_jax.data.corpora import open_text
     from nmt_jax.data.vocab import EOS, PAD
+    from nmt_jax.decoding.beam import Asked
+    from nmt_jax.decoding.search import Search
     from tests.benchmarks import model_r, model_t
 
     transformer = options.model == "transformer"
@@ -42,13 +44,13 @@ def main() -> None:
     source = np.full((SENTENCES, max(map(len, ids))), PAD, np.int32)
     for row, sentence in zip(source, ids, strict=True):
         row[: len(sentence)] = sentence
-    limits = np.full(BATCH, STEPS, np.int32)
+    limits, search = np.full(BATCH, STEPS, np.int32), Search(beam_size=BEAM, length_penalty=0.6)
     groups = [rows[:, : (rows != PAD).sum(1).max()] for rows in np.split(source, SENTENCES // BATCH)]
 
     def ours() -> None:
         for rows in groups:
-            search = task.search(params, rows, limits, np.float32(0.6), beam_size=BEAM, n_best=1, max_length=STEPS)
-            jax.block_until_ready(search)
+            found = task.translator.search_program((params,), rows, Asked(limits), search=search, max_length=STEPS)
+            jax.block_until_ready(found)
 
     speeds, peers = [], []
     for _ in range(ROUNDS):
