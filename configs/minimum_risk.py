@@ -1,10 +1,19 @@
-"""Minimum-risk training (Shen et al., 2016): a trained model goes on by what chrF says of its own translations.
+r"""Minimum-risk training (Shen et al., 2016): a trained model goes on by what chrF says of its own translations.
 
     nmt-jax train --config=configs/rnn_luong.py --config.data.directory=DIRECTORY --workdir=runs/rnn_luong
     nmt-jax train --config=configs/minimum_risk.py --config.data.directory=DIRECTORY \
         --config.init_from=runs/rnn_luong --workdir=runs/minimum_risk
 
-BLEU
+300 steps of 512 tokens, 4 candidates a line and the reference; the gradient is that of the risk alone. To compare, as
+many steps of cross-entropy: --config.loss.risk.metric= .
+
+BLEU, chrF, TER (2026-11-21, one busy CPU core, one seed, beam 5; 290 steps, all that --config.train.minutes=14 left):
+
+    test_2016_flickr    rnn_luong 34.56, 57.99, 51.75; this 34.66, 58.31, 51.91; cross-entropy 33.94, 57.46, 51.59
+    val                 rnn_luong 33.83, 57.09, 51.39; this 34.32, 57.15, 51.65; cross-entropy 33.85, 56.91, 50.80
+
+What is asked for, chrF, does not rise for certain (paired bootstrap on the test set: p = 0.07; against cross-entropy
+0.001); translations are longer by 2 % and TER is no better. The paper draws 100 candidates.
 """
 
 import common

@@ -29,6 +29,10 @@ from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
 from nmt_jax.errors import UserError
 
 
+# Sentences of a batch wait for the last of it; a processor is busy with fewer than an accelerator.
+CPU_BATCH_TOKENS = 2560
+
+
 class Line(NamedTuple):
     """What is to be translated, what its translation begins with and contains, and where that stands: `FILE:LINE: `."""
 
@@ -253,7 +257,10 @@ class Translator:
                 raise UserError(f"{line.where}constraints are met by a beam search, not by sampling")
         filled = [number for number, part in enumerate(parts) if any(piece != EOS for piece in part.source)]
         results = [[Hypothesis("", 0.0, [], [])] * count for _ in parts]
-        budget = batch_tokens or max(self.config.eval.batch_tokens // width, 1)
+        most = self.config.eval.batch_tokens
+        if jax.default_backend() == "cpu":
+            most = min(most, CPU_BATCH_TOKENS)
+        budget = batch_tokens or max(most // width, 1)
         for numbers, batch in self._batches([parts[number].source for number in filled], budget):
             source = batch["source"]
             own = [parts[filled[number]] for number in numbers]
