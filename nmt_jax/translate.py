@@ -46,6 +46,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("output", None, "Write this file; after a crash the same command goes on with it.", **given)
     flags.DEFINE_string("prefixes", None, "A file: line N is what translation N begins with.", **given)
     flags.DEFINE_string("constraints", None, "A file: line N is phrases of translation N, parted by tabs.", **given)
+    flags.DEFINE_string("given", None, "A file of translations: score these, do not search; rows with scores.", **given)
     define_search_flags(flag_values)
     flags.DEFINE_integer("num_samples", 0, "Draw so many samples a line instead of searching.", **given)
     flags.DEFINE_bool("replacement", True, "Off: the samples of a line are different ones.", **given)
@@ -81,11 +82,13 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         raise UserError("nmt-jax translate needs --workdir=FOLDER of a trained model")
     if flag_values.checkpoint and flag_values.average:
         raise UserError("--checkpoint and --average exclude each other: one checkpoint, or the mean of several")
+    if flag_values.given and (flag_values.num_samples or flag_values.nbest > 1 or flag_values.prefixes):
+        raise UserError("--given scores translations: it goes without --num_samples, --nbest and --prefixes")
     if flag_values.num_samples < 0:
         raise UserError(f"--num_samples={flag_values.num_samples}: at least 1, or 0 for a search")
     form = TranslationFormat.of(
         flag_values.format,
-        flag_values.nbest > 1 or (flag_values.num_samples > 1 and not flag_values.utility),
+        flag_values.nbest > 1 or bool(flag_values.given) or (flag_values.num_samples > 1 and not flag_values.utility),
         flag_values.alignment,
         flag_values.attention,
     )
@@ -112,6 +115,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             name=flag_values.input or "stdin",
             prefixes=flag_values.prefixes,
             constraints=flag_values.constraints,
+            given=flag_values.given,
             skip=done,
             sampling=sampling,
             max_length_ratio=flag_values.max_length_ratio,
@@ -161,6 +165,7 @@ def run(
     name: str = "stdin",
     prefixes: str | None = None,
     constraints: str | None = None,
+    given: str | None = None,
     skip: int = 0,
     sampling: "Sampling | None" = None,
     max_length_ratio: float | None = None,
@@ -176,8 +181,9 @@ def run(
     As many as `n_best` of search, the options of `decoding.search.Search`, or as `sampling` draws. checkpoint: "best",
     "last", or n for the mean of the last n; None is what `decode.average` says, and "best" where that is 1. A line of
     more than `data.max_length` pieces is translated in parts. A model of several sources reads lines of as many texts,
-    parted by tabs. prefixes, constraints: files with as many lines. skip: begin after so many lines. watched: with what
-    the models look at. replace_unknown: for vocabularies of words; <unk> may be said, and is the word looked at.
+    parted by tabs. prefixes, constraints: files with as many lines; given: a file of translations, of which only the
+    log-probabilities are wanted. skip: begin after so many lines. watched: with what the models look at.
+    replace_unknown: for vocabularies of words; <unk> may be said, and is the word looked at.
     UserError for a workdir with nothing to translate with, before any line is read, and for a line of `name` that
     cannot be translated as asked.
     """
@@ -193,8 +199,11 @@ def run(
     how = sampling or translator.search(**search)
 
     def results() -> Iterator[list["Hypothesis"]]:
-        asked = _asked(sources.checked(lines, translator.num_sources, name), name, prefixes, constraints)
+        asked = _asked(sources.checked(lines, translator.num_sources, name), name, prefixes, constraints, given)
         for group in chunks(itertools.islice(asked, skip, None), chunk):
+            if given:
+                yield from translator.judge(params, group, watched)
+                continue
             found = translator.translate(
                 params, group, how, max_length_ratio=max_length_ratio, max_length_offset=max_length_offset
             )
@@ -205,12 +214,12 @@ def run(
     return results()
 
 
-def _asked(lines: Iterable[str], name: str, prefixes: str | None, constraints: str | None) -> Iterator["Line"]:
-    """The lines with what stands beside them in the other files; UserError where a file has fewer or more."""
+def _asked(lines: Iterable[str], name: str, *files: str | None) -> Iterator["Line"]:
+    """The lines with prefix, phrases and translation beside them; UserError where a file has fewer or more."""
     from nmt_jax.tasks.translator import Line
 
-    others = [(path, read_lines(path) if path else itertools.repeat("")) for path in (prefixes, constraints)]
-    given = [path for path, _ in others if path]
+    others = [(path, read_lines(path) if path else itertools.repeat("")) for path in files]
+    named = [path for path in files if path]
     for number, line in enumerate(lines, start=1):
         beside = []
         for path, texts in others:
@@ -218,9 +227,9 @@ def _asked(lines: Iterable[str], name: str, prefixes: str | None, constraints: s
             if text is None:
                 raise UserError(f"{path}:{number}: no such line; {name} has more")
             beside.append(text)
-        prefix, phrases = beside
-        where = f"{' and '.join(given)}:{number}: " if given else ""
-        yield Line(line, prefix, tuple(filter(None, phrases.split("\t"))), where)
+        prefix, phrases, given = beside
+        where = f"{' and '.join(named)}:{number}: " if named else ""
+        yield Line(line, prefix, tuple(filter(None, phrases.split("\t"))), where, given)
     for path, texts in others:
         if path and next(iter(texts), None) is not None:
             raise UserError(f"{path}: has more lines than {name}")

@@ -275,3 +275,22 @@ def test_eight_devices_say_what_one_says(workdir, source, capfdbinary):
         if flags:  # scores differ in the last digits
             found, expected = ([row.split("\t")[2] for row in rows] for rows in (found, expected))
         assert found == expected
+
+
+def test_given_translations_are_scored(workdir, source, tmp_path, capfdbinary):
+    arguments = [f"--workdir={workdir}", f"--input={source}"]
+    _, rows, _ = run_cli(
+        capfdbinary, *arguments, "--num_samples=1", "--format=json", "--temperature=0.5", "--attention"
+    )
+    samples = [json.loads(row)["hypotheses"][0] for row in rows]
+    (tmp_path / "given").write_text("".join(f"{one['text']}\n" for one in samples))
+    _, rows, _ = run_cli(capfdbinary, *arguments, f"--given={tmp_path / 'given'}", "--format=json")
+    for one, row in zip(samples, rows, strict=True):
+        judged = json.loads(row)["hypotheses"][0]
+        assert judged["text"] == one["text"]
+        assert judged["score"] == pytest.approx(sum(judged["log_probs"]), abs=1e-4)
+        if judged["pieces"] == one["pieces"]:  # a model may spell a text in other pieces than the vocabulary
+            assert judged["log_probs"] == pytest.approx(one["log_probs"], abs=1e-4)
+    _, rows, _ = run_cli(capfdbinary, *arguments, f"--given={tmp_path / 'given'}", "--alignment=argmax")
+    assert [row.split("\t")[0] for row in rows] == ["1", "2", "3"]
+    assert run_cli(capfdbinary, *arguments, f"--given={tmp_path / 'given'}", "--nbest=2")[0] == 2

@@ -28,18 +28,18 @@ from nmt_jax.decoding.search import Search
 from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
 from nmt_jax.errors import UserError
 
-
 # Sentences of a batch wait for the last of it; a processor is busy with fewer than an accelerator.
 CPU_BATCH_TOKENS = 2560
 
 
 class Line(NamedTuple):
-    """What is to be translated, what its translation begins with and contains, and where that stands: `FILE:LINE: `."""
+    """What is to be translated, and what is asked of its translation."""
 
     text: str
-    prefix: str = ""
-    phrases: tuple[str, ...] = ()
-    where: str = ""
+    prefix: str = ""  # it begins so
+    phrases: tuple[str, ...] = ()  # it contains them
+    where: str = ""  # that stands there, `FILE:LINE: `
+    given: str = ""  # or it is given whole, to be judged
 
 
 class Scored(NamedTuple):
@@ -317,6 +317,14 @@ class Translator:
                     weights[row, :length][:, real[row] if watched else slice(None)],
                 )
         return results
+
+    def judge(self, params: Sequence[Any], lines: Sequence[Line], watched: bool = False) -> list[list[Hypothesis]]:
+        """The given translation of each line as its only hypothesis; its score is the log-probability, with its end."""
+        scored = self.score(params, [line.text for line in lines], [line.given for line in lines], watched)
+        return [
+            [Hypothesis(line.given, sum(one.log_probs), one.pieces[:-1], [], one)]
+            for line, one in zip(lines, scored, strict=True)
+        ]
 
     def watch(
         self, params: Sequence[Any], lines: Sequence[Line], found: list[list[Hypothesis]], replace_unknown: bool = False

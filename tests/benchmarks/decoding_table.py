@@ -31,12 +31,6 @@ if TYPE_CHECKING:
     from nmt_jax.tasks.translator import Hypothesis, Translator
 
 BATCH_TOKENS = 8192  # hypotheses times source pieces
-SIZES = (1, 2, 4, 5, 8, 16, 32)
-PENALTIES = (  # normalization, length penalty
-    ("wu", 0.0),
-    ("wu", 0.6),
-    ("wu", 1.0),
-)
 N_BEST = 16
 UTILITIES = {"chrF": "chrf", "BLEU": "bleu|effective_order:true", "BERTScore": "bertscore|layer:4"}
 
@@ -116,20 +110,20 @@ class Point(NamedTuple):
     length: float  # words of the translations for each of the references
 
 
-def beams(models: Models) -> list[Point]:
+def beams(models: Models, sizes: Sequence[int], penalties: Sequence[float], normalization: str) -> list[Point]:
     """Print the table of beam sizes and length penalties."""
     from metrics_jax import parse
 
     metrics = [parse(name) for name in ("bleu", "chrf", "ter")]
     print_heading(["penalty", "beam", "BLEU", "chrF", "TER", "length", "empty", "CPU-seconds"])
     points = []
-    for normalization, alpha in PENALTIES:
-        for size in SIZES:
+    for alpha in penalties:
+        for size in sizes:
             search = models.translator.search(beam_size=size, length_penalty=alpha, normalization=normalization)
             found, seconds = models.translate(search)
             texts = first(found)
             scores = [metric(texts, models.references).score for metric in metrics]
-            name = f"α = {alpha:g}" if normalization == "wu" else f"length, α = {alpha:g}"
+            name = f"α = {alpha:g}"
             points.append(Point(name, size, scores[0], length(texts, models.references)))
             empty = sum(not text.strip() for text in texts)
             figures = [*(f"{score:.2f}" for score in scores), f"{points[-1].length:.3f}", str(empty), f"{seconds:.1f}"]
@@ -147,16 +141,10 @@ def draw_beams(points: Sequence[Point]) -> "Figure":
     panels = figure.subplots(1, 2)
     for number, penalty in enumerate(dict.fromkeys(point.penalty for point in points)):
         own = [point for point in points if point.penalty == penalty]
-        for axes, values in zip(panels, ([p.bleu for p in own], [p.length for p in own]), strict=True):
-            axes.plot([p.size for p in own], values, color=SYSTEMS[number], linewidth=1.8, marker="o", markersize=4)
-            axes.annotate(
-                penalty,
-                (own[-1].size, values[-1]),
-                (6, 0),
-                textcoords="offset points",
-                va="center",
-                color=SYSTEMS[number],
-            )
+        sizes = [point.size for point in own]
+        line = {"color": SYSTEMS[number], "linewidth": 1.8, "marker": "o", "markersize": 4, "label": penalty}
+        panels[0].plot(sizes, [point.bleu for point in own], **line)
+        panels[1].plot(sizes, [point.length for point in own], **line)
     for axes, title in zip(panels, ("BLEU", "length, as a share of the references'"), strict=True):
         sizes = sorted({point.size for point in points})
         axes.set_xscale("log", base=2)
@@ -164,7 +152,7 @@ def draw_beams(points: Sequence[Point]) -> "Figure":
         axes.minorticks_off()
         axes.set_xlabel("beam size")
         axes.set_title(title)
-        axes.margins(x=0.05)
+    panels[0].legend(frameon=False, loc="lower left", title="length penalty", alignment="left")
     panels[1].axhline(1, color=QUIET, linewidth=1, linestyle=":")
     return figure
 
@@ -256,6 +244,9 @@ def main() -> None:
     parser.add_argument("--reference", required=True, help="a file of their translations")
     parser.add_argument("--lines", type=int, help="only so many, the first ones")
     parser.add_argument("--picture", type=pathlib.Path, help="of beams: where to draw them")
+    parser.add_argument("--sizes", default="1,2,4,5,8,16,32", help="of beams")
+    parser.add_argument("--penalties", default="0,0.6,1", help="alphas of the length penalty")
+    parser.add_argument("--normalization", default="wu", choices=("wu", "length"))
     parser.add_argument("--samples", type=int, default=64)
     parser.add_argument("--encoder", help="the folder of BERTScore's model")
     parser.add_argument("--language", default="de", help="of the translations, for METEOR")
@@ -282,7 +273,8 @@ def main() -> None:
         encoder = options.encoder or minilm()
         specs += [f"meteor15|language:{options.language}|modules:exact+stem", UTILITIES["BERTScore"]]
         return tested(ways(models, options.samples, encoder), references, specs, encoder)
-    points = beams(models)
+    sizes, penalties = map(int, options.sizes.split(",")), map(float, options.penalties.split(","))
+    points = beams(models, list(sizes), list(penalties), options.normalization)
     if options.picture:
         from nmt_jax.pictures.style import drawing, save
 
