@@ -7,12 +7,11 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.decoding import constraints, rules
-from nmt_jax.decoding.rules import IMPOSSIBLE
 from nmt_jax.decoding.search import Search, coverage
+from nmt_jax.decoding.step import IMPOSSIBLE, Next, Step
 from nmt_jax.decoding.topk import top_k
 
 Array = jax.Array
-Step = Callable[[Array, Any], tuple[Array, Any]]
 
 
 class Asked(NamedTuple):
@@ -73,8 +72,8 @@ def beam_search(
 ) -> tuple[Array, Array]:
     """The n best translations a sentence, best first: tokens int32[B, n, T] with 0 after `eos`, scores float32[B, n].
 
-    `step` takes the tokens chosen last, int[B*K], and the cache to log-probabilities float[B*K, V] and a new cache, in
-    which `attention` finds the weights float[B*K, S] that a coverage penalty needs, beside source_mask bool[B, S]. A
+    `step` takes the tokens chosen last, int[B*K], and the cache to what may come next and a new cache, in which
+    `attention` finds the weights float[B*K, S] that a coverage penalty needs, beside source_mask bool[B, S]. A
     hypothesis that has not ended at its limit is returned whole, but only where fewer than n have ended. A prefix and
     constraints win over the rules of the search.
 
@@ -102,11 +101,15 @@ def beam_search(
     def proceed(beams: Beams) -> Array:
         return (beams.position < max_length) & ~jnp.all(beams.done)
 
-    def propose(beams: Beams, log_probs: Array) -> Candidates:
+    def propose(beams: Beams, following: Next) -> Candidates:
         """The 2K best next pieces (at most K of them end, so K live on), and those that would meet a constraint."""
-        raw, vocab_size = log_probs, log_probs.shape[-1]
-        said = beams.live.reshape(-1, max_length)
-        log_probs = rules.follow(search, log_probs, said, beams.position, eos)
+        vocab_size = following.logits.shape[-1]
+        if groups == 1 and prefix is None and phrases is None and not search.has_rules:
+            offsets = beams.live_scores - following.log_normalizer.reshape(shape)
+            best, indices = top_k(following.logits.reshape(*shape, vocab_size), offsets, 2 * beam_size)  # [B, 2K]
+            return Candidates(best, best, indices // vocab_size, indices % vocab_size)
+        raw = following.log_probs
+        log_probs = rules.follow(search, raw, beams.live.reshape(-1, max_length), beams.position, eos)
         if prefix is not None:
             now = jnp.repeat(prefix[:, beams.position], beam_size)
             raw, log_probs = rules.force(raw, now), rules.force(log_probs, now)
@@ -114,26 +117,20 @@ def beam_search(
         if phrases is not None:
             unmet = constraints.num_unmet(phrases, beams.met) > 0
             log_probs = log_probs.at[:, :, eos].set(jnp.where(unmet, IMPOSSIBLE, log_probs[:, :, eos]))
-        scores = beams.live_scores[:, :, None] + log_probs
-        if groups > 1:
-            best, order, indices = _by_group(
-                scores.reshape(batch_size, -1), groups, vocab_size, 2 * beam_size, search.diversity, eos
-            )
-        else:
-            best, indices = top_k(scores.reshape(batch_size, -1), 2 * beam_size)  # [B, 2K]
-            order = best
+        best, order, indices = _by_group(log_probs, beams.live_scores, groups, 2 * beam_size, search.diversity, eos)
         candidates = Candidates(best, order, indices // vocab_size, indices % vocab_size)
         if phrases is None:
             return candidates
         raw = raw.at[:, :, eos].set(log_probs[:, :, eos])
+        scores = beams.live_scores[:, :, None] + log_probs
         return _with_constraints(candidates, phrases, beams, raw, scores, limits, eos)
 
     def advance(beams: Beams) -> Beams:
-        log_probs, cache = step(beams.tokens.reshape(-1), beams.cache)
+        following, cache = step(beams.tokens.reshape(-1), beams.cache)
         attended = beams.attended
         if attention:
             attended += attention(cache).reshape(attended.shape)
-        best, order, parents, tokens = propose(beams, log_probs)
+        best, order, parents, tokens = propose(beams, following)
         best = jnp.maximum(best, IMPOSSIBLE)
         is_end = tokens == eos
         # An end counts among the K best only, or a beam of one would not be greedy; or where a constraint asks for it.
@@ -206,38 +203,47 @@ def beam_search(
 
     live_scores = final.live_scores / search.penalty(limits)[:, None]
     live_scores += search.coverage_penalty * coverage(final.attended, mask)
-    # The ended ones first; live ones fill up where too few have ended, those first whose own group lacks some.
+    # The ended ones first; live ones fill up where too few of their group have ended, and are else cut short.
     real = final.ended_scores > IMPOSSIBLE / 2
     lacks = jnp.sum(real, axis=1, keepdims=True) < num_kept
-    lives = jnp.broadcast_to(jnp.where(lacks, 2, 1), shape)
-    preference = jnp.concatenate([jnp.where(real, 3, 0), lives], axis=1)
+    live_scores = jnp.where(lacks, live_scores, IMPOSSIBLE)
+    preference = jnp.concatenate([jnp.where(real, 2, 0), jnp.ones(shape, jnp.int32)], axis=1)
     tokens = jnp.concatenate([final.ended, final.live], axis=1).reshape(num_sentences, -1, max_length)
     scores = jnp.concatenate([final.ended_scores, live_scores], axis=1).reshape(num_sentences, -1)
-    chosen = jnp.lexsort((-scores, -preference.reshape(scores.shape)), axis=-1)[:, : search.n_best]
     sentences = jnp.arange(num_sentences)[:, None]
+    order = jnp.lexsort((-scores, -preference.reshape(scores.shape)), axis=-1)
+    if groups > 1:  # two groups may find the same: it counts once
+        tokens, scores = tokens[sentences, order], scores[sentences, order]
+        same = (tokens[:, :, None] == tokens[:, None]).all(axis=-1)
+        again = (same & jnp.tril(jnp.ones(same.shape[1:], bool), -1)[None]).any(axis=-1)
+        scores = jnp.where(again, IMPOSSIBLE, scores)
+        order = jnp.argsort(again, axis=-1, stable=True)
+    chosen = order[:, : search.n_best]
     return tokens[sentences, chosen], scores[sentences, chosen]
 
 
 def _by_group(
-    scores: Array, groups: int, vocab_size: int, count: int, diversity: float, eos: int
+    log_probs: Array, live_scores: Array, groups: int, count: int, diversity: float, eos: int
 ) -> tuple[Array, Array, Array]:
-    """`top_k` of the groups of each sentence, one after the other: scores float[B * G, K / G * V].
+    """`top_k` of the groups of each sentence, one after the other: float[B * G, K / G, V], float[B * G, K / G].
 
     What earlier groups go on with, K / G pieces each, costs later ones `diversity` a time -> the scores of the best as
     they are, with that cost, and their indices.
     """
-    by_group = scores.reshape(-1, groups, scores.shape[-1])
+    vocab_size = log_probs.shape[-1]
+    by_group = log_probs.reshape(-1, groups, *log_probs.shape[1:])
+    offsets = live_scores.reshape(-1, groups, live_scores.shape[-1])
     sentences = jnp.arange(len(by_group))[:, None]
-    times = jnp.zeros((len(by_group), 1, vocab_size))
+    times = jnp.zeros((len(by_group), vocab_size))
     found = []
     for group in range(groups):
-        own = by_group[:, group]
-        costed = (own.reshape(len(own), -1, vocab_size) - diversity * times).reshape(own.shape)
-        order, indices = top_k(costed, count)
-        found.append((jnp.take_along_axis(own, indices, axis=1), order, indices))
+        costed = by_group[:, group] - diversity * times[:, None] if group else by_group[:, group]
+        order, indices = top_k(costed, offsets[:, group], count)
         pieces = indices % vocab_size
+        best = order + diversity * times[sentences, pieces]
+        found.append((best, order, indices))
         lives = jnp.argsort(pieces == eos, axis=1, stable=True)[:, : count // 2]
-        times = times.at[sentences, 0, jnp.take_along_axis(pieces, lives, axis=1)].add(1.0)
+        times = times.at[sentences, jnp.take_along_axis(pieces, lives, axis=1)].add(1.0)
     best, order, indices = (jnp.stack(arrays, axis=1).reshape(-1, count) for arrays in zip(*found, strict=True))
     return best, order, indices
 

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.decoding.beam import Step
+from nmt_jax.decoding.step import Next, Step
 
 Array = jax.Array
 
@@ -18,11 +18,12 @@ def ensemble(steps: Sequence[Step]) -> Step:
     its own, to the bit.
     """
 
-    def step(tokens: Array, caches: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
+    def step(tokens: Array, caches: tuple[Any, ...]) -> tuple[Next, tuple[Any, ...]]:
         found = [step(tokens, cache) for step, cache in zip(steps, caches, strict=True)]
-        log_probs, caches = zip(*found, strict=True)
+        following, caches = zip(*found, strict=True)
         if len(steps) == 1:
-            return log_probs[0], caches
-        return jax.nn.logsumexp(jnp.stack(log_probs), axis=0) - jnp.log(len(steps)), caches
+            return following[0], caches
+        total = jax.nn.logsumexp(jnp.stack([one.log_probs for one in following]), axis=0)
+        return Next(total, jnp.full(len(tokens), jnp.log(len(steps)))), caches
 
     return step

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.decoding.beam import Step
+from nmt_jax.decoding.step import Step
 
 Array = jax.Array
 
@@ -16,14 +16,14 @@ def force(
 ) -> tuple[Array, Array]:
     """Log-probabilities float[B, T] of given int[B, T], each after those before it, and what they looked at.
 
-    0 where given is 0. `step` takes the tokens before, int[B] (`start` at first), and the cache to log-probabilities
-    float[B, V] and a new cache, in which `attention` finds the weights float[B, S] of the step: float[B, T, S] in all,
+    0 where given is 0. `step` takes the tokens before, int[B] (`start` at first), and the cache to what may come next
+    and a new cache, in which `attention` finds the weights float[B, S] of the step: float[B, T, S] in all,
     S = 0 without it.
     """
 
     def advance(carry: tuple[Array, Any], tokens: Array) -> tuple[tuple[Array, Any], tuple[Array, Array]]:
-        log_probs, cache = step(*carry)
-        own = jnp.take_along_axis(log_probs, tokens[:, None], axis=1)[:, 0]
+        following, cache = step(*carry)
+        own = jnp.take_along_axis(following.logits, tokens[:, None], axis=1)[:, 0] - following.log_normalizer
         weights = attention(cache) if attention else jnp.zeros((len(tokens), 0))
         return (tokens, cache), (jnp.where(tokens > 0, own, 0.0), weights)
 

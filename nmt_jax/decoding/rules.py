@@ -4,10 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.decoding.search import Search
+from nmt_jax.decoding.step import IMPOSSIBLE
 
 Array = jax.Array
-
-IMPOSSIBLE = -1e9  # a log-probability below any real hypothesis's, finite so that differences stay numbers
 
 
 def follow(search: Search, log_probs: Array, said: Array, position: Array, eos: int) -> Array:

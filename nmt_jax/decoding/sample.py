@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.decoding.beam import Step
-from nmt_jax.decoding.rules import IMPOSSIBLE
+from nmt_jax.decoding.step import IMPOSSIBLE, Step
 
 Array = jax.Array
+
+BLOCK = 128  # pieces
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,14 +55,49 @@ class Sampling:
         if self.top_k and self.top_k < log_probs.shape[-1]:
             least = jax.lax.top_k(at_temperature, self.top_k)[0][:, -1:]
         if self.top_p < 1:
-            ordered = -jnp.sort(-at_temperature, axis=-1)
-            before = jnp.cumsum(jnp.exp(ordered), axis=-1) - jnp.exp(ordered)
-            inside = jnp.where(before < self.top_p, ordered, jnp.inf)
-            least = jnp.maximum(least, inside.min(axis=-1, keepdims=True))
+            least = jnp.maximum(least, jnp.log(_nucleus(jnp.exp(at_temperature), self.top_p)))
         if self.epsilon:
             least = jnp.maximum(least, jnp.log(self.epsilon))
         least = jnp.minimum(least, at_temperature.max(axis=-1, keepdims=True))
         return jnp.where(at_temperature >= least, log_probs, IMPOSSIBLE)
+
+
+def _nucleus(probabilities: Array, share: float) -> Array:
+    """The largest threshold above which the pieces of float[N, V] have `share` together, float[N, 1].
+
+    By bisection, to 2^-30 of the most probable piece: ten times as fast as sorting V pieces.
+    """
+    most = probabilities.max(axis=-1, keepdims=True)
+
+    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = (low + high) / 2
+        inside = jnp.where(probabilities >= middle, probabilities, 0.0).sum(axis=-1, keepdims=True)
+        return jnp.where(inside >= share, middle, low), jnp.where(inside >= share, high, middle)
+
+    return jax.lax.fori_loop(0, 30, halve, (jnp.zeros_like(most), most))[0]
+
+
+def draw(log_probs: Array, keys: Array, temperature: float) -> Array:
+    """A piece a row, int32[N], in proportion to p^(1 / temperature): log_probs float[N, V], keys [N].
+
+    By inversion: the first piece up to which there is more than a uniform share of all. Blocks come before pieces, so
+    that one random number and about 2 sqrt(V) ordered sums do, where Gumbel noise takes V random numbers.
+    """
+    if not temperature:
+        return jnp.argmax(log_probs, axis=-1).astype(jnp.int32)
+    rows = jnp.arange(len(log_probs))
+    weights = jnp.exp((log_probs - log_probs.max(axis=-1, keepdims=True)) / temperature)
+    weights = jnp.pad(weights, ((0, 0), (0, -weights.shape[1] % BLOCK))).reshape(len(rows), -1, BLOCK)
+    before = jnp.cumsum(weights.sum(axis=-1), axis=-1)
+    share = jax.vmap(jax.random.uniform)(keys) * before[:, -1]
+    block = jnp.argmax(before > share[:, None], axis=-1)
+    inside = weights[rows, block]
+    rest = share - jnp.where(block > 0, before[rows, block - 1], 0.0)
+    reached = (jnp.cumsum(inside, axis=-1) > rest[:, None]) & (inside > 0)
+    # Rounding may leave the share a hair beyond the block's own sum: then its likeliest piece.
+    place = jnp.where(reached.any(axis=-1), jnp.argmax(reached, axis=-1), jnp.argmax(inside, axis=-1))
+    return (block * BLOCK + place).astype(jnp.int32)
 
 
 class Drawn(NamedTuple):
@@ -88,23 +124,22 @@ def sample(
 ) -> tuple[Array, Array]:
     """Draw one text a row, token by token -> tokens int32[B, T] with 0 after `eos`, log-probabilities float[B].
 
-    `step` takes the tokens chosen last, int[B] (`start` at first), and the cache to log-probabilities float[B, V] and a
-    new cache. given int[B, T]: what a row begins with, 0 from where on it is drawn. limits int[B] <= T bounds a row's
+    `step` takes the tokens chosen last, int[B] (`start` at first), and the cache to what may come next and a new
+    cache. given int[B, T]: what a row begins with, 0 from where on it is drawn. limits int[B] <= T bounds a row's
     length.
 
-    keys [B] are random keys, one a row: what is drawn hangs on the row's own key, beginning and position alone. A draw
-    is the largest of log p + temperature * noise, the noise standard Gumbel (Maddison et al., 2014). The log-
-    probability that comes back is the model's own, whatever is left out and whatever the temperature.
+    keys [B] are random keys, one a row: what is drawn hangs on the row's own key, beginning and position alone. The
+    log-probability that comes back is the model's own, whatever is left out and whatever the temperature.
     """
 
     def proceed(state: Drawn) -> Array:
         return (state.position < given.shape[1]) & ~jnp.all(state.done)
 
     def advance(state: Drawn) -> Drawn:
-        log_probs, cache = step(state.last, state.cache)
+        following, cache = step(state.last, state.cache)
+        log_probs = following.log_probs
         own = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, state.position)
-        noise = jax.vmap(lambda key: jax.random.gumbel(key, log_probs.shape[1:]))(own)
-        drawn = jnp.argmax(sampling.truncate(log_probs) + sampling.temperature * noise, axis=-1).astype(jnp.int32)
+        drawn = draw(sampling.truncate(log_probs), own, sampling.temperature)
         wanted = given[:, state.position]
         chosen = jnp.where(state.done, 0, jnp.where(wanted > 0, wanted, drawn))
         more = jnp.where(state.done, 0.0, jnp.take_along_axis(log_probs, chosen[:, None], axis=1)[:, 0])

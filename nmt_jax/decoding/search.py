@@ -57,6 +57,11 @@ class Search:
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name}={getattr(self, name)!r} is none of {', '.join(choices)}")
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether `decoding.rules` has something to say."""
+        return self.min_length > 0 or self.no_repeat_ngram_size > 0 or self.repetition_penalty > 1
+
     def penalty(self, length: Array | float) -> Array:
         """What the log-probability of a hypothesis of so many pieces is divided by."""
         length = jnp.asarray(length, jnp.float32)

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.decoding.beam import Step, reorder
-from nmt_jax.decoding.rules import IMPOSSIBLE, force
+from nmt_jax.decoding.beam import reorder
+from nmt_jax.decoding.rules import force
+from nmt_jax.decoding.step import IMPOSSIBLE, Step
 from nmt_jax.decoding.topk import top_k
 
 Array = jax.Array
@@ -41,16 +42,16 @@ def stochastic_beam_search(
         return (state.position < max_length) & ~jnp.all(state.ended)
 
     def advance(state: Perturbed) -> Perturbed:
-        log_probs, cache = step(state.last.reshape(-1), state.cache)
-        log_probs = force(log_probs, jnp.repeat(given[:, state.position], num_samples))
+        following, cache = step(state.last.reshape(-1), state.cache)
+        log_probs = force(following.log_probs, jnp.repeat(given[:, state.position], num_samples))
         vocab_size = log_probs.shape[-1]
         # What has ended goes on as itself, by piece 0.
         itself = jnp.where(jnp.arange(vocab_size) == 0, 0.0, IMPOSSIBLE)[None, None]
         phi = state.log_probs[..., None] + jnp.where(state.ended[..., None], itself, log_probs.reshape(*shape, -1))
         own = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, state.position)
         perturbed = phi + jax.vmap(lambda key: jax.random.gumbel(key, phi.shape[1:]))(own)
-        scores = _with_maximum(perturbed, state.scores[..., None]).reshape(batch_size, -1)
-        best, indices = top_k(scores, num_samples)
+        scores = _with_maximum(perturbed, state.scores[..., None])
+        best, indices = top_k(scores, jnp.zeros(shape), num_samples)
         parents, chosen = indices // vocab_size, (indices % vocab_size).astype(jnp.int32)
         ended = state.ended[rows, parents] | (chosen == eos) | (state.position + 1 >= limits)[:, None]
         return Perturbed(

@@ -5,21 +5,41 @@ import jax.numpy as jnp
 
 Array = jax.Array
 
+BLOCK = 64
 
-def top_k(x: Array, k: int, block: int = 64) -> tuple[Array, Array]:
-    """x float[B, N] -> the k largest float[B, k] and their indices int32[B, k], as `lax.top_k` gives them.
 
-    In two stages: each of the k largest lies in one of the k blocks with the largest maxima. The blocks chosen are kept
-    in their order, so that of equal values the first wins, as in `lax.top_k`.
+def top_k(x: Array, offsets: Array, k: int) -> tuple[Array, Array]:
+    """x float[B, K, V], offsets float[B, K] -> the k largest sums float[B, k] and their indices int32[B, k] in K * V.
+
+    As `lax.top_k` of all sums would give them, which are never made. In two stages: each of the k largest lies in one
+    of the k blocks with the largest maxima. The blocks chosen are kept in their order, so that of equal values the
+    first wins, as in `lax.top_k`.
     """
-    batch_size, length = x.shape
-    num_blocks = -(-length // block)
-    if num_blocks <= k:
-        return jax.lax.top_k(x, k)
-    padded = jnp.pad(x, ((0, 0), (0, num_blocks * block - length)), constant_values=-jnp.inf)
-    blocks = padded.reshape(batch_size, num_blocks, block)
-    chosen = jnp.sort(jax.lax.top_k(jnp.max(blocks, axis=-1), k)[1], axis=-1)  # [B, k]
-    inside = jnp.take_along_axis(blocks, chosen[:, :, None], axis=1).reshape(batch_size, k * block)
-    values, positions = jax.lax.top_k(inside, k)
-    indices = jnp.take_along_axis(chosen, positions // block, axis=1) * block + positions % block
-    return values, indices
+    batch_size, beam_size, length = x.shape
+    rows = x.reshape(-1, length)
+    maxima = block_maxima(rows)
+    num_blocks = maxima.shape[-1]
+    if beam_size * num_blocks <= k:
+        return jax.lax.top_k((x + offsets[..., None]).reshape(batch_size, -1), k)
+    sums = (maxima.reshape(*offsets.shape, num_blocks) + offsets[..., None]).reshape(batch_size, -1)
+    chosen = jnp.sort(jax.lax.top_k(sums, k)[1], axis=-1)  # [B, k]
+    blocks = _blocks(rows).reshape(batch_size, -1, BLOCK)
+    parents = chosen // num_blocks
+    inside = jnp.take_along_axis(blocks, chosen[:, :, None], axis=1)
+    inside += jnp.take_along_axis(offsets, parents, axis=1)[:, :, None]
+    values, positions = jax.lax.top_k(inside.reshape(batch_size, -1), k)
+    blocks_of = jnp.take_along_axis(chosen, positions // BLOCK, axis=1)
+    places = blocks_of % num_blocks * BLOCK + positions % BLOCK
+    return values, blocks_of // num_blocks * length + places
+
+
+def block_maxima(rows: Array) -> Array:
+    """rows float[N, V] -> the largest value of each block of a row, float[N, V / BLOCK]."""
+    return jnp.max(_blocks(rows), axis=-1)
+
+
+def _blocks(rows: Array) -> Array:
+    """rows float[N, V] -> [N, V / BLOCK, BLOCK], filled up with -inf."""
+    num_blocks = -(-rows.shape[1] // BLOCK)
+    padded = jnp.pad(rows, ((0, 0), (0, num_blocks * BLOCK - rows.shape[1])), constant_values=-jnp.inf)
+    return padded.reshape(len(rows), num_blocks, BLOCK)

@@ -19,8 +19,8 @@ from nmt_jax.counting import counted
 from nmt_jax.data import stream
 from nmt_jax.data.blocks import Blocks, rows_of, windows
 from nmt_jax.data.vocab import BOS, EOS, PAD, Vocab
-from nmt_jax.decoding.rules import IMPOSSIBLE
 from nmt_jax.decoding.sample import Sampling, sample
+from nmt_jax.decoding.step import Next, predict
 from nmt_jax.tasks import Batch, Step
 
 ROWS = 32  # samples drawn together, always as many, so that one program serves all
@@ -160,11 +160,9 @@ class LanguageModel:
         """One compiled program a length and way of drawing."""
 
         def draw(params: Any, given: jax.Array, limits: jax.Array, keys: jax.Array, sampling: Sampling) -> jax.Array:
-            def step(tokens: jax.Array, cache: Any) -> tuple[jax.Array, Any]:
+            def step(tokens: jax.Array, cache: Any) -> tuple[Next, Any]:
                 logits, cache = self.model.apply({"params": params}, tokens, cache, method="decode_step")
-                log_probs = jax.nn.log_softmax(logits.astype(jnp.float32))
-                never = jnp.zeros(log_probs.shape[1]).at[jnp.array([PAD, BOS])].set(IMPOSSIBLE)
-                return log_probs + never[None], cache
+                return predict(logits, (PAD, BOS)), cache
 
             cache = self.model.apply({"params": params}, *given.shape, method="init_cache")
             # A text begins as a line does: after the end of another.

@@ -18,13 +18,13 @@ from nmt_jax.data import sources
 from nmt_jax.data.batches import bucketed
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.vocab import BOS, EOS, PAD, UNK, Vocab
-from nmt_jax.decoding.beam import Asked, Step, beam_search
+from nmt_jax.decoding.beam import Asked, beam_search
 from nmt_jax.decoding.constraints import Phrases
 from nmt_jax.decoding.ensemble import ensemble
 from nmt_jax.decoding.forced import force
-from nmt_jax.decoding.rules import IMPOSSIBLE
 from nmt_jax.decoding.sample import Sampling, sample
 from nmt_jax.decoding.search import Search
+from nmt_jax.decoding.step import IMPOSSIBLE, Next, Step, predict
 from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
 from nmt_jax.errors import UserError
 
@@ -134,16 +134,14 @@ class Translator:
             def apply(*args: Any, **options: Any) -> Any:
                 return model.apply({"params": params}, *args, **options)
 
-            def step(tokens: jax.Array, cache: Any) -> tuple[jax.Array, Any]:
+            def step(tokens: jax.Array, cache: Any) -> tuple[Next, Any]:
                 if watched:
                     (logits, new), seen = apply(tokens, cache[0], method="decode_step", mutable=["attention"])
                     weights = seen["attention"]["cross"][0]
                     new = (new, weights.reshape(len(tokens), -1))
                 else:
                     logits, new = apply(tokens, cache, method="decode_step")
-                log_probs = jax.nn.log_softmax(logits.astype(jnp.float32))
-                never = jnp.zeros(log_probs.shape[1]).at[jnp.array(self.never)].set(IMPOSSIBLE)
-                return log_probs + never[None], new
+                return predict(logits, self.never), new
 
             cache = apply(apply(source, method="encode"), source, rows, max_length, method="init_cache")
             if watched:
@@ -270,7 +268,7 @@ class Translator:
                 results[filled[number]] = [
                     self._hypothesis(best, score, part.unknown)
                     for best, score in zip(tokens[row], scores[row], strict=True)
-                    if score > IMPOSSIBLE / 10 or count == 1
+                    if score > IMPOSSIBLE / 2 or count == 1
                 ]
         translated = iter(results)
         return [_join([next(translated) for _ in own]) for own in split]

@@ -181,7 +181,7 @@ def test_without_constraints_it_is_plain_beam_search():
     tokens, same = search(table, 3, 0.5, max_length=7, phrases=[[], [[1, 1]], [], []])
     for b in (0, 2, 3):
         np.testing.assert_array_equal(tokens[b], plain[b])
-        np.testing.assert_array_equal(same[b], scores[b])
+        np.testing.assert_allclose(same[b], scores[b], rtol=1e-6)
 
 
 def test_what_a_translation_contains_anyway_costs_nothing():
@@ -207,9 +207,10 @@ def test_one_group_is_plain_and_more_differ_more():
         for row, score in zip(groups[b], scores[b], strict=True):
             np.testing.assert_allclose(score, log_probability(table[b], until_end(row)), rtol=1e-4)
     alone, _ = search(table, 2, max_length=6)
-    together, _ = search(table, 6, max_length=6, num_groups=3, diversity=0.0)
-    for b in range(4):  # without a cost every group is the same search
-        assert {until_end(row) for row in together[b]} == {until_end(row) for row in alone[b]}
+    together, scores_together = search(table, 6, max_length=6, num_groups=3, diversity=0.0)
+    for b in range(4):  # without a cost every group is the same search, and what it finds comes once
+        np.testing.assert_array_equal(together[b, :2], alone[b])
+        assert (scores_together[b, 2:] < -1e8).all()
 
 
 def test_said_pieces_cost_more_with_a_repetition_penalty():

@@ -8,6 +8,7 @@ import pytest
 
 from nmt_jax.decoding.sample import Sampling, sample
 from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
+from tests.decoding.markov import certain
 
 V, T, BOS, EOS = 4, 3, 2, 3
 
@@ -25,7 +26,7 @@ def draw(table):
     """Runs the sampler: how many, given int[B, T], limits int[B], options of `Sampling` -> tokens."""
 
     def step(tokens, cache):
-        return jnp.asarray(table)[cache, tokens], tokens
+        return certain(jnp.asarray(table)[cache, tokens]), tokens
 
     @functools.partial(jax.jit, static_argnames="sampling")
     def run(given, limits, keys, sampling):
@@ -138,7 +139,7 @@ def draw_different(table):
     """Runs the stochastic beam: how many sentences, how many texts each -> tokens, log-probabilities."""
 
     def step(tokens, cache):
-        return jnp.asarray(table)[cache, tokens], tokens
+        return certain(jnp.asarray(table)[cache, tokens]), tokens
 
     @functools.partial(jax.jit, static_argnums=(1,))
     def run(keys, num_samples, given):

@@ -5,21 +5,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt_jax.decoding.step import IMPOSSIBLE, predict
 from nmt_jax.decoding.topk import top_k
 
 
+def expected(x, offsets, k):
+    sums = x + offsets[..., None]
+    return jax.lax.top_k(sums.reshape(len(sums), -1), k)
+
+
 @pytest.mark.parametrize("length", [5, 64, 999, 4096])
-@pytest.mark.parametrize("k", [1, 5, 10])
-def test_same_values_and_indices_as_lax(length, k):
-    k = min(k, length)
-    x = jnp.asarray(np.random.default_rng(length).normal(size=(3, length)), jnp.float32)
-    for ours, theirs in zip(top_k(x, k), jax.lax.top_k(x, k), strict=True):
+@pytest.mark.parametrize(("beam_size", "k"), [(1, 1), (3, 5), (5, 10)])
+def test_same_values_and_indices_as_lax(length, beam_size, k):
+    generator = np.random.default_rng(length)
+    x = jnp.asarray(generator.normal(size=(3, beam_size, length)), jnp.float32)
+    offsets = jnp.asarray(generator.normal(size=(3, beam_size)), jnp.float32)
+    for ours, theirs in zip(top_k(x, offsets, k), expected(x, offsets, k), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(0, 3), min_size=40, max_size=40), st.integers(1, 6))
+@given(st.lists(st.integers(0, 3), min_size=400, max_size=400), st.integers(1, 3))
 def test_of_equal_values_the_first_wins(values, k):
-    x = jnp.asarray([values], jnp.float32)
-    for ours, theirs in zip(top_k(x, k, block=4), jax.lax.top_k(x, k), strict=True):
+    x = jnp.asarray(values, jnp.float32).reshape(1, 2, 200)
+    offsets = jnp.array([[0.0, 1.0]])
+    for ours, theirs in zip(top_k(x, offsets, k), expected(x, offsets, k), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_probabilities_are_those_of_softmax_and_some_pieces_are_never_said():
+    logits = jnp.asarray(np.random.default_rng(0).normal(size=(4, 130)) * 10, jnp.float32).at[:, 1].set(90.0)
+    found = predict(logits, (0, 1)).log_probs
+    exact = jax.nn.log_softmax(logits)
+    np.testing.assert_allclose(found[:, 2:], exact[:, 2:], rtol=1e-5)
+    assert (found[:, :2] < IMPOSSIBLE / 2).all()
