@@ -246,7 +246,7 @@ TASKS = {  # what each task adds
 
 SMOKE = {  # what `smoke` makes of it: embedded text, and little of it
     "translate": {
-        "data": {"corpus": "grammar", "source": "en", "target": "de", "size": 200, "max_length": 64, "num_buckets": 2},
+        "data": {"corpus": "grammar", "source": "en", "target": "de", "size": 200, "max_length": 64, "num_buckets": 1},
         "vocab": {"size": 400, "source_model": "", "target_model": "", "lexicon": ""},
         "eval": {"max_segments": 4, "batch_tokens": 512},
     },

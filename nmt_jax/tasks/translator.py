@@ -18,15 +18,13 @@ from nmt_jax.data import sources
 from nmt_jax.data.batches import bucketed
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.vocab import BOS, EOS, PAD, UNK, Vocab
-from nmt_jax.decoding.beam import Asked, beam_search
+from nmt_jax.decoding.beam import Asked
 from nmt_jax.decoding.constraints import Phrases
-from nmt_jax.decoding.ensemble import ensemble
-from nmt_jax.decoding.forced import force
-from nmt_jax.decoding.sample import Sampling, sample
+from nmt_jax.decoding.sample import Sampling
 from nmt_jax.decoding.search import Search
-from nmt_jax.decoding.step import IMPOSSIBLE, Next, Step, predict
-from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
+from nmt_jax.decoding.step import IMPOSSIBLE
 from nmt_jax.errors import UserError
+from nmt_jax.tasks.programs import Programs
 
 # Sentences of a batch wait for the last of it; a processor is busy with fewer than an accelerator.
 CPU_BATCH_TOKENS = 2560
@@ -86,11 +84,6 @@ def _join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
     ]
 
 
-def _mean_attention(caches: tuple[Any, ...]) -> jax.Array:
-    """What all models looked at in the last step, float[B*K, S]."""
-    return jnp.mean(jnp.stack([cache[1] for cache in caches]), axis=0)
-
-
 class Translator:
     """Models of the same vocabularies, that translate together; their parameters are given to each call.
 
@@ -109,7 +102,7 @@ class Translator:
         self.models = tuple(models)
         self.vocabularies = vocabularies
         self.mesh = mesh
-        self.never = (PAD, BOS) if say_unknown else (PAD, UNK, BOS)
+        self.programs = Programs(models, (PAD, BOS) if say_unknown else (PAD, UNK, BOS))
         self.num_sources = len(sources.languages(config.data.source))
         self.num_unknown = max(getattr(model, "num_unknown", 0) for model in models)
 
@@ -121,95 +114,6 @@ class Translator:
             return Search(**({"beam_size": decode.beam_size, "length_penalty": decode.length_penalty} | given))
         except ValueError as error:
             raise UserError(str(error)) from None
-
-    # What the compiled programs share
-
-    def _step(self, params: Any, source: jax.Array, rows: int, max_length: int, watched: bool) -> tuple[Step, Any]:
-        """The step closure of all models and its cache, for `rows` hypotheses a sentence.
-
-        watched: the cache is then (the models' own, attention float[B*K, S] to the source, the mean over the models).
-        """
-
-        def of_one(model: Any, params: Any) -> tuple[Step, Any]:
-            def apply(*args: Any, **options: Any) -> Any:
-                return model.apply({"params": params}, *args, **options)
-
-            def step(tokens: jax.Array, cache: Any) -> tuple[Next, Any]:
-                if watched:
-                    (logits, new), seen = apply(tokens, cache[0], method="decode_step", mutable=["attention"])
-                    weights = seen["attention"]["cross"][0]
-                    new = (new, weights.reshape(len(tokens), -1))
-                else:
-                    logits, new = apply(tokens, cache, method="decode_step")
-                return predict(logits, self.never), new
-
-            cache = apply(apply(source, method="encode"), source, rows, max_length, method="init_cache")
-            if watched:
-                cache = (cache, jnp.zeros((rows * len(source), math.prod(source.shape[1:]))))
-            return step, cache
-
-        steps, caches = zip(*itertools.starmap(of_one, zip(self.models, params, strict=True)), strict=True)
-        return ensemble(steps), caches
-
-    @functools.cached_property
-    def search_program(self) -> Any:
-        """One compiled program a shape and search."""
-
-        def run(params: Any, source: jax.Array, asked: Asked, search: Search, max_length: int) -> Any:
-            watched = search.coverage_penalty > 0
-            step, cache = self._step(params, source, search.beam_size, max_length, watched)
-            flat = source.reshape(len(source), -1)
-            return beam_search(
-                step,
-                cache,
-                asked,
-                search=search,
-                max_length=max_length,
-                bos=BOS,
-                eos=EOS,
-                attention=(lambda caches: jnp.mean(jnp.stack([each[1] for each in caches]), axis=0))
-                if watched
-                else None,
-                source_mask=(flat != PAD) & (flat != EOS) if watched else None,
-            )
-
-        return jax.jit(run, static_argnames=("search", "max_length"))
-
-    @functools.cached_property
-    def sample_program(self) -> Any:
-        """One compiled program a shape and way of drawing."""
-
-        def run(
-            params: Any, source: jax.Array, asked: Asked, seeds: jax.Array, sampling: Sampling, max_length: int
-        ) -> Any:
-            count = sampling.num_samples
-            step, cache = self._step(params, source, count, max_length, watched=False)
-            given = asked.prefix
-            if given is None:
-                given = jnp.zeros((len(source), max_length), jnp.int32)
-            keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.key(sampling.seed), seeds)
-            if not sampling.replacement:
-                return stochastic_beam_search(
-                    step, cache, given, asked.limits, keys, num_samples=count, start=BOS, eos=EOS
-                )
-            own = jax.vmap(jax.vmap(jax.random.fold_in, in_axes=(None, 0)), in_axes=(0, None))(keys, jnp.arange(count))
-            repeat = functools.partial(jnp.repeat, repeats=count, axis=0)
-            drawn = sample(
-                step, cache, repeat(given), repeat(asked.limits), own.reshape(-1), sampling, start=BOS, eos=EOS
-            )
-            return jax.tree.map(lambda leaf: leaf.reshape(len(source), count, *leaf.shape[1:]), drawn)
-
-        return jax.jit(run, static_argnames=("sampling", "max_length"))
-
-    @functools.cached_property
-    def force_program(self) -> Any:
-        """One compiled program a shape."""
-
-        def run(params: Any, source: jax.Array, target: jax.Array, watched: bool) -> tuple[jax.Array, jax.Array]:
-            step, cache = self._step(params, source, 1, target.shape[1], watched)
-            return force(step, cache, target, start=BOS, attention=_mean_attention if watched else None)
-
-        return jax.jit(run, static_argnames="watched")
 
     # Text in, text out
 
@@ -301,7 +205,7 @@ class Translator:
             target = np.full((len(source), 1 << (longest - 1).bit_length()), PAD, np.int32)
             for row, number in enumerate(numbers):
                 target[row, : len(targets[number])] = targets[number]
-            found = self.force_program(
+            found = self.programs.force(
                 tuple(params), *sharding.shard_batch((source, target), self.mesh), watched=watched
             )
             log_probs, weights = jax.device_get(found)
@@ -406,12 +310,12 @@ class Translator:
         source, asked = sharding.shard_batch((source, asked), self.mesh)
         params = tuple(params)
         if isinstance(how, Search):
-            found = self.search_program(params, source, asked, search=how, max_length=max_length)
+            found = self.programs.search(params, source, asked, search=how, max_length=max_length)
         else:
             seeds = np.zeros(len(room), np.uint32)
             seeds[: len(parts)] = [part.seed for part in parts]
             (seeds,) = sharding.shard_batch((seeds,), self.mesh)
-            found = self.sample_program(params, source, asked, seeds, sampling=how, max_length=max_length)
+            found = self.programs.sample(params, source, asked, seeds, sampling=how, max_length=max_length)
         tokens, scores = jax.device_get(found)
         return tokens, scores
 

@@ -49,7 +49,7 @@ def main() -> None:
 
     def ours() -> None:
         for rows in groups:
-            found = task.translator.search_program((params,), rows, Asked(limits), search=search, max_length=STEPS)
+            found = task.translator.programs.search((params,), rows, Asked(limits), search=search, max_length=STEPS)
             jax.block_until_ready(found)
 
     speeds, peers = [], []

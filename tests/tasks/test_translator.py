@@ -144,6 +144,6 @@ def test_the_attention_of_scoring_is_that_of_teacher_forcing(tasks, params, numb
 def test_the_same_request_compiles_nothing_anew(tasks, params):
     translator, how = tasks[0].translator, WAYS["samples"]
     translator.translate(params[:1], LINES, how)
-    compiled = translator.sample_program._cache_size()
+    compiled = translator.programs.sample._cache_size()
     translator.translate(params[:1], LINES[::-1], how)
-    assert translator.sample_program._cache_size() == compiled
+    assert translator.programs.sample._cache_size() == compiled
