@@ -82,8 +82,11 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         raise UserError("nmt-jax translate needs --workdir=FOLDER of a trained model")
     if flag_values.checkpoint and flag_values.average:
         raise UserError("--checkpoint and --average exclude each other: one checkpoint, or the mean of several")
-    if flag_values.given and (flag_values.num_samples or flag_values.nbest > 1 or flag_values.prefixes):
-        raise UserError("--given scores translations: it goes without --num_samples, --nbest and --prefixes")
+    asked = flag_values.num_samples or flag_values.nbest > 1 or flag_values.prefixes or flag_values.constraints
+    if flag_values.given and asked:
+        raise UserError("--given scores translations: without --num_samples, --nbest, --prefixes and --constraints")
+    if flag_values.num_samples and flag_values.nbest > 1 and not flag_values.utility:
+        raise UserError("--nbest is of a search, or of --utility: samples are all written")
     if flag_values.num_samples < 0:
         raise UserError(f"--num_samples={flag_values.num_samples}: at least 1, or 0 for a search")
     form = TranslationFormat.of(

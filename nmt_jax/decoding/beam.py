@@ -273,10 +273,10 @@ def _with_constraints(
     parents = jnp.concatenate([candidates.parents, jnp.broadcast_to(parents, more.shape)], axis=1)
     tokens = jnp.concatenate([candidates.tokens, more], axis=1)
     values = jnp.concatenate([candidates.scores, jnp.where(constrained & (more > 0), values, IMPOSSIBLE)], axis=1)
-    # Each once: what a constraint's piece scores before the rules is worth more than what the rules leave of it.
+    # Each once, as a constraint asks for it if one does: its score is the one before the rules, and its end counts.
     code = parents * vocab_size + tokens
-    earlier = jnp.arange(code.shape[1])[None, :] < jnp.arange(code.shape[1])[:, None]
-    better = (values[:, None] > values[:, :, None]) | ((values[:, None] == values[:, :, None]) & earlier[None])
+    later = jnp.arange(code.shape[1])[None, :] > jnp.arange(code.shape[1])[:, None]
+    better = (values[:, None] > values[:, :, None]) | ((values[:, None] == values[:, :, None]) & later[None])
     again = ((code[:, None] == code[:, :, None]) & better).any(axis=-1)
     rows = jnp.arange(batch_size)[:, None]
     unmet = constraints.num_unmet(phrases, constraints.advance(phrases, beams.met[rows, parents], tokens))

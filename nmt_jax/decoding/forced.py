@@ -11,7 +11,7 @@ from nmt_jax.decoding.step import Step
 Array = jax.Array
 
 
-def force(
+def token_log_probs(
     step: Step, cache: Any, given: Array, *, start: int, attention: Callable[[Any], Array] | None = None
 ) -> tuple[Array, Array]:
     """Log-probabilities float[B, T] of given int[B, T], each after those before it, and what they looked at.

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from nmt_jax.data.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam import Asked, beam_search
 from nmt_jax.decoding.ensemble import ensemble
-from nmt_jax.decoding.forced import force as force_given
+from nmt_jax.decoding.forced import token_log_probs
 from nmt_jax.decoding.sample import Sampling
 from nmt_jax.decoding.sample import sample as draw_samples
 from nmt_jax.decoding.search import Search
@@ -116,6 +116,6 @@ class Programs:
 
         def run(params: Any, source: jax.Array, target: jax.Array, watched: bool) -> tuple[jax.Array, jax.Array]:
             step, cache = self._step(params, source, 1, target.shape[1], watched)
-            return force_given(step, cache, target, start=BOS, attention=_mean_attention if watched else None)
+            return token_log_probs(step, cache, target, start=BOS, attention=_mean_attention if watched else None)
 
         return jax.jit(run, static_argnames="watched")

@@ -296,7 +296,7 @@ class Translator:
         max_length: int,
     ) -> tuple[np.ndarray, np.ndarray]:
         """One batch: tokens int[B, n, T] and scores [B, n], moved to the host once."""
-        empty = [[]] * (len(source) - len(parts))  # type: list[list[Any]]
+        empty: list[list[list[int]]] = [[]] * (len(source) - len(parts))
         prefix = phrases = None
         if any(part.prefix for part in parts):
             prefix = np.full((len(source), max_length), PAD, np.int32)

@@ -167,6 +167,7 @@ def test_constraints_are_always_met(beam_size):
     for seed in range(8):
         table = make(seed, 5)
         tokens, scores = search(table, beam_size, 0.5, max_length=6, phrases=wanted)
+        assert (scores[:, 0] > -1e8).all()  # there always is a translation
         for b, k in itertools.product(range(5), range(beam_size)):
             if scores[b, k] < -1e8:
                 continue  # fewer texts than beams

@@ -1,14 +1,14 @@
 import jax.numpy as jnp
 import numpy as np
 
-from nmt_jax.decoding.forced import force
+from nmt_jax.decoding.forced import token_log_probs
 from tests.decoding.markov import BOS, EOS, T, log_probability, make, make_cache, make_step
 
 
 def test_each_token_has_its_log_probability_and_padding_none():
     table, given = make(0, 3), [(1, 2, EOS), (EOS,), (2, 2, 1, EOS)]
     rows = jnp.array([[*text, *[0] * (T - len(text))] for text in given])
-    log_probs, weights = force(make_step(table), make_cache(table, 1), rows, start=BOS)
+    log_probs, weights = token_log_probs(make_step(table), make_cache(table, 1), rows, start=BOS)
     assert weights.shape == (3, T, 0)
     for b, text in enumerate(given):
         expected = [
@@ -28,6 +28,6 @@ def test_attention_is_that_of_each_step():
 
     cache = (make_cache(table, 1), jnp.zeros((2, 2)))
     given = jnp.array([[1, EOS, 0, 0], [2, 1, 1, EOS]])
-    _, weights = force(watched, cache, given, start=BOS, attention=lambda cache: cache[1])
+    _, weights = token_log_probs(watched, cache, given, start=BOS, attention=lambda cache: cache[1])
     before = np.array([[BOS, 1, EOS, 0], [BOS, 2, 1, 1]])
     np.testing.assert_array_equal(weights, np.stack([before, before + 1], axis=-1))
