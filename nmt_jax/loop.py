@@ -132,12 +132,14 @@ class _Training:
         )
         if restored := self.checkpoints.restore(placed):
             return restored.state, restored.data_state, Standing(**restored.meta)
-        if not self.config.init_from:
-            return jax.jit(make, out_shardings=shardings)(rng), None, Standing()
-        source = Path(self.config.init_from)
-        params = load_params(source, "best", replicated(self.mesh))
-        if differences := name_differences(abstract.params, params):
-            raise UserError(f"init_from={source}: its parameters do not fit this model ({differences})")
+        if self.config.init_from:
+            source = Path(self.config.init_from)
+            params = load_params(source, "best", replicated(self.mesh))
+            if differences := name_differences(abstract.params, params):
+                raise UserError(f"init_from={source}: its parameters do not fit this model ({differences})")
+        else:
+            params = jax.jit(self.task.init, out_shardings=shardings.params)(rng)
+            params = jax.device_put(self.task.warm_start(params), shardings.params)
         state = jax.jit(
             lambda params: new_state(params, self.optimizer, self.config.optimizer.ema_decay), out_shardings=shardings
         )(params)

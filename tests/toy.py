@@ -96,6 +96,9 @@ class Toy:
         embedding = jax.random.normal(keys[0], (VOCABULARY, WIDTH))
         return {"embedding": embedding, "output": {"kernel": kernel, "bias": jnp.zeros(VOCABULARY)}}
 
+    def warm_start(self, params: Any) -> Any:
+        return params
+
     def loss_fn(self, params: Any, batch: Any, step: Step | None) -> tuple[jax.Array, jax.Array]:
         source, target = batch["source"], batch["target"]
         mask = (source > 0)[..., None]

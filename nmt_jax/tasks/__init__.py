@@ -55,7 +55,10 @@ class Task(Protocol):
         """A batch of this shape, to compile with."""
 
     def init(self, rng: jax.Array) -> Any:
-        """-> parameters."""
+        """-> parameters; pure."""
+
+    def warm_start(self, params: Any) -> Any:
+        """-> what training begins with: `params` as `init` drew them, some replaced by those that were made elsewhere."""
 
     def loss_fn(self, params: Any, batch: Any, step: Step | None) -> tuple[jax.Array, jax.Array]:
         """-> (sum, weight) of the loss; pure; `step` is None when not training."""

@@ -155,8 +155,11 @@ class Classify:
         return {"words": np.full(shape, UNK, np.int32), "label": np.zeros(shape[0], np.int32)}
 
     def init(self, rng: jax.Array) -> Any:
-        """-> parameters; the words of the file `data.vectors` start from their vectors there."""
-        params = self.model.init(rng, jnp.full((1, 1, 1), UNK, jnp.int32))["params"]
+        """-> parameters."""
+        return self.model.init(rng, jnp.full((1, 1, 1), UNK, jnp.int32))["params"]
+
+    def warm_start(self, params: Any) -> Any:
+        """The words of the file `data.vectors` start from their vectors there."""
         if not self.config.data.vectors:
             return params
         rows, vectors = self._vectors

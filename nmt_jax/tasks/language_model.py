@@ -112,6 +112,10 @@ class LanguageModel:
         """-> parameters."""
         return self.model.init(rng, jnp.full((1, 2), EOS, jnp.int32))["params"]
 
+    def warm_start(self, params: Any) -> Any:
+        """All of them are learned here."""
+        return params
+
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
         """Cross-entropy of every next piece, in nats, label-smoothed when training -> (sum, weight)."""
         options: dict[str, Any] = {"train": True, "rngs": {"dropout": step.rng}} if step else {}

@@ -184,6 +184,10 @@ class Translate:
         batch = self.dummy_batch((1, 2, 2))
         return self.model.init(rng, batch["source"], batch["target"])["params"]
 
+    def warm_start(self, params: Any) -> Any:
+        """All of them are learned here."""
+        return params
+
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
         """-> (sum, weight): when training as `config.loss` has it, otherwise the cross-entropy of the target pieces."""
         risk = self.config.loss.risk

@@ -151,7 +151,7 @@ def test_words_start_from_their_vectors(task, tmp_path):
     numbers = " ".join(map(str, range(16)))
     path.write_text(f"The {numbers}\nunheard-of {numbers}\n")
     given = changed(task, task.workdir, **{"data.vectors": str(path)})
-    params = jax.jit(given.init)(jax.random.key(0))
+    params = given.warm_start(jax.jit(given.init)(jax.random.key(0)))
     (number,) = given.vocabulary.encode("The")
     looked_up = np.asarray(params["embedding"]["table"]) * 4  # the root of the width
     np.testing.assert_allclose(looked_up[number], np.arange(16), rtol=1e-6)
@@ -161,7 +161,7 @@ def test_words_start_from_their_vectors(task, tmp_path):
     assert ("word vectors", f"1 of the vocabulary, {path}") in given.summary()
     narrow = changed(task, task.workdir, **{"data.vectors": str(path), "model.d_embedding": 8})
     with pytest.raises(UserError, match=r"16 numbers a word, but config\.model\.d_embedding=8: set it to 16"):
-        narrow.init(jax.random.key(0))
+        narrow.warm_start(narrow.init(jax.random.key(0)))
     for content, words in (("The 1 x\n", rf"{path}:1: 'x' is no number"), ("Them 1 2\n", "has no word of the vocab")):
         path.write_text(content)
         with pytest.raises(UserError, match=rf"config\.data\.vectors: .*{words}"):
