@@ -32,9 +32,10 @@ Step = Callable[[Array, Any], tuple[Next, Any]]
 def predict(logits: Array, never: tuple[int, ...]) -> Next:
     """Logits float[N, V] of a model; the pieces of `never` have their share of probability but are not said."""
     logits = logits.astype(jnp.float32)
-    mask = jnp.zeros(logits.shape[1]).at[jnp.array(never)].set(IMPOSSIBLE)
-    said = logits + mask[None]
     # The maxima of blocks, which choosing the best pieces needs too, give the maximum at no cost.
-    most = jnp.maximum(block_maxima(said).max(axis=-1), logits[:, jnp.array(never)].max(axis=-1))
-    total = jnp.sum(jnp.exp(logits - most[:, None]), axis=-1)
-    return Next(said, most + jnp.log(total))
+    most = block_maxima(logits).max(axis=-1)
+    log_normalizer = most + jnp.log(jnp.sum(jnp.exp(logits - most[:, None]), axis=-1))
+    # Special pieces come first in a vocabulary: only these columns are written.
+    first = logits[:, : max(never, default=-1) + 1]
+    first = jnp.where(jnp.isin(jnp.arange(first.shape[1]), jnp.array(never, jnp.int32))[None], IMPOSSIBLE, first)
+    return Next(jax.lax.dynamic_update_slice(logits, first, (0, 0)), log_normalizer)

@@ -63,9 +63,13 @@ class MultiHeadAttention(nn.Module):
         return self.output(context.swapaxes(1, 2).reshape(*x.shape[:2], -1)), weights
 
     def init_memory(self, batch_size: int, beam_size: int, max_length: int) -> tuple[Array, Array]:
-        """Empty keys and values, float[B, H, T * K, Dk or Dv]: row t * K + k is what beam slot k wrote at step t."""
-        shape = (batch_size, self.num_heads, max_length * beam_size)
-        return jnp.zeros((*shape, self.d_k)), jnp.zeros((*shape, self.d_v))
+        """Empty keys float[B, H, Dk, T * K], values float[B, H, T * K, Dv]: t * K + k is what slot k wrote at step t.
+
+        With keys that lie so a few queries multiply twice as fast on a CPU.
+        """
+        rows = max_length * beam_size
+        keys = jnp.zeros((batch_size, self.num_heads, self.d_k, rows))
+        return keys, jnp.zeros((batch_size, self.num_heads, rows, self.d_v))
 
     def extend(
         self, x: Array, memory: tuple[Array, Array], position: Array, mask: Array
@@ -75,12 +79,11 @@ class MultiHeadAttention(nn.Module):
         mask bool[B, 1, K, T * K] tells which rows are a beam's own past -> float[B, K, D], the longer memory.
         """
         row = position * x.shape[1]
-        keys, values = (
-            jax.lax.dynamic_update_slice_in_dim(old, new, row, axis=2)
-            for old, new in zip(memory, self.memory(x), strict=True)
-        )
-        y, _ = self(x, (keys, values), mask, train=False)
-        return y, (keys, values)
+        keys, values = memory
+        new_keys, new_values = self.memory(x)
+        keys = jax.lax.dynamic_update_slice_in_dim(keys, new_keys.swapaxes(2, 3), row, axis=3)
+        values = jax.lax.dynamic_update_slice_in_dim(values, new_values, row, axis=2)
+        return self(x, (keys.swapaxes(2, 3), values), mask, train=False)[0], (keys, values)
 
 
 class Attention(nn.Module):
