@@ -67,6 +67,19 @@ MODELS = {
         "pointer_window": 0,  # of the last words that can be pointed at (Merity et al., 2017); 0 = no pointer
         "dtype": "float32",
     },
+    "gpt": {
+        "num_layers": 4,
+        "d_model": 256,
+        "d_ff": 1024,
+        "num_heads": 4,
+        "dropout": 0.1,  # on residual branches and embeddings
+        "attention_dropout": 0.1,
+        "max_positions": 512,
+        "norm": "post",  # post (2018) | pre (2019)
+        "activation": "gelu",  # gelu (by tanh) | gelu_erf | relu | swiglu
+        "dtype": "float32",
+        "remat": False,  # recompute layers in the backward pass: less memory, a third more time
+    },
     "han": {
         "cell": "gru",  # lstm | gru | rnn
         "num_layers": 1,  # of words, and of sentences
@@ -89,6 +102,35 @@ MODELS = {
         "word_dropout": 0.0,  # share of the vocabulary that a document does not see
         "dtype": "float32",
     },
+    "sentence_head": {  # over a pretrained encoder: of a whole row
+        "pooling": "mean",  # of the pieces of a row: mean | first
+        "dropout": 0.1,  # of what the head reads
+    },
+    "siamese_head": {"pooling": "mean", "dropout": 0.0},  # over a pretrained encoder: two texts, each in its own row
+    "piece_head": {"dropout": 0.1},  # over a pretrained encoder: of every piece; dropout of what the head reads
+    "bert": {
+        "num_layers": 12,
+        "d_model": 768,
+        "d_ff": 3072,
+        "num_heads": 12,
+        "max_positions": 512,
+        "activation": "gelu_erf",  # gelu_erf | gelu (by tanh) | relu
+        "dropout": 0.1,  # on sublayers and embeddings
+        "attention_dropout": 0.1,
+        "next_sentence": True,  # tell the next sentence from one of another document
+        "init_stddev": 0.02,  # of the first parameters; narrower models want more
+        "causal": False,  # from left to right: every next token, not masked ones; needs next_sentence=False
+        "dtype": "float32",  # of products: float32 | bfloat16; sums and state are float32
+        "remat": False,  # recompute layers in the backward pass: less memory, a third more time
+    },
+    "word_vectors": {
+        "algorithm": "skip_gram",  # skip_gram | cbow
+        "d_model": 100,
+        "window": 5,  # words to each side
+        "num_buckets": 0,  # of character n-grams; 0 = words alone
+        "min_n": 3,  # characters of an n-gram, "<" and ">" at the ends of a word included
+        "max_n": 6,
+    },
 }
 
 
@@ -97,14 +139,20 @@ SMALL = {  # what `smoke` leaves of them
     | {"d_k": 0, "d_v": 0},
     "rnn": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16},
     "rnn_lm": {"num_layers": 1, "d_embedding": 16, "d_hidden": 16},
+    "gpt": {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},
     "han": {"num_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16},
     "sentence_classifier": {"num_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16},
+    "sentence_head": {},
+    "siamese_head": {},
+    "piece_head": {},
+    "bert": {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},
+    "word_vectors": {"d_model": 16},
 }
 
 
 RUN = {  # what every training run has
     "optimizer": {
-        "name": "adam",  # adam | adamw
+        "name": "adam",  # adam | adamw | adagrad
         "schedule": "inverse_sqrt",  # inverse_sqrt | noam | cosine | linear | constant, after a warm-up
         "learning_rate": 1e-3,  # the peak; noam: a factor on (d_model * warmup_steps) ** -0.5
         "warmup_steps": 4000,
@@ -112,6 +160,7 @@ RUN = {  # what every training run has
         "beta2": 0.98,
         "epsilon": 1e-9,
         "weight_decay": 0.0,
+        "layer_decay": 1.0,  # the learning rate of each layer times this is that of the one below; 1 = off
         "clip_norm": 0.0,  # 0 = off
         "ema_decay": 0.0,  # 0 = off
     },
@@ -129,6 +178,19 @@ RUN = {  # what every training run has
         "minutes": 0.0,  # stop after so much training time; 0 = off
     },
     "mesh": {"model": 1},  # devices that share one model; the others share the batch
+}
+
+ENCODER = {  # below the heads of fine-tuning
+    "place": "",  # a Hugging Face folder, an installed package with one, a workdir of a pretraining run; or at random:
+    "num_layers": 2,
+    "d_model": 128,
+    "d_ff": 512,
+    "num_heads": 2,
+    "vocab_size": 8000,
+    "layers": "last",  # last | mixture (of all, learned: Peters et al., 2018) | 4 (the last four side by side)
+    "frozen": False,  # it does not learn: features only
+    "dropout": 0.1,
+    "dtype": "float32",  # of the arithmetic: float32 | bfloat16; the state is float32
 }
 
 TASKS = {  # what each task adds
@@ -242,6 +304,123 @@ TASKS = {  # what each task adds
         "eval": {"batch_tokens": 16_384},  # words, padding included
         "train": {"batch_tokens": 8192, "early_stopping_metric": "accuracy"},  # accuracy | loss
     },
+    "sentences": {
+        "encoder": ENCODER,
+        "data": {
+            "corpus": "grammar",  # grammar (tells English from German) | files
+            "directory": "",  # files: the folder of them
+            "train": "train.tsv",  # .tsv or .jsonl, plain or .gz
+            "dev": "dev.tsv",  # empty: one fold of the training file
+            "fold": 0,
+            "folds": 10,
+            "label": "label",  # the column or field of the label
+            "texts": ["sentence"],  # that of the sentence, or those of a pair
+            "scores": False,  # labels are numbers to be predicted
+            "size": 2000,  # grammar: training texts
+            "max_length": 128,  # pieces of a row, special ones included; of a longer one the longest text is cut
+            "num_buckets": 6,
+        },
+        "loss": {"label_smoothing": 0.0},
+        "eval": {"batch_tokens": 4096},  # pieces, padding included
+        "train": {"batch_tokens": 1024, "early_stopping_metric": "accuracy"},
+        # accuracy | f1 | matthews | loss; of scores: spearman | pearson | loss
+    },
+    "tag": {
+        "encoder": ENCODER,
+        "data": {
+            "corpus": "grammar",  # grammar (names of people and towns) | files
+            "directory": "",  # files: the folder of them
+            "train": "train.conll",  # a word a line, in columns; a blank line between sentences; plain or .gz
+            "dev": "dev.conll",  # empty: one fold of the training file
+            "fold": 0,
+            "folds": 10,
+            "word_column": 0,  # the first
+            "tag_column": -1,  # the last
+            "scheme": "bio",  # bio (an entity begins with B-) | iob1 (only behind another of its type)
+            "size": 2000,  # grammar: training sentences
+            "max_length": 128,  # pieces of a row, special ones included; a longer sentence becomes several
+            "num_buckets": 6,
+        },
+        "loss": {"label_smoothing": 0.0},
+        "eval": {"batch_tokens": 4096},  # pieces, padding included
+        "train": {"batch_tokens": 1024, "early_stopping_metric": "f1"},  # f1 | precision | recall | accuracy | loss
+    },
+    "span": {
+        "encoder": ENCODER,
+        "data": {
+            "corpus": "grammar",  # grammar (the German of an English sentence) | files
+            "directory": "",  # files: the folder of them
+            "train": "train.json",  # as SQuAD 1.1, plain or .gz
+            "dev": "dev.json",  # empty: the articles of one fold of the training file
+            "fold": 0,
+            "folds": 10,
+            "size": 500,  # grammar: training questions
+            "max_length": 384,  # pieces of a row, special ones included
+            "max_question": 64,  # pieces of a question; the end of a longer one is cut off
+            "stride": 128,  # pieces between the starts of two windows over a longer context
+            "num_buckets": 6,
+        },
+        "loss": {"label_smoothing": 0.0},
+        "eval": {"batch_tokens": 4096},  # pieces, padding included
+        "decode": {
+            "max_answer": 30,  # pieces of an answer
+            "n_best": 20,  # answers that are weighed against each other
+            "average": 1,  # the mean of the last n checkpoints answers
+        },
+        "train": {"batch_tokens": 3072, "early_stopping_metric": "f1"},  # f1 | exact_match | loss
+    },
+    "pretrain": {
+        "data": {
+            "corpus": "grammar",  # grammar (every other document is German, the rest English) | text
+            "directory": "",  # text: the folder of the files
+            "train": [],  # plain or .gz: a sentence or paragraph a line, a blank line after each document
+            "running": [],  # plain or .gz: running text, such as books; blank lines part paragraphs
+            "paragraphs": 40,  # of running text that are taken for a document
+            "dev_share": 0.05,  # of the documents, held out all over the files
+            "size": 4000,  # grammar: training sentences
+            "max_length": 128,  # tokens of a row, [CLS] and [SEP] included
+            "cache": "",  # prepared texts; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax
+        },
+        "vocab": {
+            "algorithm": "wordpiece",  # wordpiece | unigram
+            "size": 8000,
+            "lower_case": True,
+            "model": "",  # a folder with tokenizer.json or vocab.txt, given instead of trained
+        },
+        "corrupt": {
+            "share": 0.15,  # of the tokens, that are asked about
+            "mask": 0.8,  # of these, that become [MASK]
+            "random": 0.1,  # of these, that become any piece; the rest stays what it is
+            "whole_words": False,  # all pieces of a word or none
+        },
+        "eval": {"batch_tokens": 8192},
+        "train": {"early_stopping_metric": "perplexity"},
+        # perplexity (of masked tokens) | mlm_loss | mlm_accuracy | nsp_accuracy | loss
+    },
+    "word_vectors": {
+        "data": {
+            "corpus": "grammar",  # grammar (every other document is German, the rest English) | text
+            "directory": "",  # text: the folder of the files
+            "train": [],  # plain or .gz: a sentence or paragraph a line, a blank line after each document
+            "running": [],  # plain or .gz: running text, such as books; blank lines part paragraphs
+            "paragraphs": 40,  # of running text that are taken for a document
+            "dev_share": 0.01,  # of the documents, held out all over the files
+            "size": 20_000,  # grammar: training sentences
+            "tokenizer": "intl",  # of words: none (white space) | 13a | intl (punctuation apart) | zh | char
+            "lower_case": True,
+            "punctuation": False,  # what has neither letter nor digit is a word, too
+            "subsample": 1e-3,  # the more of its occurrences a word loses, the more its share is above this; 0 = off
+            "block_length": 24,  # centres that share their negatives
+            "cache": "",  # prepared texts; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax
+        },
+        "vocab": {"min_count": 5, "size": 1_000_000},  # the most frequent words, as many as come so often
+        "loss": {
+            "negatives": 5,  # how much those of a pair weigh
+            "shared_negatives": 16,  # drawn for a block
+            "power": 0.75,  # of the counts that they are drawn by
+        },
+        "train": {"early_stopping_metric": "loss"},
+    },
 }
 
 SMOKE = {  # what `smoke` makes of it: embedded text, and little of it
@@ -259,6 +438,33 @@ SMOKE = {  # what `smoke` makes of it: embedded text, and little of it
         "data": {"corpus": "grammar", "size": 100, "max_words": 16, "num_buckets": 2, "vectors": ""},
         "vocab": {"size": 400, "model": ""},
         "eval": {"batch_tokens": 2048},
+    },
+    "sentences": {
+        "encoder": {"place": "", "num_layers": 1, "d_model": 16, "d_ff": 32, "vocab_size": 400, "dtype": "float32"},
+        "data": {"corpus": "grammar", "size": 100, "max_length": 32, "num_buckets": 1, "texts": ["sentence"]}
+        | {"scores": False},
+        "eval": {"batch_tokens": 2048},
+        "train": {"early_stopping_metric": "accuracy"},
+    },
+    "tag": {
+        "encoder": {"place": "", "num_layers": 1, "d_model": 16, "d_ff": 32, "vocab_size": 400, "dtype": "float32"},
+        "data": {"corpus": "grammar", "size": 100, "max_length": 32, "num_buckets": 1},
+        "eval": {"batch_tokens": 2048},
+    },
+    "span": {
+        "encoder": {"place": "", "num_layers": 1, "d_model": 16, "d_ff": 32, "vocab_size": 400, "dtype": "float32"},
+        "data": {"corpus": "grammar", "size": 40, "max_length": 64, "max_question": 24, "stride": 16}
+        | {"num_buckets": 1},
+        "eval": {"batch_tokens": 2048},
+    },
+    "pretrain": {
+        "data": {"corpus": "grammar", "size": 800, "max_length": 32},
+        "vocab": {"size": 400, "model": ""},
+        "eval": {"batch_tokens": 2048},
+    },
+    "word_vectors": {
+        "data": {"corpus": "grammar", "size": 200, "block_length": 16},
+        "vocab": {"min_count": 1, "size": 400},
     },
 }
 

@@ -60,9 +60,24 @@ VERBS = {
         "--utility=chrf < candidates.jsonl > hypothesis.txt",
     ),
     "classify": Verb(
-        "label lines of text with a trained classifier",
+        "label or score lines of text, or pairs of texts, with a trained classifier",
         "--workdir=FOLDER [FLAG …] < TEXTS > LABELS",
         "--workdir=runs/ag_news < texts.txt > labels.txt",
+    ),
+    "neighbours": Verb(
+        "name the words nearest to words, and to analogies such as king - man + woman",
+        "--workdir=FOLDER|--vectors=FILE [FLAG …] < WORDS > NEIGHBOURS",
+        "--workdir=runs/word2vec --count=5 < words.txt",
+    ),
+    "tag": Verb(
+        "tag the words of lines with a trained tagger: names of people, places …",
+        "--workdir=FOLDER [FLAG …] < WORDS > CONLL",
+        "--workdir=runs/wikigold < words.txt > words.conll",
+    ),
+    "answer": Verb(
+        "answer questions from the texts that they come with",
+        "--workdir=FOLDER [FLAG …] < QUESTIONS > ANSWERS",
+        "--workdir=runs/squad < questions.jsonl > answers.txt",
     ),
     "score": Verb(
         "compare translations with references: BLEU, chrF, TER, METEOR, BERTScore and the others",

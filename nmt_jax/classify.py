@@ -1,10 +1,10 @@
-"""`nmt-jax classify`: texts on stdin, one a line, their labels on stdout, line N for line N."""
+"""`nmt-jax classify`: texts on stdin, one a line, their labels (or scores) on stdout, line N for line N."""
 
 import json
 import pathlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from absl import flags
 
@@ -14,10 +14,15 @@ from nmt_jax.errors import UserError
 from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
 
-if TYPE_CHECKING:
-    from nmt_jax.tasks.classify import Prediction
-
+TASKS = ("classify", "sentences")
 CHUNK = 512  # texts of like size are classified together: enough for full batches, few enough to see output soon
+
+
+class Prediction(Protocol):
+    """What a text was taken for: a label (or a score as text), "" for a text without a word, and float32[C]."""
+
+    label: Any
+    probabilities: Any
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -60,25 +65,47 @@ def run(
 ) -> tuple[list[str], Iterator["Prediction"]]:
     """Classify `lines` with the model of `workdir` -> its labels, and a prediction for each line while lines come in.
 
-    The sentences (or columns) of a text stand between tabs. checkpoint: "best", "last", or n for the mean of the last
-    n. UserError for a workdir with nothing to classify with, before any line is read.
+    The sentences (or columns) of a text stand between tabs. No labels: predictions are scores. checkpoint: "best",
+    "last", or n for the mean of the last n. UserError for a workdir with nothing to classify with, before any line is
+    read, and for a line that lacks one of a pair of texts.
     """
-    task, params = open_trained(Workdir(pathlib.Path(workdir)), "classify", checkpoint=checkpoint)
-    groups = chunks(lines, chunk)
-    return task.labels, (
-        prediction for group in groups for prediction in task.predict(params, [line.split("\t") for line in group])
-    )
+    task, params = open_trained(Workdir(pathlib.Path(workdir)), *TASKS, checkpoint=checkpoint)
+    columns = task.columns if task.config.task == "sentences" else None
+    groups = chunks(split(lines, columns), chunk)
+    return task.labels, (prediction for group in groups for prediction in task.predict(params, group))
+
+
+def split(lines: Iterable[str], columns: int | None) -> Iterator[list[str]]:
+    """Lines -> the texts between their tabs, exactly `columns` of them where that is given (an empty line: all empty).
+
+    Of a single column tabs are blanks. UserError `line N` for another number.
+    """
+    for number, line in enumerate(lines, start=1):
+        texts = [line.replace("\t", " ")] if columns == 1 else line.split("\t")
+        if not line.strip():
+            texts = [""] * (columns or 1)
+        if columns and len(texts) != columns:
+            raise UserError(f"line {number}: {len(texts)} texts between tabs; the model reads {columns}")
+        yield texts
 
 
 def write(labels: Sequence[str], results: Iterable["Prediction"], form: str) -> None:
-    """One line a result on stdout, as UTF-8; a text without a word gives an empty line, and null in JSON."""
+    """One line a result on stdout, as UTF-8; a text without a word gives an empty line, and null in JSON.
+
+    labels: none where results are scores.
+    """
     for number, result in enumerate(results, start=1):
         row = result.label
         if form == "json":
-            probabilities = {
-                label: round(float(value), 6) for label, value in zip(labels, result.probabilities, strict=True)
-            }
-            found = {"label": result.label, "probabilities": probabilities} if result.label else {"label": None}
-            row = json.dumps({"line": number, **found}, ensure_ascii=False)
+            row = json.dumps({"line": number, **_found(labels, result)}, ensure_ascii=False)
         sys.stdout.buffer.write(f"{row}\n".encode())
         sys.stdout.buffer.flush()
+
+
+def _found(labels: Sequence[str], result: Prediction) -> dict[str, Any]:
+    if not labels:
+        return {"score": float(result.label) if result.label else None}
+    if not result.label:
+        return {"label": None}
+    pairs = zip(labels, result.probabilities, strict=True)
+    return {"label": result.label, "probabilities": {label: round(float(value), 6) for label, value in pairs}}

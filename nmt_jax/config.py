@@ -20,7 +20,8 @@ from ml_collections import ConfigDict
 
 from nmt_jax.errors import UserError
 
-SAME_MODEL = ("task", "model_name", "model", "vocab")  # what the parameters of a started workdir were made for
+# What the parameters of a started workdir were made for.
+SAME_MODEL = ("task", "model_name", "model", "vocab", "encoder")
 ABSENT = "(absent)"
 Model = TypeVar("Model")
 

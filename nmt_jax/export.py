@@ -18,6 +18,8 @@ from nmt_jax.workdir import Workdir
 FORMATS = {  # and what comes next
     "ctranslate2": "python {folder}/translate.py < source.txt > hypothesis.txt",
     "safetensors": "nmt_jax.formats.safetensors.load({folder!r}), or safetensors.numpy.load_file in any program",
+    "word2vec": "nmt-jax neighbours --vectors={folder}/vectors.bin",
+    "huggingface": "nmt_jax.pretrained.load_encoder({folder!r}), or transformers.AutoModel.from_pretrained",
 }
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float16")  # bfloat16 would need PyTorch
 
@@ -26,7 +28,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     """The flags of `nmt-jax export`."""
     given: dict[str, Any] = {"flag_values": flag_values}
     flags.DEFINE_string("workdir", None, "The folder of a trained model.", **given)
-    flags.DEFINE_enum("to", None, list(FORMATS), "ctranslate2: Transformers; safetensors: any model.", **given)
+    explained = "ctranslate2: Transformers; huggingface: pretrained encoders; word2vec: vectors; safetensors: any."
+    flags.DEFINE_enum("to", None, list(FORMATS), explained, **given)
     flags.DEFINE_string("output", None, "A new folder for all that is written.", **given)
     flags.DEFINE_integer("average", None, "Export the mean of the last n checkpoints.", lower_bound=1, **given)
     flags.DEFINE_enum("checkpoint", None, ["best", "last"], "Export one checkpoint.", **given)
@@ -63,9 +66,9 @@ def run(
 ) -> None:
     """Writes the model of `workdir` into the new folder `output`, whole or not at all.
 
-    form: "ctranslate2" or "safetensors". checkpoint: "best", "last", or n for the mean of the last n; None is what
-    `decode.average` says, and "best" where that is 1. UserError for a model that the form does not know, and for a
-    folder that has something in it or cannot be written.
+    form: one of FORMATS. checkpoint: "best", "last", or n for the mean of the last n; None is what `decode.average`
+    says, and "best" where that is 1 or nothing. UserError for a model that the form does not know, and for a folder
+    that has something in it or cannot be written.
     """
     folder, output = Workdir(pathlib.Path(workdir)), pathlib.Path(output).expanduser().absolute()
     config = folder.config()
@@ -79,6 +82,22 @@ def run(
             safetensors.write(params, unfinished)
             configs.save(config, unfinished / "config.json")
             shutil.copytree(folder.vocab, unfinished / "vocab")
+        return
+    if form == "huggingface":
+        folder.trained_config("pretrain")
+        from nmt_jax.pretrained import save
+        from nmt_jax.pretrained.workdir import load_workdir
+
+        loaded = load_workdir(folder.path, checkpoint=checkpoint)
+        with _whole(output) as unfinished:
+            save(loaded, unfinished)
+        return
+    if form == "word2vec":
+        from nmt_jax.formats import word2vec
+
+        task, params = open_trained(folder, "word_vectors", checkpoint=checkpoint)
+        with _whole(output) as unfinished:
+            word2vec.write(task.vectors(params), unfinished)
         return
     if folder.trained_config("translate").model_name != "transformer":
         raise UserError(

@@ -1,5 +1,6 @@
 """Learning-rate schedules and optimizers."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from nmt_jax.errors import UserError
 
 Schedule = Callable[[jax.Array | int], jax.Array]
 SCHEDULES = ("noam", "inverse_sqrt", "cosine", "linear", "constant")
-OPTIMIZERS = ("adam", "adamw")
+OPTIMIZERS = ("adam", "adamw", "adagrad")
 
 
 def make_schedule(config: ConfigDict, steps: int, d_model: int | None = None) -> Schedule:
@@ -52,19 +53,60 @@ def make_optimizer(config: ConfigDict) -> optax.GradientTransformation:
 
     Gradients are clipped to the global norm `clip_norm` (0 = off), then Adam (Kingma and Ba, 2015, algorithm 1);
     "adamw" adds decoupled weight decay (Loshchilov and Hutter, 2019, algorithm 2), on matrices only: biases and layer
-    norms have one axis. Raises UserError on an unknown name, and on weight decay asked of plain Adam.
+    norms have one axis; "adagrad" is Duchi et al. (2011), eq. 1, on the diagonal: g / sqrt(sum of g^2 + epsilon), which
+    is plain gradient descent at rate learning_rate / sqrt(epsilon) while gradients are small.
+    `layer_decay` makes the learning rate smaller from layer to layer downwards: `scale_by_depth`.
+    Raises UserError on an unknown name, on weight decay asked of any but 'adamw', and on `layer_decay` outside (0, 1].
     """
     if config.name not in OPTIMIZERS:
         raise UserError(f"optimizer.name={config.name!r} is unknown: use one of {', '.join(OPTIMIZERS)}")
-    if config.name == "adam" and config.weight_decay:
-        raise UserError("optimizer.weight_decay has no effect on 'adam': set optimizer.name='adamw', or weight_decay=0")
+    if config.name != "adamw" and config.weight_decay:
+        raise UserError(
+            f"optimizer.weight_decay has no effect on {config.name!r}: set optimizer.name='adamw', or weight_decay=0"
+        )
     parts = [optax.clip_by_global_norm(config.clip_norm)] if config.clip_norm else []
-    parts.append(optax.scale_by_adam(b1=config.beta1, b2=config.beta2, eps=config.epsilon))
+    if config.name == "adagrad":
+        parts.append(optax.scale_by_rss(initial_accumulator_value=0.0, eps=config.epsilon))
+    else:
+        parts.append(optax.scale_by_adam(b1=config.beta1, b2=config.beta2, eps=config.epsilon))
     if config.weight_decay:
         parts.append(optax.add_decayed_weights(config.weight_decay, mask=matrices))
+    if not 0 < config.layer_decay <= 1:
+        raise UserError(f"optimizer.layer_decay={config.layer_decay}: more than 0 and at most 1, which is off")
+    if config.layer_decay != 1:
+        parts.append(scale_by_depth(config.layer_decay))
     return optax.chain(*parts)
 
 
 def matrices(params: Any) -> Any:
     """True for the parameters of two and more axes, which weight decay applies to."""
     return jax.tree.map(lambda param: param.ndim > 1, params)
+
+
+def scale_by_depth(decay: float) -> optax.GradientTransformation:
+    """Updates times decay^(how many layers are above): Howard and Ruder (2018), section 3.1; Clark et al. (2020), A.2.
+
+    What is no layer and no embedding is above all layers. UserError for parameters without modules `layers_N`.
+    """
+
+    def scale(updates: Any, _: Any) -> Any:
+        paths = [path for path, _ in jax.tree.leaves_with_path(updates)]
+        top = 1 + max(filter(None, map(_layer, paths)), default=0)
+        if top == 1:
+            raise UserError(f"optimizer.layer_decay={decay}: this model has no layers_0, layers_1 ...: set it to 1.0")
+
+        def scaled(path: Any, update: jax.Array) -> jax.Array:
+            layer = _layer(path)
+            return update * decay ** (top - (top if layer is None else layer))
+
+        return jax.tree.map_with_path(scaled, updates)
+
+    return optax.stateless(scale)
+
+
+def _layer(path: Any) -> int | None:
+    """The number of the layer, from 1, that a parameter belongs to, 0 for an embedding, None for what is neither."""
+    name = jax.tree_util.keystr(path, simple=True, separator="/")
+    if found := re.search(r"(?:^|/)layers_(\d+)/", name):
+        return 1 + int(found[1])
+    return 0 if "embeddings/" in name else None

@@ -54,11 +54,12 @@ def run(spec: str | None, workdir: pathlib.Path | str, overrides: Mapping[str, s
     # Below, not above: a mistake in the config is told before the seconds that importing JAX takes.
     import jax
 
-    from nmt_jax import compilation, loop, sharding
+    from nmt_jax import allocation, compilation, loop, sharding
     from nmt_jax.tasks import make_task
 
     check_model(config)
     compilation.cache_compilations()
+    allocation.keep_freed_memory()
     if jax.process_index() == 0:
         begin(config, folder)
     task = make_task(config, folder.path, sharding.make_mesh(config.mesh.model))
@@ -82,7 +83,10 @@ def resolve(spec: str | None, folder: Workdir, overrides: Mapping[str, str]) -> 
 
 
 def check_model(config: ConfigDict) -> None:
-    """UserError for a task or model that does not exist or cannot be built, before a vocabulary is trained for it."""
+    """UserError for a task or model that does not exist or cannot be built, before a vocabulary is trained for it.
+
+    A model over a pretrained encoder has required fields that are no sizes: its task knows them.
+    """
     from nmt_jax.tasks import TASKS
 
     if config.task not in TASKS:
@@ -91,6 +95,11 @@ def check_model(config: ConfigDict) -> None:
         module = importlib.import_module(f"nmt_jax.models.{config.model_name}")
     except ModuleNotFoundError:
         raise UserError(f"config.model_name: there is no model {config.model_name!r} in nmt_jax.models") from None
+    if "encoder" in config:
+        from nmt_jax.tasks import fine_tuning
+
+        fine_tuning.check_model(config)
+        return
     fields = dataclasses.fields(module.Model)
     sizes = [field.name for field in fields if field.init and field.default is field.default_factory]  # both missing
     configs.build_model(module.Model, config.model, **dict.fromkeys(sizes, config.vocab.size))
@@ -105,7 +114,7 @@ def begin(config: ConfigDict, folder: Workdir) -> None:
     try:
         if folder.vocab.is_dir() and not folder.started and folder.config_file.is_file():
             old = folder.config()
-            if (old.vocab, old.data) != (config.vocab, config.data):
+            if any(old.get(part) != config.get(part) for part in ("vocab", "encoder", "data")):
                 shutil.rmtree(folder.vocab)
         folder.path.mkdir(parents=True, exist_ok=True)
         configs.save(config, folder.config_file)

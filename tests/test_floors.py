@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 SOURCES = sorted([*ROOT.glob("nmt_jax/**/*.py"), *ROOT.glob("metrics_jax/**/*.py"), *ROOT.glob("configs/*.py")])
 VERBS = (
     *("train", "translate", "mbr", "generate", "perplexity", "classify", "score", "calibrate", "corpus", "plot"),
-    *("sweep", "export", "__main__"),
+    *("sweep", "export", "neighbours", "tag", "answer", "__main__"),
 )
 
 # What the modules of a room may not import. A room is a folder, or a file of nmt_jax.

@@ -82,8 +82,34 @@ def test_adam_adamw_and_clipping_equal_optax():
         (ours(), optax.adam(0.1, **options)),
         (ours(name="adamw", weight_decay=0.3), optax.adamw(0.1, weight_decay=0.3, mask=matrices, **options)),
         (ours(clip_norm=0.5), optax.chain(optax.clip_by_global_norm(0.5), optax.adam(0.1, **options))),
+        (ours(name="adagrad"), optax.adagrad(0.1, initial_accumulator_value=0.0, eps=1e-9)),
     ]
     for params, reference in pairs:
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), params, follow(reference, 1.0))
     assert not np.allclose(pairs[0][0]["kernel"], pairs[1][0]["kernel"])
     np.testing.assert_array_equal(pairs[0][0]["bias"], pairs[1][0]["bias"])  # no decay of biases
+
+
+def test_the_learning_rate_falls_from_layer_to_layer_downwards():
+    leaf = {"kernel": jnp.ones((2, 2))}
+    params = {"head": leaf, "encoder": {"embeddings": leaf, "layers_0": leaf, "layers_1": leaf, "layers_10": leaf}}
+    config = toy.config(**{"optimizer.layer_decay": 0.5}).optimizer
+
+    def updates(config):
+        optimizer = make_optimizer(config)
+        return optimizer.update(params, optimizer.init(params), params)[0]
+
+    plain, scaled = updates(toy.config().optimizer), updates(config)
+    shares = jax.tree.map(lambda a, b: float((a / b).mean()), scaled, plain)
+    layers = {name: shares["encoder"][name]["kernel"] for name in params["encoder"]}
+    assert shares["head"]["kernel"] == 1
+    assert layers == {"embeddings": 0.5**12, "layers_0": 0.5**11, "layers_1": 0.5**10, "layers_10": 0.5}
+
+
+def test_layer_decay_that_cannot_be_meant():
+    for decay in (0.0, -1.0, 1.5):
+        with pytest.raises(UserError, match=r"optimizer\.layer_decay=.*: more than 0 and at most 1"):
+            make_optimizer(toy.config(**{"optimizer.layer_decay": decay}).optimizer)
+    optimizer = make_optimizer(toy.config(**{"optimizer.layer_decay": 0.9}).optimizer)
+    with pytest.raises(UserError, match="has no layers_0"):
+        follow(optimizer, -0.1)

@@ -46,6 +46,7 @@ def config(**changes: Any) -> ConfigDict:
                 "beta2": 0.98,
                 "epsilon": 1e-9,
                 "weight_decay": 0.0,
+                "layer_decay": 1.0,
                 "clip_norm": 0.0,
                 "ema_decay": 0.0,
             },

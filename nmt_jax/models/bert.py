@@ -1,8 +1,9 @@
 """The encoder of BERT (Devlin et al., 2019) and of its kin, which differ in sizes, tables and pretraining.
 
-Heads (masked words, classes, spans ...) are modules of their own that read the hidden states.
+Heads (classes, spans ...) are modules of their own that read the hidden states; those of pretraining are in `Model`.
 """
 
+import dataclasses
 from typing import Any
 
 import flax.linen as nn
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 
 from nmt_jax.models.attention import attend
 from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers import ACTIVATIONS, Dense, Dropout, LayerNorm
+from nmt_jax.models.layers import ACTIVATIONS, Dense, Dropout, LayerNorm, matmul
 
 Array = jax.Array
 
@@ -81,7 +82,7 @@ class Layer(nn.Module):
         self.drop = Dropout(self.dropout)
 
     def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
-        """x float[B, S, D], mask bool[B, 1, 1, S] -> float[B, S, D], attention weights float[B, H, S, S]."""
+        """x float[B, S, D], mask bool[B, 1, 1 or S, S] -> float[B, S, D], attention weights float[B, H, S, S]."""
 
         def heads(y: Array) -> Array:
             return y.reshape(*y.shape[:2], self.num_heads, -1).swapaxes(1, 2)
@@ -99,6 +100,7 @@ class Bert(nn.Module):
 
     first_position: rows of the position table that no token uses (2 in RoBERTa). num_segments: 0 without that table.
     pooler: tanh of a product with the first token's last state. init_stddev: of truncated normal draws.
+    causal: no token sees those after it. remat: layers are computed again in the backward pass.
     """
 
     vocab_size: int = 30522
@@ -116,6 +118,8 @@ class Bert(nn.Module):
     attention_dropout: float = 0.1
     dtype: str = "float32"
     init_stddev: float = 0.02
+    causal: bool = False
+    remat: bool = False
 
     def __post_init__(self) -> None:
         """ValueError on hyperparameters that cannot be meant."""
@@ -139,8 +143,9 @@ class Bert(nn.Module):
         self.embeddings = Embeddings(
             self.vocab_size, self.max_positions, self.first_position, self.num_segments, **common
         )
+        layer = nn.remat(Layer, static_argnums=(3,)) if self.remat else Layer
         self.layers = [
-            Layer(
+            layer(
                 d_ff=self.d_ff,
                 num_heads=self.num_heads,
                 activation=self.activation,
@@ -162,13 +167,92 @@ class Bert(nn.Module):
         Hidden state 0 is the embeddings'. Named intermediates: `attention`, L weights float[B, H, S, S], and with a
         pooler `pooled` float[B, D]. States at padding mean nothing. ValueError if S exceeds max_positions.
         """
+        hidden, intermediates = self.states(ids, mask, segments, train)
+        return jnp.stack(hidden), intermediates
+
+    def states(
+        self, ids: Array, mask: Array, segments: Array | None, train: bool
+    ) -> tuple[list[Array], dict[str, Any]]:
+        """As `__call__`, the hidden states one by one: whoever wants the last pays for no stack of all."""
         x = self.embeddings(ids, segments, train)
+        visible = mask[:, None, None, :]
+        if self.causal:
+            visible = visible & jnp.tril(jnp.ones((ids.shape[1], ids.shape[1]), bool))[None, None]
         hidden, attention = [x], []
         for layer in self.layers:
-            x, weights = layer(x, mask[:, None, None, :], train)
+            x, weights = layer(x, visible, train)
             hidden.append(x)
             attention.append(weights)
         intermediates: dict[str, Any] = {"attention": tuple(attention)}
         if self.pooler:
             intermediates["pooled"] = jnp.tanh(self.pooler_dense(x[:, 0]))
-        return jnp.stack(hidden), intermediates
+        return hidden, intermediates
+
+
+class Model(nn.Module):
+    """What is pretrained: the encoder, the head of masked tokens and that of next sentences (section 3.1).
+
+    next_sentence: with that head and the pooler that it reads. causal: for left-to-right language modelling instead of
+    masking; the first token then sees no text, so there is no next-sentence head. The other fields are those of `Bert`.
+    """
+
+    vocab_size: int
+    num_layers: int = 12
+    d_model: int = 768
+    d_ff: int = 3072
+    num_heads: int = 12
+    max_positions: int = 512
+    num_segments: int = 2
+    activation: str = "gelu_erf"
+    epsilon: float = 1e-12
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    dtype: str = "float32"
+    init_stddev: float = 0.02
+    next_sentence: bool = True
+    causal: bool = False
+    remat: bool = False
+
+    def __post_init__(self) -> None:
+        """ValueError on hyperparameters that cannot be meant."""
+        if self.causal and self.next_sentence:
+            raise ValueError("causal=True needs next_sentence=False: the first token sees nothing of the sentences")
+        if self.next_sentence and self.num_segments < 2:
+            raise ValueError(f"next_sentence=True needs num_segments=2, not {self.num_segments}: one a sentence")
+        self.bert()  # says what else is wrong
+        super().__post_init__()
+
+    def bert(self) -> Bert:
+        """The encoder, unbound, of which the parameters `encoder` are."""
+        names = {field.name for field in dataclasses.fields(Bert)} - {"parent", "name"}
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name in names}
+        return Bert(**fields, pooler=self.next_sentence, parent=None)
+
+    def setup(self) -> None:
+        """Create the encoder and the heads; the table of words is also the output's."""
+        init = nn.initializers.truncated_normal(stddev=self.init_stddev)
+        self.encoder = self.bert()
+        self.transform = Dense(self.d_model, dtype=self.dtype, kernel_init=init)
+        self.transform_norm = LayerNorm(self.epsilon)
+        self.output_bias = self.param("output_bias", nn.initializers.zeros, (self.vocab_size,))
+        if self.next_sentence:
+            self.next_sentence_dense = Dense(2, kernel_init=init)
+
+    def __call__(
+        self, ids: Array, mask: Array, segments: Array, positions: Array, train: bool = False
+    ) -> tuple[Array, dict[str, Array]]:
+        """Ids and segments int[B, S], mask bool[B, S], positions int[B, P] -> logits float[B, P, V] at those positions.
+
+        Nothing is computed for other positions. Intermediates: `hidden` float[B, P, D + 1] and `output_kernel`
+        float[D + 1, V], whose product the logits are, for a loss that never holds all of them; with next_sentence
+        `next_sentence` float[B, 2], the logits of "the second follows the first" and of "it does not".
+        """
+        states, out = self.encoder.states(ids, mask, segments, train)
+        x = jnp.take_along_axis(states[-1], positions[..., None], axis=1)
+        x = self.transform_norm(ACTIVATIONS[self.activation](self.transform(x)))
+        hidden = jnp.concatenate([x, jnp.ones((*x.shape[:-1], 1))], axis=-1)
+        kernel = jnp.concatenate([self.encoder.embeddings.word.T, self.output_bias[None]])
+        heads = {"hidden": hidden, "output_kernel": kernel}
+        if self.next_sentence:
+            heads["next_sentence"] = self.next_sentence_dense(out["pooled"])
+        return matmul(hidden, kernel, self.dtype), heads

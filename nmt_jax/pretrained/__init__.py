@@ -1,4 +1,4 @@
-"""Weights made elsewhere -> our modules, and back: `load_encoder("path/to/folder")` is what metrics read text with."""
+"""Pretrained weights, made elsewhere or here -> modules, and back: `load_encoder("path/to/folder")` reads text."""
 
 from nmt_jax.pretrained.encoder import load_encoder, make_encoder
 from nmt_jax.pretrained.folder import Pretrained, load, save

@@ -39,10 +39,15 @@ def load(
 ) -> Pretrained:
     """Reads a model from a folder, an installed package that carries one, or, with `download`, the Hugging Face hub.
 
-    The folder holds config.json, model.safetensors, and tokenizer.json or vocab.txt. dtype: of the products, float32 or
-    bfloat16. UserError, one line, for what is missing, damaged, of another shape, or does not belong together.
+    The folder holds config.json, model.safetensors, and tokenizer.json or vocab.txt; or it is the workdir of a
+    pretraining run, whose best checkpoint counts. dtype: of the products, float32 or bfloat16. UserError, one line, for
+    what is missing, damaged, of another shape, or does not belong together.
     """
     folder = _find(place, download, revision)
+    if (folder / "checkpoints").is_dir():
+        from nmt_jax.pretrained.workdir import load_workdir  # late: most have no need of the library of checkpoints
+
+        return load_workdir(folder, dtype)
     path = folder / "config.json"
     config = read_json(path)
     fields = read_config(config, str(path))

@@ -1,4 +1,4 @@
-"""Tokenizers that came with pretrained weights, read from `tokenizer.json` or BERT's `vocab.txt`."""
+"""Tokenizers of pretrained weights: read from `tokenizer.json` or BERT's `vocab.txt`, or trained for new ones."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ import functools
 import json
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import sentencepiece
 import tokenizers
 import tokenizers.models
 import tokenizers.normalizers
 import tokenizers.pre_tokenizers
 import tokenizers.processors
 
+from nmt_jax.data.vocab import Vocab
 from nmt_jax.errors import UserError
+
+ALGORITHMS = ("wordpiece", "unigram")  # that `train` knows
+BLANK = "\u2581"  # SentencePiece's mark of a blank, before the first piece of a word
+FIRST = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # the first pieces of one trained here
+BYTES = 256  # pieces of SentencePiece that spell unseen characters, and that no tokenizer here keeps
 
 # What the pieces around a text, in place of an unknown one, of padding and of a masked one are called.
 SPECIAL = (("[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"), ("<s>", "</s>", "<unk>", "<pad>", "<mask>"))
@@ -51,6 +58,47 @@ class Tokenizer:
         tokenizer.no_padding()
         return cls(tokenizer.to_str())
 
+    @classmethod
+    def train(
+        cls, texts: Iterable[str], *, size: int, algorithm: str = "wordpiece", lower_case: bool = True
+    ) -> Tokenizer:
+        """Trains at most `size` pieces on texts (a stream); the same texts give the same tokenizer in every process.
+
+        "wordpiece": BERT's normalisation, words and search of the longest piece (Wu et al., 2016, section 4.1), over
+        pieces of byte-pair merges (Sennrich et al., 2016); "unigram": Kudo (2018). Both are trained by SentencePiece:
+        the trainers of the library `tokenizers` give other pieces in each process. The rarest characters, at most 1 in
+        10,000, are [UNK]. UserError where the texts are empty or `size` is too small to hold the alphabet.
+        """
+        if algorithm not in ALGORITHMS:
+            raise UserError(f"config.vocab.algorithm: {algorithm!r} is not one of {', '.join(ALGORITHMS)}")
+        lower = [tokenizers.normalizers.Lowercase()] if lower_case else []
+        whole = (" ".join(text.split()) for text in texts)
+        if algorithm == "unigram":
+            normalizer = tokenizers.normalizers.Sequence([tokenizers.normalizers.NFKC(), *lower])
+            texts = (normalizer.normalize_str(text) for text in whole)
+            vocab = Vocab.train(_short(texts), size=size + BYTES - 1, algorithm="unigram")  # 4 specials there, 5 here
+            scores = [(piece, 0.0) for piece in FIRST] + _trained(vocab)
+            ids = {piece: number for number, (piece, _) in enumerate(scores)}
+            tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(scores, ids["[UNK]"]))
+            tokenizer.normalizer = normalizer
+            tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+            return cls(_finished(tokenizer, ids).to_str())
+        bert = tokenizers.normalizers.BertNormalizer(lowercase=lower_case)
+        split = tokenizers.pre_tokenizers.BertPreTokenizer()
+        texts = (" ".join(word for word, _ in split.pre_tokenize_str(bert.normalize_str(text))) for text in whole)
+        pieces = [piece for piece, _ in _trained(Vocab.train(_short(texts), size=size + BYTES, algorithm="bpe"))]
+        letters = sorted({piece for piece in pieces if len(piece) == 1} - {BLANK})
+        if len(FIRST) + 2 * len(letters) > size:
+            raise UserError(
+                f"config.vocab.size: {size} pieces cannot hold the alphabet, at the beginning of words and within: "
+                f"give {len(FIRST) + 2 * len(letters)} or more"
+            )
+        merges = [
+            piece.removeprefix(BLANK) if piece[0] == BLANK else f"##{piece}" for piece in pieces if piece != BLANK
+        ]
+        words = dict.fromkeys([*FIRST, *letters, *(f"##{letter}" for letter in letters), *merges])
+        return cls(_bert({piece: number for number, piece in enumerate(list(words)[:size])}, bert).to_str())
+
     @functools.cached_property
     def _tokenizer(self) -> tokenizers.Tokenizer:
         return tokenizers.Tokenizer.from_str(self.model)
@@ -71,6 +119,18 @@ class Tokenizer:
             ids[row, : lengths[row]] = encoding.ids
             special[row, : lengths[row]] = encoding.special_tokens_mask
         return ids, mask, special
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without [CLS] and [SEP]."""
+        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def starts(self) -> np.ndarray:
+        """bool[V]: which pieces begin a word; `##ing` does not, nor, in a vocabulary of `▁the`, `ing`."""
+        pieces = self.pieces(range(len(self)))
+        if any(piece.startswith("##") for piece in pieces):
+            return np.array([not piece.startswith("##") for piece in pieces])
+        return np.array([piece.startswith(BLANK) for piece in pieces])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """What each id spells, as the vocabulary writes it: `##ing`, `Ġthe`; "" for an id that it does not have."""
@@ -122,19 +182,49 @@ def _wordpiece(path: pathlib.Path, settings: dict) -> tokenizers.Tokenizer:
     missing = [piece for piece in SPECIAL[0][:4] if piece not in vocab]
     if missing:
         raise UserError(f"{path}: {', '.join(missing)} not among its {len(vocab)} pieces: not a vocabulary of BERT")
-    tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece(vocab, unk_token="[UNK]", max_input_chars_per_word=100)
-    )
-    tokenizer.add_special_tokens([piece for piece in SPECIAL[0] if piece in vocab])
-    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
+    normalizer = tokenizers.normalizers.BertNormalizer(
         handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
         strip_accents=settings.get("strip_accents"),
         lowercase=settings.get("do_lower_case", True),
     )
+    return _bert(vocab, normalizer)
+
+
+def _bert(vocab: dict[str, int], normalizer: tokenizers.normalizers.Normalizer) -> tokenizers.Tokenizer:
+    """BERT's search of the longest pieces in words."""
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece(vocab, unk_token="[UNK]", max_input_chars_per_word=100)
+    )
+    tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    return _finished(tokenizer, vocab)
+
+
+def _finished(tokenizer: tokenizers.Tokenizer, vocab: dict[str, int]) -> tokenizers.Tokenizer:
+    """With BERT's special pieces, and its form of one text and of two."""
+    tokenizer.add_special_tokens([piece for piece in SPECIAL[0] if piece in vocab])
     tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[(piece, vocab[piece]) for piece in ("[CLS]", "[SEP]")],
     )
     return tokenizer
+
+
+def _short(texts: Iterable[str]) -> Iterator[str]:
+    """The texts in parts of at most 256 words: SentencePiece passes over lines of more than 4,192 bytes."""
+    for text in texts:
+        words = text.split(" ")
+        yield from (" ".join(words[start : start + 256]) for start in range(0, len(words), 256))
+
+
+def _trained(vocab: Vocab) -> list[tuple[str, float]]:
+    """The pieces of SentencePiece and their scores, in its order, without its own special pieces and bytes."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=vocab.model)
+    ordinary = [
+        number
+        for number in range(len(vocab))
+        if not (processor.is_control(number) or processor.is_unknown(number) or processor.is_byte(number))
+    ]
+    # Six digits, because longer numbers come out of the JSON of `tokenizers` as their neighbours.
+    return [(processor.id_to_piece(number), round(processor.get_score(number), 6)) for number in ordinary]

@@ -10,7 +10,8 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-TASKS = ("translate", "language_model", "classify")  # by the name that `config.task` gives them
+# By the name that `config.task` gives them.
+TASKS = ("translate", "language_model", "classify", "sentences", "tag", "span", "pretrain", "word_vectors")
 
 Batch = dict[str, np.ndarray]
 
@@ -58,7 +59,7 @@ class Task(Protocol):
         """-> parameters; pure."""
 
     def warm_start(self, params: Any) -> Any:
-        """-> what training begins with: `params` as `init` drew them, some replaced by those that were made elsewhere."""
+        """-> what training begins with: `params` as `init` drew them, or some of them made elsewhere."""
 
     def loss_fn(self, params: Any, batch: Any, step: Step | None) -> tuple[jax.Array, jax.Array]:
         """-> (sum, weight) of the loss; pure; `step` is None when not training."""

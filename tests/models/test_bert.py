@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.bert import Bert
+from nmt_jax.models.bert import Bert, Model
 
 B, S, L, D, V = 2, 5, 2, 8, 11
 TINY = {"vocab_size": V, "num_layers": L, "d_model": D, "d_ff": 12, "num_heads": 2, "max_positions": 7}
@@ -153,3 +153,83 @@ def test_too_long_a_sequence_is_named():
     model, variables, _, _ = make()
     with pytest.raises(ValueError, match="a sequence of 8 tokens, but max_positions=7"):
         model.apply(variables, np.ones((1, 8), int), np.ones((1, 8), bool))
+
+
+def make_model(**fields):
+    model = Model(**{**TINY, **fields})
+    rng = np.random.default_rng(0)
+    ids, segments = rng.integers(0, V, (B, S)), np.array([[0, 0, 1, 1, 1], [0, 0, 1, 0, 0]])
+    mask = np.array([[True] * S, [True] * 3 + [False] * 2])
+    inputs = (ids, mask, segments, np.array([[1, 4], [2, 0]]))
+    return model, model.init(jax.random.key(0), *inputs), inputs
+
+
+def test_the_published_sizes():
+    """110 M and 340 M (Devlin et al., 2019, section 3): with their heads, to the parameter those published."""
+    sizes = {
+        110_106_428: {},
+        336_226_108: {"num_layers": 24, "d_model": 1024, "d_ff": 4096, "num_heads": 16},
+    }
+    for count, fields in sizes.items():
+        ids, mask = jax.ShapeDtypeStruct((1, 4), np.int32), jax.ShapeDtypeStruct((1, 4), bool)
+        params = jax.eval_shape(Model(vocab_size=30522, **fields).init, jax.random.key(0), ids, mask, ids, ids)
+        assert sum(leaf.size for leaf in jax.tree.leaves(params)) == count
+
+
+def test_logits_are_those_of_the_positions_alone_and_of_the_tied_table():
+    model, variables, inputs = make_model()
+    params = variables["params"]
+    params = {**params, "output_bias": jnp.arange(V, dtype=jnp.float32)}
+    logits, out = model.apply({"params": params}, *inputs)
+    assert logits.shape == (B, 2, V)
+    assert out["next_sentence"].shape == (B, 2)
+    np.testing.assert_allclose(logits, out["hidden"] @ out["output_kernel"], atol=1e-5)
+    np.testing.assert_array_equal(out["output_kernel"][:-1].T, params["encoder"]["embeddings"]["word"])
+    np.testing.assert_array_equal(out["output_kernel"][-1], params["output_bias"])
+    one, _ = model.apply({"params": params}, *inputs[:3], inputs[3][:, 1:])
+    np.testing.assert_allclose(one[:, 0], logits[:, 1], atol=1e-6)
+
+
+def test_no_token_of_a_causal_model_sees_those_after_it():
+    positions = np.broadcast_to(np.arange(S), (B, S))
+    for causal in (True, False):
+        model, variables, inputs = make_model(causal=causal, next_sentence=False)
+
+        def logits(word, model=model, variables=variables, inputs=inputs):
+            params = {**variables["params"], "encoder": {**variables["params"]["encoder"]}}
+            params["encoder"]["embeddings"] = {**params["encoder"]["embeddings"], "word": word}
+            ids = np.arange(2 * S).reshape(B, S)  # every token another word
+            return model.apply({"params": params}, ids, *inputs[1:3], positions)[1]["hidden"]
+
+        word = variables["params"]["encoder"]["embeddings"]["word"]
+        # [position, word of a position]; a plain sum of what a norm gives is a constant
+        gradient = jax.jacobian(lambda word, logits=logits: (logits(word)[0] ** 3).sum(axis=-1))(word)[:, :S]
+        seen = np.abs(np.asarray(gradient)).sum(axis=-1) > 0
+        np.testing.assert_array_equal(seen, np.tril(np.ones((S, S), bool)) if causal else np.ones((S, S), bool))
+
+
+def test_remat_changes_no_number():
+    (model, variables, inputs), (again, others, _) = make_model(), make_model(remat=True)
+    assert jax.tree.structure(variables) == jax.tree.structure(others)
+
+    def gradient(model):
+        options = {"train": True, "rngs": {"dropout": jax.random.key(1)}}
+        return jax.grad(lambda params: model.apply({"params": params}, *inputs, **options)[0].sum())(
+            variables["params"]
+        )
+
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), gradient(model), gradient(again))
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"causal": True}, "needs next_sentence=False"),
+        ({"num_segments": 1}, "needs num_segments=2, not 1"),
+        ({"num_heads": 3}, "not divisible by num_heads=3"),
+        ({"activation": "tanh"}, "activation='tanh'"),
+    ],
+)
+def test_a_model_that_cannot_be_meant(fields, line):
+    with pytest.raises(ValueError, match=line):
+        Model(**{**TINY, **fields})

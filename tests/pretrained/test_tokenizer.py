@@ -1,11 +1,16 @@
 """Tokenizers equal the reference's, cut nothing off, and survive a folder."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from nmt_jax.pretrained.tokenizer import Tokenizer
+from nmt_jax.data import grammar
+from nmt_jax.errors import UserError
+from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
+from tests.conftest import ROOT
 from tests.pretrained.folders import WORDPIECES, words
 
 
@@ -85,3 +90,59 @@ def test_a_folder_keeps_it(tmp_path, letters):
         np.testing.assert_array_equal(one, other)
     settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
     assert (settings["model_max_length"], settings["pad_token"]) == (512, "[PAD]")
+
+
+def sentences():
+    return [side for pair in grammar.pairs("train", 300) for side in pair]
+
+
+TRAINING = """
+import hashlib, sys
+from tests.pretrained.test_tokenizer import Tokenizer, sentences
+print(hashlib.sha256(Tokenizer.train(sentences(), size=300, algorithm=sys.argv[1]).model.encode()).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("algorithm", ["wordpiece", "unigram"])
+def test_trained_it_is_the_same_in_every_process(algorithm):
+    command = [sys.executable, "-c", TRAINING, algorithm]
+    digests = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert len(digests[0]) == 65
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize("algorithm", ["wordpiece", "unigram"])
+def test_trained_it_reads_its_text_in_pieces_that_spell_it(algorithm, tmp_path):
+    tokenizer = Tokenizer.train(sentences(), size=300, algorithm=algorithm)
+    assert len(tokenizer) == 300
+    assert tokenizer.pieces(range(5)) == list(FIRST)
+    starts = tokenizer.starts()
+    for text in ("the old man sees the house .", "Die Kinder schlafen , weil sie müde sind ."):
+        (ids,) = tokenizer.encode([text])
+        pieces = [piece.removeprefix("##").replace("\u2581", "") for piece in tokenizer.pieces(ids)]
+        assert "".join(pieces) == text.lower().replace(" ", "").replace("ü", "u" if algorithm == "wordpiece" else "ü")
+        assert starts[ids].sum() == len(text.split())
+        row, _, special = tokenizer([text])
+        assert tokenizer.pieces(row[0])[:: len(ids) + 1] == ["[CLS]", "[SEP]"]
+        assert special[0].nonzero()[0].tolist() == [0, len(ids) + 1]
+    tokenizer.save(tmp_path, 32)
+    assert Tokenizer.load(tmp_path) == tokenizer
+
+
+def test_pieces_are_learned_of_the_normal_form_of_lines_of_any_length():
+    line = "Überall sind Wölfe ! " * 400
+    assert len(line.encode()) > 4192  # past which SentencePiece would pass over it
+    tokenizer = Tokenizer.train([line], size=60)
+    assert tokenizer.pieces(tokenizer.encode(["ÜBERALL Wölfe"])[0]) == ["uberall", "wolfe"]
+    cased = Tokenizer.train([line], size=60, lower_case=False)
+    assert cased.pieces(cased.encode(["Überall Wölfe"])[0]) == ["Überall", "Wölfe"]
+
+
+def test_what_cannot_be_trained_is_named():
+    with pytest.raises(UserError, match="'bpe' is not one of wordpiece, unigram"):
+        Tokenizer.train(["a"], size=100, algorithm="bpe")
+    for algorithm in ("wordpiece", "unigram"):
+        with pytest.raises(UserError, match="no usable text"):
+            Tokenizer.train(["", " "], size=300, algorithm=algorithm)
+        with pytest.raises(UserError, match=r"config\.vocab\.size: .* cannot hold .*: give \d+ or more"):
+            Tokenizer.train(sentences(), size=20, algorithm=algorithm)

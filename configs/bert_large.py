@@ -1,0 +1,31 @@
+"""BERT large (Devlin et al., 2019): 24 layers of width 1024, 340 million parameters, for several accelerators.
+
+    nmt-jax train --config=configs/bert_large.py --config.data.directory=DIRECTORY \
+        --config.data.train='["articles.txt"]' --config.data.running='["books.txt"]' --workdir=runs/bert_large
+
+A tenth of the steps sees rows of 512 tokens (A.2), as a run of its own:
+
+    nmt-jax train … --workdir=runs/bert_large_512 --config.init_from=runs/bert_large --config.data.max_length=512 \
+        --config.train.steps=100000 --config.vocab.model=runs/bert_large/vocab
+
+What the files look like: docs/pretraining.md. Accuracy was not measured: this page is the paper's recipe.
+"""
+
+import common
+from ml_collections import ConfigDict
+
+
+def get_config(arg: str = "") -> ConfigDict:
+    """The experiment; `:smoke=true` is a one-step version for tests."""
+    arguments = common.parse_arg(arg, smoke=False)
+    config = common.base("bert", "pretrain")
+    config.data.update(corpus="text", max_length=128, dev_share=0.001)
+    config.vocab.update(algorithm="wordpiece", size=30_522)
+    config.model.update(num_layers=24, d_model=1024, d_ff=4096, num_heads=16)
+    config.model.update(dtype="bfloat16", remat=True)
+    config.optimizer.update(name="adamw", schedule="linear", learning_rate=1e-4, warmup_steps=10_000, weight_decay=0.01)
+    config.optimizer.update(beta2=0.999, epsilon=1e-6, clip_norm=1.0)
+    config.train.update(steps=900_000, batch_tokens=131_072, log_every=100, eval_every=10_000, checkpoint_every=10_000)
+    config.train.update(keep_last=2, accumulate=4)
+    config.eval.batch_tokens = 32_768
+    return common.smoke(config) if arguments.smoke else config

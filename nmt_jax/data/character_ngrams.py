@@ -1,0 +1,45 @@
+"""Character n-grams of words: what the vectors of words that were never seen are made of."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def ngrams(word: str, min_n: int, max_n: int) -> list[str]:
+    """The n-grams of "<" + word + ">", min_n <= n <= max_n characters, in order of their first one.
+
+    Bojanowski et al. (2017), section 3.2: "<" and ">" tell beginnings and ends from what is inside.
+    Alone they are none.
+    """
+    marked = f"<{word}>"
+    return [
+        marked[start : start + n]
+        for start in range(len(marked))
+        for n in range(min_n, min(max_n, len(marked) - start) + 1)
+        if n > 1 or 0 < start < len(marked) - 1
+    ]
+
+
+def bucket(ngram: str, num_buckets: int) -> int:
+    """The number of an n-gram, from 0: FNV-1a of its UTF-8 bytes, 32 bits, modulo num_buckets.
+
+    Fowler, Noll and Vo, as Bojanowski et al. (2017), section 3.2, use it; the authors' program takes bytes as signed.
+    """
+    value = 2166136261
+    for byte in ngram.encode("utf-8"):
+        value = ((value ^ (byte | 0xFFFFFF00 if byte > 127 else byte)) * 16777619) & 0xFFFFFFFF
+    return value % num_buckets
+
+
+def buckets(words: Sequence[str], *, min_n: int, max_n: int, num_buckets: int) -> tuple[np.ndarray, np.ndarray]:
+    """The buckets of the n-grams of all words -> (place of the word, bucket), int32[P] each, in order of the words."""
+    known: dict[str, int] = {}
+    places: list[int] = []
+    numbers: list[int] = []
+    for place, word in enumerate(words):
+        for ngram in ngrams(word, min_n, max_n):
+            if (number := known.get(ngram)) is None:
+                number = known[ngram] = bucket(ngram, num_buckets)
+            places.append(place)
+            numbers.append(number)
+    return np.array(places, np.int32), np.array(numbers, np.int32)

