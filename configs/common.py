@@ -123,6 +123,22 @@ MODELS = {
         "dtype": "float32",  # of products: float32 | bfloat16; sums and state are float32
         "remat": False,  # recompute layers in the backward pass: less memory, a third more time
     },
+    "elmo": {
+        "max_characters": 20,  # bytes of a word, its two ends included; the rest of a longer one is not read
+        "d_character": 16,
+        "widths": [1, 2, 3, 4, 5],  # of the windows over characters
+        "filters": [32, 32, 64, 128, 128],  # of each width
+        "num_highways": 2,
+        "num_layers": 2,
+        "d_hidden": 512,  # memory cells of a layer, in each direction
+        "d_projection": 128,  # of what a layer puts out in each direction, and of a word
+        "dropout": 0.1,
+        "dtype": "float32",
+    },
+    "feature_tagger": {
+        "d_hidden": 100,  # of the recurrent network, half of it each way; 0 = none
+        "dropout": 0.5,
+    },
     "word_vectors": {
         "algorithm": "skip_gram",  # skip_gram | cbow
         "d_model": 100,
@@ -146,6 +162,9 @@ SMALL = {  # what `smoke` leaves of them
     "siamese_head": {},
     "piece_head": {},
     "bert": {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},
+    "elmo": {"max_characters": 12, "d_character": 4, "widths": [1, 2], "filters": [8, 8], "d_hidden": 24}
+    | {"d_projection": 12},
+    "feature_tagger": {"d_hidden": 16},
     "word_vectors": {"d_model": 16},
 }
 
@@ -393,9 +412,55 @@ TASKS = {  # what each task adds
             "random": 0.1,  # of these, that become any piece; the rest stays what it is
             "whole_words": False,  # all pieces of a word or none
         },
+        "initialization": "normal",  # normal | mimetic: attention begins with what is near; for small models
         "eval": {"batch_tokens": 8192},
         "train": {"early_stopping_metric": "perplexity"},
         # perplexity (of masked tokens) | mlm_loss | mlm_accuracy | nsp_accuracy | loss
+    },
+    "bidirectional_language_model": {
+        "data": {
+            "corpus": "grammar",  # grammar (its German side) | text
+            "directory": "",  # text: the folder of the files
+            "train": "train.txt",  # plain or .gz; words between blanks
+            "dev": "",  # no file: the end of the train file, dev_share of its lines
+            "test": "",  # no file: the very end of the train file, test_share of its lines
+            "dev_share": 0.1,
+            "test_share": 0.0,
+            "size": 20_000,  # grammar: training lines
+            "block_length": 32,  # words that a model sees in one piece
+        },
+        "vocab": {"min_count": 2, "size": 1_000_000},  # words that are predicted; all are read, by their characters
+        "loss": {"num_sampled": 0},  # words that the softmax is over in training (Jean et al., 2015); 0 = all
+        "eval": {
+            "context": 16,  # every word is predicted after at least so many, where there are as many
+            "batch_tokens": 4096,
+        },
+        "train": {"early_stopping_metric": "perplexity"},  # perplexity | loss: of both directions
+    },
+    "feature_tagger": {
+        "features": {
+            "vectors": "",  # a file of word vectors, such as GloVe's; empty = none
+            "elmo": "",  # the workdir of a bidirectional language model; empty = none
+            "layers": "mixture",  # of its layers: mixture (learned: Peters et al., 2018) | last | 0 (of words alone)
+            "cache": "",  # stored features; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax
+        },
+        "data": {
+            "corpus": "grammar",  # grammar (names of people and towns) | files
+            "directory": "",  # files: the folder of them
+            "train": "train.conll",  # a word a line, in columns; a blank line between sentences; plain or .gz
+            "dev": "dev.conll",  # empty: one fold of the training file
+            "fold": 0,
+            "folds": 10,
+            "word_column": 0,  # the first
+            "tag_column": -1,  # the last
+            "scheme": "bio",  # bio (an entity begins with B-) | iob1 (only behind another of its type)
+            "size": 2000,  # grammar: training sentences
+            "max_length": 128,  # words of a sentence; of a longer one the rest is O
+            "num_buckets": 6,
+        },
+        "loss": {"label_smoothing": 0.0},
+        "eval": {"batch_tokens": 4096},  # words, padding included
+        "train": {"batch_tokens": 1024, "early_stopping_metric": "f1"},  # f1 | precision | recall | accuracy | loss
     },
     "word_vectors": {
         "data": {
@@ -460,6 +525,16 @@ SMOKE = {  # what `smoke` makes of it: embedded text, and little of it
     "pretrain": {
         "data": {"corpus": "grammar", "size": 800, "max_length": 32},
         "vocab": {"size": 400, "model": ""},
+        "eval": {"batch_tokens": 2048},
+    },
+    "bidirectional_language_model": {
+        "data": {"corpus": "grammar", "size": 200, "block_length": 16},
+        "vocab": {"min_count": 1, "size": 400},
+        "eval": {"context": 8, "batch_tokens": 512},
+    },
+    "feature_tagger": {
+        "features": {"vectors": "", "elmo": ""},
+        "data": {"corpus": "grammar", "size": 100, "max_length": 32, "num_buckets": 1},
         "eval": {"batch_tokens": 2048},
     },
     "word_vectors": {

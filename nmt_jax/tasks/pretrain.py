@@ -24,8 +24,11 @@ from nmt_jax.data.corrupt import Corruption, LeftToRight, Masking
 from nmt_jax.data.pairs import NEXT, PairBatches, Pairs
 from nmt_jax.data.segments import Segments
 from nmt_jax.errors import UserError
+from nmt_jax.models.mimetic import mimetic
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
 from nmt_jax.tasks import Batch, Step
+
+INITIALIZATIONS = ("normal", "mimetic")
 
 
 class Pretrain:
@@ -154,6 +157,10 @@ class Pretrain:
 
     def batches(self, steps: int) -> PairBatches:
         """The training batches of `steps` steps."""
+        if self.config.initialization not in INITIALIZATIONS:
+            raise UserError(
+                f"config.initialization={self.config.initialization!r} is none of {', '.join(INITIALIZATIONS)}"
+            )
         _ = self.dev_batches  # a mistake in the development text is told now, not at the first evaluation
         return self._train_batches(steps=steps)
 
@@ -166,7 +173,10 @@ class Pretrain:
     def init(self, rng: jax.Array) -> Any:
         """-> parameters."""
         ids = jnp.zeros((1, 2), jnp.int32)
-        return self.model.init(rng, ids, ids == 0, ids, ids)["params"]
+        params = self.model.init(rng, ids, ids == 0, ids, ids)["params"]
+        if self.config.initialization == "mimetic":
+            params = {**params, "encoder": mimetic(params["encoder"], self.model.num_heads)}
+        return params
 
     def warm_start(self, params: Any) -> Any:
         """All of them are learned here."""

@@ -29,7 +29,8 @@ PAGE = f"{ROOT}/configs/bert_tiny.py:smoke=true"
 @pytest.fixture(scope="module")
 def task(tmp_path_factory):
     folder = tmp_path_factory.mktemp("workdir")
-    config = configs.load(PAGE, {"data.cache": str(folder / "cache"), "model.dtype": "float32"})
+    plain = {"model.dtype": "float32", "model.dropout": "0.1", "corrupt.share": "0.15", "initialization": "normal"}
+    config = configs.load(PAGE, {"data.cache": str(folder / "cache"), **plain})
     return Pretrain(config, folder, sharding.make_mesh())
 
 
@@ -48,6 +49,15 @@ def with_changes(task, **changes):
     config = ConfigDict(task.config.to_dict())
     config.update_from_flattened_dict(changes)
     return Pretrain(config, task.workdir, task.mesh)
+
+
+def test_where_it_begins_is_one_of_two_ways(task):
+    mimetic, normal = with_changes(task, initialization="mimetic"), with_changes(task, initialization="normal")
+    layers = [jax.jit(one.init)(jax.random.key(0))["encoder"]["layers_0"] for one in (mimetic, normal)]
+    same = [np.array_equal(layer["query"]["kernel"], layer["key"]["kernel"]) for layer in layers]
+    assert same == [True, False]
+    with pytest.raises(UserError, match=r"config\.initialization='warm' is none of normal, mimetic"):
+        with_changes(task, initialization="warm").batches(1)
 
 
 def test_the_loss_is_that_of_masked_tokens_and_of_next_sentences(task, params):
