@@ -1,5 +1,6 @@
 """Beam search, greedy search (a beam of one) included, as one program over a step closure and a cache."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -58,6 +59,14 @@ def reorder(cache: Any, parents: Array, batch_size: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[rows] if leaf.ndim and leaf.shape[0] == rows.size else leaf, cache)
 
 
+def of_sentences(leaf: Array, sentences: Array, num_sentences: int) -> Array:
+    """The rows of some sentences; a leaf has the same number of rows for each, or is a scalar of all."""
+    if not leaf.ndim:
+        return leaf
+    each = leaf.shape[0] // num_sentences
+    return leaf[(sentences[:, None] * each + jnp.arange(each)[None]).reshape(-1)]
+
+
 def beam_search(
     step: Step,
     cache: Any,
@@ -69,6 +78,7 @@ def beam_search(
     eos: int,
     attention: Callable[[Any], Array] | None = None,
     source_mask: Array | None = None,
+    halve: bool = False,
 ) -> tuple[Array, Array]:
     """The n best translations a sentence, best first: tokens int32[B, n, T] with 0 after `eos`, scores float32[B, n].
 
@@ -82,109 +92,120 @@ def beam_search(
     bounds all that a live one may become.
 
     The beams of a sentence's groups are searches of their own, which choose one after the other.
+
+    halve: once no more than half of the sentences are left, these go on in a batch of half the size; for one device.
     """
     num_sentences, groups = asked.limits.shape[0], search.num_groups
-    batch_size, beam_size = num_sentences * groups, search.beam_size // groups
-    shape = (batch_size, beam_size)
-    rows = jnp.arange(batch_size)[:, None]
-    limits, prefix, phrases = jax.tree.map(lambda leaf: jnp.repeat(leaf, groups, axis=0), asked)
+    beam_size = search.beam_size // groups
+    asked = jax.tree.map(lambda leaf: jnp.repeat(leaf, groups, axis=0), asked)
     num_kept = min(search.n_best, beam_size)  # of each group
-    mask = jnp.zeros((batch_size, 1, 0), bool)
+    mask = jnp.zeros((num_sentences * groups, 1, 0), bool)
     if source_mask is not None:
         mask = jnp.repeat(source_mask, groups, axis=0)[:, None]
 
-    def parents_of_all(parents: Array) -> Array:
-        """Parents int[B * G, K / G] within their groups -> int[B, K] within their sentences."""
-        first = jnp.tile(jnp.arange(groups) * beam_size, num_sentences)[:, None]
-        return (parents + first).reshape(num_sentences, -1)
+    def go_on(asked: Asked, mask: Array, beams: Beams, enough_left: int) -> Beams:
+        """Steps until so few sentences are left, or none may grow."""
+        limits, prefix, phrases = asked
+        batch_size = len(limits)
+        num_sentences, shape = batch_size // groups, (batch_size, beam_size)
+        rows = jnp.arange(batch_size)[:, None]
 
-    def proceed(beams: Beams) -> Array:
-        return (beams.position < max_length) & ~jnp.all(beams.done)
+        def parents_of_all(parents: Array) -> Array:
+            """Parents int[B * G, K / G] within their groups -> int[B, K] within their sentences."""
+            first = jnp.tile(jnp.arange(groups) * beam_size, num_sentences)[:, None]
+            return (parents + first).reshape(num_sentences, -1)
 
-    def propose(beams: Beams, following: Next) -> Candidates:
-        """The 2K best next pieces (at most K of them end, so K live on), and those that would meet a constraint."""
-        vocab_size = following.logits.shape[-1]
-        if groups == 1 and prefix is None and phrases is None and not search.has_rules:
-            offsets = beams.live_scores - following.log_normalizer.reshape(shape)
-            best, indices = top_k(following.logits.reshape(*shape, vocab_size), offsets, 2 * beam_size)  # [B, 2K]
-            return Candidates(best, best, indices // vocab_size, indices % vocab_size)
-        raw = following.log_probs
-        log_probs = rules.follow(search, raw, beams.live.reshape(-1, max_length), beams.position, eos)
-        if prefix is not None:
-            now = jnp.repeat(prefix[:, beams.position], beam_size)
-            raw, log_probs = rules.force(raw, now), rules.force(log_probs, now)
-        raw, log_probs = (array.reshape(*shape, vocab_size) for array in (raw, log_probs))
-        if phrases is not None:
-            unmet = constraints.num_unmet(phrases, beams.met) > 0
-            log_probs = log_probs.at[:, :, eos].set(jnp.where(unmet, IMPOSSIBLE, log_probs[:, :, eos]))
-        best, order, indices = _by_group(log_probs, beams.live_scores, groups, 2 * beam_size, search.diversity, eos)
-        candidates = Candidates(best, order, indices // vocab_size, indices % vocab_size)
-        if phrases is None:
-            return candidates
-        raw = raw.at[:, :, eos].set(log_probs[:, :, eos])
-        scores = beams.live_scores[:, :, None] + log_probs
-        return _with_constraints(candidates, phrases, beams, raw, scores, limits, eos)
+        def proceed(beams: Beams) -> Array:
+            left = jnp.sum(~beams.done.reshape(num_sentences, groups).all(axis=1))
+            return (beams.position < max_length) & (left > enough_left)
 
-    def advance(beams: Beams) -> Beams:
-        following, cache = step(beams.tokens.reshape(-1), beams.cache)
-        attended = beams.attended
-        if attention:
-            attended += attention(cache).reshape(attended.shape)
-        best, order, parents, tokens = propose(beams, following)
-        best = jnp.maximum(best, IMPOSSIBLE)
-        is_end = tokens == eos
-        # An end counts among the K best only, or a beam of one would not be greedy; or where a constraint asks for it.
-        rank = jnp.arange(tokens.shape[1])
-        counts = is_end & ((rank < beam_size) | (rank >= 2 * beam_size))[None] & (best > IMPOSSIBLE / 2)
+        def propose(beams: Beams, following: Next) -> Candidates:
+            """The 2K best next pieces (at most K of them end, so K live on), and those that would meet a constraint."""
+            vocab_size = following.logits.shape[-1]
+            if groups == 1 and prefix is None and phrases is None and not search.has_rules:
+                offsets = beams.live_scores - following.log_normalizer.reshape(shape)
+                best, indices = top_k(following.logits.reshape(*shape, vocab_size), offsets, 2 * beam_size)  # [B, 2K]
+                return Candidates(best, best, indices // vocab_size, indices % vocab_size)
+            raw = following.log_probs
+            log_probs = rules.follow(search, raw, beams.live.reshape(-1, max_length), beams.position, eos)
+            if prefix is not None:
+                now = jnp.repeat(prefix[:, beams.position], beam_size)
+                raw, log_probs = rules.force(raw, now), rules.force(log_probs, now)
+            raw, log_probs = (array.reshape(*shape, vocab_size) for array in (raw, log_probs))
+            if phrases is not None:
+                unmet = constraints.num_unmet(phrases, beams.met) > 0
+                log_probs = log_probs.at[:, :, eos].set(jnp.where(unmet, IMPOSSIBLE, log_probs[:, :, eos]))
+            best, order, indices = _by_group(log_probs, beams.live_scores, groups, 2 * beam_size, search.diversity, eos)
+            candidates = Candidates(best, order, indices // vocab_size, indices % vocab_size)
+            if phrases is None:
+                return candidates
+            raw = raw.at[:, :, eos].set(log_probs[:, :, eos])
+            scores = beams.live_scores[:, :, None] + log_probs
+            return _with_constraints(candidates, phrases, beams, raw, scores, limits, eos)
 
-        live_order = jnp.where(is_end, IMPOSSIBLE, order)
-        met = beams.met
-        if phrases is None:
-            _, lives = jax.lax.top_k(live_order, beam_size)
-        else:
-            met = constraints.advance(phrases, met[rows, parents], tokens)
-            lives = constraints.allocate(live_order, met.sum(axis=-1), beam_size)
-            met = met[rows, lives]
-        live_scores = jnp.take_along_axis(jnp.where(is_end, IMPOSSIBLE, best), lives, axis=1)
-        live_parents = jnp.take_along_axis(parents, lives, axis=1)
-        live_tokens = jnp.take_along_axis(tokens, lives, axis=1)
-        live = beams.live[rows, live_parents].at[:, :, beams.position].set(live_tokens)
+        def advance(beams: Beams) -> Beams:
+            following, cache = step(beams.tokens.reshape(-1), beams.cache)
+            attended = beams.attended
+            if attention:
+                attended += attention(cache).reshape(attended.shape)
+            best, order, parents, tokens = propose(beams, following)
+            best = jnp.maximum(best, IMPOSSIBLE)
+            is_end = tokens == eos
+            # An end counts among the K best only, or a beam of one would not be greedy; or where a constraint asks.
+            rank = jnp.arange(tokens.shape[1])
+            counts = is_end & ((rank < beam_size) | (rank >= 2 * beam_size))[None] & (best > IMPOSSIBLE / 2)
 
-        # The same hypotheses that ended earlier stay, unless better ones end now.
-        now = best / search.penalty(beams.position + 1)
-        if attention:
-            now += search.coverage_penalty * coverage(attended, mask)[rows, parents]
-            attended = attended[rows, live_parents]
-        now = jnp.where(counts, now, IMPOSSIBLE)
-        ending = beams.live[rows, parents].at[:, :, beams.position].set(tokens)
-        ended_scores, ends = jax.lax.top_k(jnp.concatenate([beams.ended_scores, now], axis=1), beam_size)
-        ended = jnp.concatenate([beams.ended, ending], axis=1)[rows, ends]
+            live_order = jnp.where(is_end, IMPOSSIBLE, order)
+            met = beams.met
+            if phrases is None:
+                _, lives = jax.lax.top_k(live_order, beam_size)
+            else:
+                met = constraints.advance(phrases, met[rows, parents], tokens)
+                lives = constraints.allocate(live_order, met.sum(axis=-1), beam_size)
+                met = met[rows, lives]
+            live_scores = jnp.take_along_axis(jnp.where(is_end, IMPOSSIBLE, best), lives, axis=1)
+            live_parents = jnp.take_along_axis(parents, lives, axis=1)
+            live_tokens = jnp.take_along_axis(tokens, lives, axis=1)
+            live = beams.live[rows, live_parents].at[:, :, beams.position].set(live_tokens)
 
-        # A sentence that is done keeps what it has, so that its result does not depend on its neighbours.
-        def keep(old: Array, new: Array) -> Array:
-            return jnp.where(beams.done.reshape(-1, *[1] * (new.ndim - 1)), old, new)
+            # The same hypotheses that ended earlier stay, unless better ones end now.
+            now = best / search.penalty(beams.position + 1)
+            if attention:
+                now += search.coverage_penalty * coverage(attended, mask)[rows, parents]
+                attended = attended[rows, live_parents]
+            now = jnp.where(counts, now, IMPOSSIBLE)
+            ending = beams.live[rows, parents].at[:, :, beams.position].set(tokens)
+            ended_scores, ends = jax.lax.top_k(jnp.concatenate([beams.ended_scores, now], axis=1), beam_size)
+            ended = jnp.concatenate([beams.ended, ending], axis=1)[rows, ends]
 
-        live_scores = keep(beams.live_scores, live_scores)
-        ended_scores = keep(beams.ended_scores, ended_scores)
-        bound = live_scores.max(axis=1) / search.penalty(limits)
-        enough = {
-            "bound": bound <= ended_scores[:, num_kept - 1],
-            "beam": ended_scores[:, -1] > IMPOSSIBLE / 2,
-            "limit": jnp.zeros(batch_size, bool),
-        }
-        return Beams(
-            beams.position + 1,
-            live_tokens,
-            keep(beams.live, live),
-            live_scores,
-            keep(beams.ended, ended),
-            ended_scores,
-            beams.done | enough[search.stopping] | (beams.position + 1 >= limits),
-            keep(beams.attended, attended),
-            met,
-            reorder(cache, parents_of_all(live_parents), num_sentences),
-        )
+            # A sentence that is done keeps what it has, so that its result does not depend on its neighbours.
+            def keep(old: Array, new: Array) -> Array:
+                return jnp.where(beams.done.reshape(-1, *[1] * (new.ndim - 1)), old, new)
 
+            live_scores = keep(beams.live_scores, live_scores)
+            ended_scores = keep(beams.ended_scores, ended_scores)
+            bound = live_scores.max(axis=1) / search.penalty(limits)
+            enough = {
+                "bound": bound <= ended_scores[:, num_kept - 1],
+                "beam": ended_scores[:, -1] > IMPOSSIBLE / 2,
+                "limit": jnp.zeros(batch_size, bool),
+            }
+            return Beams(
+                beams.position + 1,
+                live_tokens,
+                keep(beams.live, live),
+                live_scores,
+                keep(beams.ended, ended),
+                ended_scores,
+                beams.done | enough[search.stopping] | (beams.position + 1 >= limits),
+                keep(beams.attended, attended),
+                met,
+                reorder(cache, parents_of_all(live_parents), num_sentences),
+            )
+
+        return jax.lax.while_loop(proceed, advance, beams)
+
+    shape = (num_sentences * groups, beam_size)
     nothing = jnp.zeros((*shape, max_length), jnp.int32)
     first_only = jnp.where(jnp.arange(beam_size) == 0, 0.0, IMPOSSIBLE)  # or all beams would be the same
     start = Beams(
@@ -194,14 +215,22 @@ def beam_search(
         jnp.broadcast_to(first_only, shape).astype(jnp.float32),
         nothing,
         jnp.full(shape, IMPOSSIBLE, jnp.float32),
-        limits <= 0,
+        asked.limits <= 0,
         jnp.zeros((*shape, mask.shape[-1])),
-        jnp.zeros((*shape, 0 if phrases is None else phrases.pieces.shape[-1]), bool),
+        jnp.zeros((*shape, 0 if asked.phrases is None else asked.phrases.pieces.shape[-1]), bool),
         cache,
     )
-    final = jax.lax.while_loop(proceed, advance, start)
+    half = num_sentences // 2 if halve else 0
+    final = go_on(asked, mask, start, half)
+    if half:
+        left = jnp.argsort(final.done.reshape(num_sentences, groups).all(axis=1), stable=True)[:half]
+        few = functools.partial(of_sentences, sentences=left, num_sentences=num_sentences)
+        rest = go_on(jax.tree.map(few, asked), few(mask), jax.tree.map(few, final), 0)
+        own = (left[:, None] * groups + jnp.arange(groups)[None]).reshape(-1)
+        back = ("live", "live_scores", "ended", "ended_scores", "attended")
+        final = final._replace(**{name: getattr(final, name).at[own].set(getattr(rest, name)) for name in back})
 
-    live_scores = final.live_scores / search.penalty(limits)[:, None]
+    live_scores = final.live_scores / search.penalty(asked.limits)[:, None]
     live_scores += search.coverage_penalty * coverage(final.attended, mask)
     # The ended ones first; live ones fill up where too few of their group have ended, and are else cut short.
     real = final.ended_scores > IMPOSSIBLE / 2

@@ -19,6 +19,8 @@ from nmt_jax.decoding.search import Search
 from nmt_jax.decoding.step import Next, Step, predict
 from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
 
+HALVED = 16  # sentences: fewer are not worth a second program
+
 
 def _mean_attention(caches: tuple[Any, ...]) -> jax.Array:
     """What all models looked at in the last step, float[B*K, S]."""
@@ -28,12 +30,13 @@ def _mean_attention(caches: tuple[Any, ...]) -> jax.Array:
 class Programs:
     """The programs of some models of the same vocabularies; each takes the parameters of all of them first.
 
-    never: pieces that are not said.
+    never: pieces that are not said. halve: see `beam_search`; for batches of HALVED sentences or more.
     """
 
-    def __init__(self, models: Sequence[Any], never: tuple[int, ...]) -> None:
+    def __init__(self, models: Sequence[Any], never: tuple[int, ...], halve: bool = False) -> None:
         self.models = tuple(models)
         self.never = never
+        self.halve = halve
 
     def _step(self, params: Any, source: jax.Array, rows: int, max_length: int, watched: bool) -> tuple[Step, Any]:
         """The step closure of all models and its cache, for `rows` hypotheses a sentence.
@@ -80,6 +83,7 @@ class Programs:
                 eos=EOS,
                 attention=_mean_attention if watched else None,
                 source_mask=(flat != PAD) & (flat != EOS) if watched else None,
+                halve=self.halve and len(source) >= HALVED,
             )
 
         return jax.jit(run, static_argnames=("search", "max_length"))

@@ -102,7 +102,8 @@ class Translator:
         self.models = tuple(models)
         self.vocabularies = vocabularies
         self.mesh = mesh
-        self.programs = Programs(models, (PAD, BOS) if say_unknown else (PAD, UNK, BOS))
+        never = (PAD, BOS) if say_unknown else (PAD, UNK, BOS)
+        self.programs = Programs(models, never, halve=mesh.size == 1)
         self.num_sources = len(sources.languages(config.data.source))
         self.num_unknown = max(getattr(model, "num_unknown", 0) for model in models)
 

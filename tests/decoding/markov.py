@@ -25,10 +25,11 @@ def certain(log_probs) -> Next:
 
 
 def make_step(table):
-    """The step closure of the models of B sentences, whatever number of rows each has."""
+    """The step closure of the models of B sentences, or of some of them, whatever number of rows each has."""
 
     def step(tokens, cache):
-        previous, sentence = cache["previous"], jnp.repeat(jnp.arange(len(table)), tokens.shape[0] // len(table))
+        previous, shared = cache["previous"], cache["shared"]
+        sentence = jnp.repeat(shared, tokens.shape[0] // len(shared))
         return certain(jnp.asarray(table)[sentence, previous, tokens]), {"previous": tokens, "shared": cache["shared"]}
 
     return step
@@ -36,7 +37,7 @@ def make_step(table):
 
 def make_cache(table, rows: int):
     """The cache of B sentences with so many rows each."""
-    return {"previous": jnp.full(len(table) * rows, BOS), "shared": jnp.zeros((len(table), 2))}
+    return {"previous": jnp.full(len(table) * rows, BOS), "shared": jnp.arange(len(table))}
 
 
 def log_probability(table, tokens) -> float:

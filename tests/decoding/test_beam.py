@@ -15,7 +15,18 @@ def length_penalty(length, alpha):
     return ((5 + length) / 6) ** alpha
 
 
-def search(table, beam_size, alpha=0.0, limits=None, n_best=None, max_length=T, prefix=None, phrases=None, **options):
+def search(
+    table,
+    beam_size,
+    alpha=0.0,
+    limits=None,
+    n_best=None,
+    max_length=T,
+    prefix=None,
+    phrases=None,
+    halve=False,
+    **options,
+):
     batch_size = len(table)
     cache = make_cache(table, beam_size)
     limits = jnp.full(batch_size, max_length) if limits is None else jnp.asarray(limits)
@@ -26,7 +37,7 @@ def search(table, beam_size, alpha=0.0, limits=None, n_best=None, max_length=T, 
     how = Search(beam_size=beam_size, n_best=n_best or beam_size, length_penalty=alpha, **options)
     tokens, scores = jax.jit(
         lambda cache, asked: beam_search(
-            make_step(table), cache, asked, search=how, max_length=max_length, bos=BOS, eos=EOS
+            make_step(table), cache, asked, search=how, max_length=max_length, bos=BOS, eos=EOS, halve=halve
         )
     )(cache, Asked(limits, prefix, phrases))
     return np.asarray(tokens), np.asarray(scores)
@@ -183,6 +194,28 @@ def test_without_constraints_it_is_plain_beam_search():
     for b in (0, 2, 3):
         np.testing.assert_array_equal(tokens[b], plain[b])
         np.testing.assert_allclose(same[b], scores[b], rtol=1e-6)
+
+
+HALVED = {
+    "plain": {},
+    "greedy": {"beam_size": 1},
+    "to the limit": {"stopping": "limit"},
+    "groups": {"beam_size": 4, "num_groups": 2},
+    "prefix": {"prefix": [[], [1], [0, 1], [], [1], [], [0]]},
+    "phrases": {"phrases": [[], [[1, 1]], [], [[0, 1, 0]], [], [], [[1]]]},
+}
+
+
+@pytest.mark.parametrize("what", HALVED)
+def test_going_on_with_half_a_batch_changes_nothing(what):
+    table = make(16, 7)
+    limits = [8, 3, 6, 8, 0, 5, 7]
+    options = {"beam_size": 3, "limits": limits, "max_length": 8, **HALVED[what]}
+    tokens, scores = search(table, **options)
+    halved, same = search(table, **options, halve=True)
+    np.testing.assert_array_equal(halved, tokens)
+    np.testing.assert_allclose(same, scores, rtol=1e-6)
+    assert len({(row[0] != 0).sum() for row in tokens}) > 2  # they end at different steps
 
 
 def test_what_a_translation_contains_anyway_costs_nothing():
