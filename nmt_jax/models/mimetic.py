@@ -26,7 +26,7 @@ def mimetic(params: Any, num_heads: int) -> Any:
         if name.startswith("layers_"):
             kernel = params[name]["query"]["kernel"]
             d_model = kernel.shape[0]
-            # From a vector of D numbers near 1, q = k has d_k numbers of variance s^2 D: it scores d_k s^2 D / sqrt(d_k).
+            # From D numbers near 1, q = k has d_k numbers of variance s^2 D, which score d_k s^2 D / sqrt(d_k).
             wanted = (NEARNESS / ((d_model // num_heads) ** 0.5 * d_model)) ** 0.5
             kernel = kernel * (wanted / jnp.sqrt(jnp.mean(jnp.square(kernel))))
             layer = params[name]

@@ -108,3 +108,19 @@ def test_what_cannot_be_meant():
     ):
         with pytest.raises(ValueError, match=words):
             sentence_head.Model(BERT, 2, **changes)
+
+
+def test_two_texts_of_a_row_are_pooled_apart_and_compared():
+    model = sentence_head.Model(BERT, 3, pooling="pair")
+    segments = np.array([[0, 0, 1, 1, 0, 0], [0, 0, 0, 1, 1, 1]])
+    params = model.init(jax.random.key(0), IDS, MASK, segments)["params"]
+    states = np.asarray(model.apply({"params": params}, IDS, MASK, segments, False, method=model.states))
+    found = []
+    for row in range(2):
+        u, v = (states[row][MASK[row] & (segments[row] == text)].mean(axis=0) for text in (0, 1))
+        x = np.concatenate([u, v, np.abs(u - v), u * v])
+        hidden = np.tanh(x @ params["hidden"]["kernel"] + params["hidden"]["bias"])
+        found.append(hidden @ params["output"]["kernel"] + params["output"]["bias"])
+    np.testing.assert_allclose(model.apply({"params": params}, IDS, MASK, segments), found, atol=1e-5)
+    with pytest.raises(ValueError, match="pooling='pair' needs an encoder that tells two texts apart"):
+        sentence_head.Model(BERT.clone(num_segments=0), 3, pooling="pair")
