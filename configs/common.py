@@ -103,7 +103,7 @@ MODELS = {
         "dtype": "float32",
     },
     "sentence_head": {  # over a pretrained encoder: of a whole row
-        "pooling": "mean",  # of the pieces of a row: mean | first
+        "pooling": "mean",  # of the pieces of a row: mean | first | pair (of two texts: u, v, |u - v|, u * v)
         "dropout": 0.1,  # of what the head reads
     },
     "siamese_head": {"pooling": "mean", "dropout": 0.0},  # over a pretrained encoder: two texts, each in its own row
@@ -136,7 +136,9 @@ MODELS = {
         "dtype": "float32",
     },
     "feature_tagger": {
+        "d_word": 50,  # of learned vectors of words
         "d_hidden": 100,  # of the recurrent network, half of it each way; 0 = none
+        "layers": "mixture",  # of ELMo: mixture (learned: Peters et al., 2018) | 0 (the words themselves) | 1 …
         "dropout": 0.5,
     },
     "word_vectors": {
@@ -438,12 +440,6 @@ TASKS = {  # what each task adds
         "train": {"early_stopping_metric": "perplexity"},  # perplexity | loss: of both directions
     },
     "feature_tagger": {
-        "features": {
-            "vectors": "",  # a file of word vectors, such as GloVe's; empty = none
-            "elmo": "",  # the workdir of a bidirectional language model; empty = none
-            "layers": "mixture",  # of its layers: mixture (learned: Peters et al., 2018) | last | 0 (of words alone)
-            "cache": "",  # stored features; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax
-        },
         "data": {
             "corpus": "grammar",  # grammar (names of people and towns) | files
             "directory": "",  # files: the folder of them
@@ -455,9 +451,13 @@ TASKS = {  # what each task adds
             "tag_column": -1,  # the last
             "scheme": "bio",  # bio (an entity begins with B-) | iob1 (only behind another of its type)
             "size": 2000,  # grammar: training sentences
-            "max_length": 128,  # words of a sentence; of a longer one the rest is O
+            "max_length": 128,  # words of a row; a longer sentence becomes several
             "num_buckets": 6,
+            "vectors": "",  # a file of word vectors, such as GloVe's
+            "elmo": "",  # the workdir of a bidirectional language model, whose layers are features
+            "cache": "",  # stored features; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax
         },
+        "vocab": {"size": 0},  # learned vectors that words share by their hash; 0 = none
         "loss": {"label_smoothing": 0.0},
         "eval": {"batch_tokens": 4096},  # words, padding included
         "train": {"batch_tokens": 1024, "early_stopping_metric": "f1"},  # f1 | precision | recall | accuracy | loss
@@ -533,8 +533,8 @@ SMOKE = {  # what `smoke` makes of it: embedded text, and little of it
         "eval": {"context": 8, "batch_tokens": 512},
     },
     "feature_tagger": {
-        "features": {"vectors": "", "elmo": ""},
-        "data": {"corpus": "grammar", "size": 100, "max_length": 32, "num_buckets": 1},
+        "data": {"corpus": "grammar", "size": 100, "max_length": 32, "num_buckets": 1, "vectors": "", "elmo": ""},
+        "vocab": {"size": 400},
         "eval": {"batch_tokens": 2048},
     },
     "word_vectors": {

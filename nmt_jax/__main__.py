@@ -100,8 +100,8 @@ VERBS = {
         "--workdir=runs/quickstart --split=test --output=test",
     ),
     "plot": Verb(
-        "draw curves, attention, BLEU by length, what an embedding metric compares",
-        '[--workdir=FOLDER] [--kind=…|length|similarity|flow] [FLAG …] [FILE … | "TEXT" "REFERENCE"]',
+        "draw curves, attention, BLEU by length, shares of layers, what an embedding metric compares",
+        '[--workdir=FOLDER] [--kind=…] [FLAG …] [FILE … | RUN … | "TEXT" "REFERENCE"]',
         '--workdir=runs/quickstart --kind=attention --sentence="the old man sleeps ."',
     ),
 }

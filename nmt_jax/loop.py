@@ -21,7 +21,7 @@ from nmt_jax.sharding import make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.step import Metrics, TrainState, make_train_step, new_state
 from nmt_jax.tasks import Batch, Task
 
-LOWER_IS_BETTER = ("dev/loss", "dev/perplexity")
+LOWER_IS_BETTER = ("loss", "perplexity")  # and what ends so, such as mlm_loss
 MAX_SKIPPED = 10  # steps without a finite loss and gradient, in a row
 
 
@@ -111,7 +111,7 @@ class _Training:
             shardings=jax.tree.map(lambda leaf: leaf.sharding, self.state),
         )
         self.metric = f"dev/{config.train.early_stopping_metric}"
-        self.sign = -1 if self.metric in LOWER_IS_BETTER else 1
+        self.sign = -1 if self.metric.endswith(LOWER_IS_BETTER) else 1
         # Metrics are read one step late, when the devices already have the next step to work on.
         self.unread: tuple[int, str, Metrics] | None = None
         self.done, self.since = 0.0, time.monotonic()

@@ -1,4 +1,4 @@
-"""`nmt-jax plot`: curves of a run, attention, BLEU by source length, what an embedding metric compares of two texts."""
+"""`nmt-jax plot`: curves, attention, shares of layers, BLEU by source length, what an embedding metric compares."""
 
 import pathlib
 import sys
@@ -16,7 +16,7 @@ from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 COMPARED = {"similarity": "bertscore", "flow": "moverscore"}  # of two texts, and by which metric if none is named
-KINDS = ("curves", "attention", "length", *COMPARED)
+KINDS = ("curves", "attention", "layers", "length", *COMPARED)
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -60,6 +60,12 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             )
         output = output or pathlib.Path("length.png")
         print(plot_length(positional, flag_values.source, flag_values.reference, flag_values.buckets, output))
+    elif kind == "layers":
+        folders = [*([flag_values.workdir] if flag_values.workdir else []), *positional]
+        if not folders:
+            raise UserError("nmt-jax plot --kind=layers needs workdirs of runs: --workdir=FOLDER, or FOLDER [FOLDER …]")
+        output = output or pathlib.Path("layers.png" if positional else f"{folders[0]}/layers.png")
+        print(plot_layers(folders, output))
     elif kind in COMPARED:
         options = metric_options(flag_values)
         output = compare(positional, kind=kind, metric=flag_values.metric, output=output, **options)
@@ -170,6 +176,33 @@ def plot_length(systems: Sequence[str], source: str, reference: str, num_buckets
         buckets = by_length(BLEU(), sources, references, translations, num_buckets)
         save(draw_by_length(buckets, "BLEU"), output)
     return table(buckets)
+
+
+def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> str:
+    """Draw what each run reads of the layers of its encoder, or of ELMo, into `output` -> the numbers drawn.
+
+    UserError for a run that has no learned mixture of layers, and for two folders of one name.
+    """
+    from nmt_jax.checkpoint import load_params
+    from nmt_jax.pictures.layers import Mixture, draw_layers, table
+
+    check_output(output)
+    mixtures = {}
+    for workdir in workdirs:
+        folder = Workdir(pathlib.Path(workdir))
+        folder.trained_config(folder.config().get("task"))
+        params = load_params(folder.path, "best")
+        if "mixture_weights" not in params:
+            raise UserError(
+                f"{folder.path}: it reads no mixture of layers: that is encoder.layers=mixture, or, for task "
+                "feature_tagger, data.elmo and model.layers=mixture"
+            )
+        if folder.path.name in mixtures:
+            raise UserError(f"{folder.path}: another run is called {folder.path.name}, too: rename a folder")
+        mixtures[folder.path.name] = Mixture.of(np.asarray(params["mixture_weights"]), float(params["mixture_scale"]))
+    with drawing():
+        save(draw_layers(mixtures), output)
+    return table(mixtures)
 
 
 def compare(

@@ -62,7 +62,7 @@ def run(
     checkpoint: "best", "last", or n for the mean of the last n. UserError for a workdir with nothing to tag with,
     before any line is read.
     """
-    task, params = open_trained(Workdir(pathlib.Path(workdir)), "tag", checkpoint=checkpoint)
+    task, params = open_trained(Workdir(pathlib.Path(workdir)), "tag", "feature_tagger", checkpoint=checkpoint)
     groups = chunks((line.split() for line in lines), chunk)
     return (both for group in groups for both in zip(group, task.predict(params, group), strict=True))
 

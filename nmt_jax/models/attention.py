@@ -38,13 +38,14 @@ class MultiHeadAttention(nn.Module):
     d_v: int
     dropout: float
     dtype: str
+    use_bias: bool = False
 
     def setup(self) -> None:
-        """The four projections, without bias as in the paper."""
-        self.query = Dense(self.num_heads * self.d_k, use_bias=False, dtype=self.dtype)
-        self.key = Dense(self.num_heads * self.d_k, use_bias=False, dtype=self.dtype)
-        self.value = Dense(self.num_heads * self.d_v, use_bias=False, dtype=self.dtype)
-        self.output = Dense(self.d_model, use_bias=False, dtype=self.dtype)
+        """The four projections, without bias as in the paper unless `use_bias`."""
+        self.query = Dense(self.num_heads * self.d_k, self.use_bias, self.dtype)
+        self.key = Dense(self.num_heads * self.d_k, self.use_bias, self.dtype)
+        self.value = Dense(self.num_heads * self.d_v, self.use_bias, self.dtype)
+        self.output = Dense(self.d_model, self.use_bias, self.dtype)
         self.weight_dropout = Dropout(self.dropout)
 
     def heads(self, x: Array) -> Array:

@@ -11,7 +11,10 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 # By the name that `config.task` gives them.
-TASKS = ("translate", "language_model", "classify", "sentences", "tag", "span", "pretrain", "word_vectors")
+TASKS = (
+    *("translate", "language_model", "classify", "sentences", "tag", "span", "pretrain", "word_vectors"),
+    *("bidirectional_language_model", "feature_tagger"),
+)
 
 Batch = dict[str, np.ndarray]
 

@@ -21,6 +21,7 @@ from nmt_jax.data.blocks import Blocks, rows_of, windows
 from nmt_jax.data.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.sample import Sampling, sample
 from nmt_jax.decoding.step import Next, predict
+from nmt_jax.errors import UserError
 from nmt_jax.tasks import Batch, Step
 
 ROWS = 32  # samples drawn together, always as many, so that one program serves all
@@ -90,6 +91,7 @@ class LanguageModel:
     def batches(self, steps: int) -> Blocks:
         """The training batches of `steps` steps."""
         config = self.config
+        self._check_positions(config.data.block_length, "config.data.block_length")
         self._windows(self.dev_text.ids)  # a mistake in its settings is told now, not at the first evaluation
         return Blocks(
             self.train_text.ids,
@@ -127,6 +129,12 @@ class LanguageModel:
             return jnp.sum(loss * weights), jnp.sum(weights)
         # The same loss without ever holding all logits, which jit then does not compute.
         return losses.cross_entropy(out["hidden"], out["output_kernel"], labels, weights, smoothing, self.model.dtype)
+
+    def _check_positions(self, length: int, what: str) -> None:
+        """UserError for more tokens than a model with a table of positions can read."""
+        most = getattr(self.model, "max_positions", length)
+        if length > most:
+            raise UserError(f"{what}: {length} are more than config.model.max_positions={most}")
 
     @functools.cached_property
     def _eval_loss(self) -> Any:
@@ -188,6 +196,9 @@ class LanguageModel:
             group = ids[first : first + ROWS]
             longest = max(map(len, group))
             room = (1 << (longest - 1).bit_length() if longest else 0) + length  # few lengths to compile for
+            self._check_positions(
+                room, "the pieces of a prompt, rounded up to a power of two, and those drawn (--length)"
+            )
             given = np.full((ROWS, room), PAD, np.int32)
             limits = np.zeros(ROWS, np.int32)
             for row, prompt in enumerate(group):

@@ -26,7 +26,7 @@ class Prediction(NamedTuple):
     probabilities: np.ndarray
 
 
-class _Sentence(NamedTuple):
+class Sentence(NamedTuple):
     """The rows of a sentence, mostly one; in each, the places of the first pieces of words, int[M], and the words."""
 
     rows: list[Item]
@@ -69,7 +69,7 @@ class Tag(FineTuning):
         for item in counted(open_tagged(self.config.data, "train"), "reading for the tokenizer"):
             yield " ".join(item.words)
 
-    def _sentences(self, sentences: Sequence[Sequence[str]]) -> list[_Sentence]:
+    def _sentences(self, sentences: Sequence[Sequence[str]]) -> list[Sentence]:
         """Words -> rows of their pieces, as the tokenizer cuts the words with blanks between them."""
         found = []
         room = self.reader.room(1)
@@ -78,7 +78,7 @@ class Tag(FineTuning):
             ends = np.cumsum([len(word) + 1 for word in words])
             word = np.searchsorted(ends, pieces.spans[:, 1] - 1, side="right")
             starts = np.flatnonzero(np.diff(word, prepend=-1))  # of the words that have a piece
-            sentence = _Sentence([], [], [])
+            sentence = Sentence([], [], [])
             first = 0
             while first < len(starts):
                 # As many words as fit; of one that is too long alone, the beginning.
@@ -94,7 +94,7 @@ class Tag(FineTuning):
         return found
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  a task lives as long as the program
-    def _read(self, split: str) -> tuple[str, list[list[str]], list[list[str]], list[_Sentence]]:
+    def _read(self, split: str) -> tuple[str, list[list[str]], list[list[str]], list[Sentence]]:
         """The name of a split, its words, tags and rows."""
         corpus = open_tagged(self.config.data, split)
         found = list(counted(corpus, f"reading {corpus.name}"))
@@ -150,7 +150,7 @@ class Tag(FineTuning):
         nats = losses.smoothed_cross_entropy(outputs, tags.clip(0), self.config.loss.label_smoothing)
         return (nats * weights).sum(axis=1) / weights.sum(axis=1).clip(1)
 
-    def _log_probabilities(self, params: Any, sentences: Sequence[_Sentence], sizes: Sequence[int]) -> list[np.ndarray]:
+    def _log_probabilities(self, params: Any, sentences: Sequence[Sentence], sizes: Sequence[int]) -> list[np.ndarray]:
         """float32[W, C] of each sentence's words; those without a piece are O."""
         outputs = iter(self.outputs(params, [row for sentence in sentences for row in sentence.rows]))
         found = []

@@ -1,0 +1,43 @@
+"""The softmax over a sample of a large vocabulary (Bengio and Senécal, 2008; Jean et al., 2015)."""
+
+import jax
+import jax.numpy as jnp
+
+from nmt_jax.models.layers import matmul
+
+Array = jax.Array
+
+
+def log_uniform(rng: Array, count: int, vocab_size: int) -> Array:
+    """Words int32[count] drawn by Zipf's law, for a vocabulary whose first words are the most frequent; pure."""
+    drawn = jnp.exp(jax.random.uniform(rng, (count,)) * jnp.log(vocab_size + 1.0)) - 1.0
+    return jnp.minimum(drawn.astype(jnp.int32), vocab_size - 1)
+
+
+def log_uniform_probability(words: Array, vocab_size: int) -> Array:
+    """log Q(v) of int[...] under `log_uniform`: Q(v) = log((v + 2) / (v + 1)) / log(V + 1)."""
+    words = words.astype(jnp.float32)
+    return jnp.log(jnp.log1p(1.0 / (words + 1.0)) / jnp.log(vocab_size + 1.0))
+
+
+def sampled_cross_entropy(
+    hidden: Array,
+    kernel: Array,
+    labels: Array,
+    weights: Array,
+    samples: Array,
+    log_proposal: tuple[Array, Array],
+    dtype: str = "float32",
+) -> tuple[Array, Array]:
+    """-log of the label's share among itself and the samples -> (sum in nats, weight), float32 scalars.
+
+    hidden float[B, T, D], kernel float[D, V], labels int[B, T], weights float[B, T]; samples int[K], of all rows,
+    drawn from a proposal Q; log_proposal: log Q of the labels, float[B, T], and of the samples, float[K]. Each logit
+    loses log Q of its word (Jean et al., 2015, eq. 8 to 10); a sample that is the label does not count against it.
+    """
+    of_label, of_samples = log_proposal
+    right = jnp.einsum("btd,btd->bt", hidden, kernel.T[labels]) - of_label
+    wrong = matmul(hidden, kernel[:, samples], dtype) - of_samples[None, None]
+    wrong = jnp.where(samples[None, None] == labels[..., None], -jnp.inf, wrong)
+    top = jnp.concatenate([right[..., None], wrong], axis=-1)
+    return jnp.sum((jax.nn.logsumexp(top, axis=-1) - right) * weights), jnp.sum(weights)

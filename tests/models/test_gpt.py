@@ -1,0 +1,99 @@
+"""GPT: no prediction sees its target, step by step is all at once, and no row hangs on its neighbours."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nmt_jax.data.vocab import EOS, PAD
+from nmt_jax.models.gpt import Model
+
+B, T, V = 2, 7, 11
+TINY = {"vocab_size": V, "num_layers": 2, "d_model": 8, "d_ff": 12, "num_heads": 2, "max_positions": 9}
+TOKENS = jnp.array([[EOS, 4, 5, 6, 4, 5, 7], [8, 9, EOS, 4, 4, 4, 10]])
+VARIANTS = [{}, {"norm": "pre", "activation": "swiglu", "num_layers": 1}]
+
+
+def make(**fields):
+    model = Model(**{**TINY, **fields})
+    params = jax.jit(model.init)(jax.random.key(0), TOKENS)["params"]
+    leaves, tree = jax.tree.flatten(params)  # noise, so that biases of zero and scales of one do not hide mistakes
+    keys = jax.random.split(jax.random.key(1), len(leaves))
+    noisy = [leaf + 0.1 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys, strict=True)]
+    return model, {"params": jax.tree.unflatten(tree, noisy)}
+
+
+@pytest.mark.parametrize("fields", VARIANTS)
+def test_no_prediction_has_a_gradient_to_a_later_token(fields):
+    model, variables = make(**fields)
+    tokens = jnp.arange(4, 4 + T)[None]  # all different: row i of the table is the token of step i - 4
+
+    def predictions(table):
+        params = {**variables["params"], "embedding": {"table": table}}
+        _, out = model.apply({"params": params}, tokens)
+        return out["hidden"][0, :, 0]
+
+    gradient = jax.jit(jax.jacrev(predictions))(variables["params"]["embedding"]["table"])  # [T, V, D]
+    seen = np.abs(gradient).max(axis=-1)[:, 4:] > 0
+    np.testing.assert_array_equal(seen, np.tril(np.ones((T, T), bool)))
+
+
+@pytest.mark.parametrize("fields", VARIANTS)
+def test_step_by_step_is_all_at_once(fields):
+    model, variables = make(**fields)
+    logits, out = jax.jit(model.apply)(variables, TOKENS)
+    np.testing.assert_allclose(logits, out["hidden"] @ out["output_kernel"], atol=1e-5)
+    step = jax.jit(lambda tokens, cache: model.apply(variables, tokens, cache, method="decode_step"))
+    cache = model.apply(variables, B, T + 2, method="init_cache")
+    for t in range(T):
+        found, cache = step(TOKENS[:, t], cache)
+        np.testing.assert_allclose(found, logits[:, t], atol=5e-6)
+
+
+def test_neither_padding_behind_nor_other_rows_have_influence():
+    model, variables = make()
+    apply = jax.jit(lambda tokens: model.apply(variables, tokens)[0])
+    whole = apply(TOKENS)
+    np.testing.assert_allclose(apply(TOKENS[1:])[0], whole[1], atol=1e-6)
+    padded = jnp.pad(TOKENS[:, :4], ((0, 0), (0, 3)), constant_values=PAD)
+    np.testing.assert_allclose(apply(padded)[:, :4], whole[:, :4], atol=1e-6)
+
+
+def test_recomputed_layers_are_the_same_model():
+    model, variables = make()
+    again, _ = make(remat=True)
+
+    def loss(model, variables):
+        logits, _ = model.apply(variables, TOKENS, train=True, rngs={"dropout": jax.random.key(0)})
+        return (logits**2).mean()
+
+    found = [jax.jit(jax.grad(lambda v, m=m: loss(m, v)))(variables) for m in (model, again)]
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), *found)
+
+
+def test_the_sizes_of_the_paper():
+    # GPT: 12 layers of 768, 12 heads, 3072 hidden units, 512 positions, 40,478 pieces: 116.5 million weights.
+    model = Model(vocab_size=40_478)
+    shapes = jax.eval_shape(model.init, jax.random.key(0), TOKENS)["params"]
+    count = sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    layer = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768
+    assert count == (40_478 + 512) * 768 + 12 * layer == 116_534_784
+
+
+def test_a_row_longer_than_the_table_of_positions_is_refused():
+    model, variables = make()
+    with pytest.raises(ValueError, match="10 positions, but max_positions=9"):
+        model.apply(variables, jnp.ones((1, 10), jnp.int32))
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"norm": "none"}, "norm='none' is none of pre, post"),
+        ({"num_heads": 3}, "d_model=8 is not divisible by num_heads=3"),
+        ({"attention_dropout": 1.0}, r"attention_dropout=1.0 must be in"),
+    ],
+)
+def test_what_cannot_be_meant_is_named(fields, line):
+    with pytest.raises(ValueError, match=line):
+        Model(**{**TINY, **fields})

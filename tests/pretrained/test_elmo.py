@@ -1,0 +1,75 @@
+"""ELMo's features: stored is computed, no sentence hangs on its neighbours, and unseen words have vectors."""
+
+import numpy as np
+import pytest
+
+from nmt_jax import train
+from nmt_jax.errors import UserError
+from nmt_jax.pretrained.elmo import elmo_features, load_elmo
+from tests.conftest import ROOT
+
+SENTENCES = [["das", "Haus"], [], ["unausdenkliche", "Wörter", "déjà", "\u200b", "."] * 3, ["das", "Haus"], ["Haus"]]
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    workdir = tmp_path_factory.mktemp("elmo") / "w"
+    train.run(f"{ROOT}/configs/elmo.py:smoke=true", workdir)
+    return workdir
+
+
+@pytest.fixture(scope="module")
+def elmo(workdir):
+    return load_elmo(workdir)
+
+
+def test_every_layer_of_every_word(elmo):
+    found = elmo.features(SENTENCES)
+    assert [features.shape for features in found] == [(3, len(words), 24) for words in SENTENCES]
+    np.testing.assert_array_equal(found[0], found[3])
+    np.testing.assert_allclose(found[0][0, 1], found[4][0, 0], atol=1e-6)  # layer 0 is of the word alone
+    assert np.abs(found[0][1:, 1] - found[4][1:, 0]).max() > 1e-4
+    assert len(np.unique(found[2][0, :5].round(5), axis=0)) == 5
+
+
+def test_a_sentence_does_not_hang_on_its_neighbours(elmo):
+    for words, features in zip(SENTENCES, elmo.features(SENTENCES), strict=True):
+        np.testing.assert_allclose(elmo.features([words])[0], features, atol=1e-6)
+
+
+def test_stored_features_are_those_computed_and_are_read_again(workdir, elmo, tmp_path, monkeypatch):
+    computed = elmo_features(workdir, SENTENCES)
+    first = elmo_features(workdir, SENTENCES, tmp_path)
+    (stored,) = tmp_path.iterdir()
+    monkeypatch.setattr(type(elmo), "features", lambda *_: pytest.fail("computed again"))
+    for again in (first, elmo_features(elmo, SENTENCES, tmp_path)):
+        assert [features.shape for features in again] == [features.shape for features in computed]
+        for a, b in zip(again, computed, strict=True):
+            np.testing.assert_array_equal(a, b)
+    with np.load(stored, allow_pickle=False) as file:
+        assert file["features"].dtype == np.float32
+    stored.write_bytes(stored.read_bytes()[:200])
+    with pytest.raises(UserError, match=r"elmo-.*npz: damaged .*: remove it"):
+        elmo_features(elmo, SENTENCES, tmp_path)
+
+
+def test_other_sentences_and_other_weights_are_stored_apart(elmo, tmp_path):
+    elmo_features(elmo, SENTENCES, tmp_path)
+    elmo_features(elmo, SENTENCES[:1], tmp_path)
+    other = type(elmo)(
+        elmo.model, {**elmo.params, "characters": {**elmo.params["characters"], "table": np.ones((260, 4))}}
+    )
+    elmo_features(other, SENTENCES, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+    softmax = type(elmo)(elmo.model, {**elmo.params, "output_bias": elmo.params["output_bias"] + 1})
+    assert softmax.fingerprint == elmo.fingerprint != other.fingerprint
+
+
+def test_no_sentence_has_no_features(elmo, tmp_path):
+    assert elmo_features(elmo, [], tmp_path) == elmo_features(elmo, []) == []
+
+
+def test_a_workdir_of_another_task_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text('{"task": "translate"}')
+    with pytest.raises(UserError, match="its task is 'translate': ELMo comes of"):
+        load_elmo(tmp_path)
