@@ -7,6 +7,9 @@
 DIRECTORY has the Brown corpus, speeches, encyclopedia articles and five novels; a twentieth of the documents is held
 out. What is asked about them is the same in every run: a dev perplexity and accuracy of [MASK], whatever the mixture.
 
+Dev perplexity 97.9, accuracy 23.9 %, next sentences 76.6 % after about 49 CPU-minutes; predictors of unigrams have 913 and
+4.5 %, of bigrams 273 and 13.9 % (2026-11-21; docs/pretraining.md).
+
 The ablations of sections 5.1, 5.2 and C.2, each alone:
 
     nmt-jax sweep --config=configs/bert_tiny.py --config.data.directory=DIRECTORY --workdir=runs/bert_ablations \
@@ -30,7 +33,7 @@ def get_config(arg: str = "") -> ConfigDict:
     config.data.running = ["wikitext2/wikitext2.valid.txt", *(f"gutenberg/{book}.txt" for book in BOOKS)]
     config.vocab.update(algorithm="wordpiece", size=8000)
     config.model.update(num_layers=4, d_model=256, d_ff=1024, num_heads=4, max_positions=64)
-    config.model.update(dropout=0.0, attention_dropout=0.0, dtype="bfloat16")  # few epochs, each masked anew
+    config.model.update(dropout=0.0, attention_dropout=0.0, dtype="bfloat16")  # two epochs, masked anew each
     config.model.init_stddev = 0.035  # 0.02 in a model of width 768 does to a product what this does here
     config.initialization = "mimetic"
     config.corrupt.share = 0.4  # more to learn from each row (Wettig et al., 2023)
