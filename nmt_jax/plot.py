@@ -117,7 +117,8 @@ def run(
         if kind == "curves":
             from nmt_jax.pictures.curves import draw_curves
 
-            figure = draw_curves(folder.metrics(), config.loss.get("label_smoothing", 0.0))
+            smoothing = config.loss.get("label_smoothing", 0.0) if "loss" in config else 0.0
+            figure = draw_curves(folder.metrics(), config.train.early_stopping_metric, smoothing)
         elif sentence:
             from nmt_jax.pictures.attention import draw_attention
 

@@ -22,7 +22,9 @@ pytest.importorskip("matplotlib")
 @pytest.fixture
 def workdir(tmp_path) -> pathlib.Path:
     """A run's folder with a log."""
-    (tmp_path / "config.json").write_text('{"loss": {"label_smoothing": 0.1}}')
+    (tmp_path / "config.json").write_text(
+        '{"loss": {"label_smoothing": 0.1}, "train": {"early_stopping_metric": "bleu"}}'
+    )
     rows = [{"step": n, "loss": 8 / n + 1, "learning_rate": 0.1 / n, "tokens_per_second": 90.0} for n in range(1, 80)]
     rows[40]["loss"] = None  # a step whose loss was not finite
     rows += [{"step": n, "dev/loss": 4 / n + 1, "dev/bleu": n * (80 - n) / 16} for n in range(10, 80, 10)]
@@ -59,9 +61,22 @@ def test_curves_show_every_finite_point_and_mark_the_best_bleu(workdir):
 
 def test_a_run_without_translations_shows_perplexity():
     rows = [{"step": n, "loss": 1.0, "dev/loss": 1.0, "dev/perplexity": 9.0 - n} for n in range(3)]
-    axes = draw_curves(rows).axes[1]
+    axes = draw_curves(rows, "perplexity").axes[1]
     assert "perplexity" in axes.get_title() + axes.get_title(loc="left")
     assert [text.get_text() for text in axes.texts] == ["7.0"]
+
+
+@pytest.mark.parametrize(("measure", "best"), [("nsp_accuracy", "72.0"), ("mlm_loss", "7.0"), ("f1", "52.0")])
+def test_what_is_drawn_is_what_the_best_checkpoint_is_chosen_by(measure, best):
+    values = {"nsp_accuracy": 70.0, "mlm_loss": -9.0, "f1": 50.0}
+    rows = [
+        {"step": n, "loss": 1.0, "words_per_second": 5.0} | {f"dev/{name}": abs(v + n) for name, v in values.items()}
+        for n in range(3)
+    ]
+    figure = draw_curves(rows, measure)
+    assert [text.get_text() for text in figure.axes[1].texts] == [best]
+    assert figure.axes[0].get_title(loc="left") + figure.axes[0].get_title() == "loss (nats a word)"
+    assert len(figure.axes[3].lines[0].get_xdata()) == 3
 
 
 def test_smoothing_keeps_a_straight_line_straight():

@@ -11,13 +11,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-QUALITIES = {"dev/bleu": "BLEU", "dev/accuracy": "accuracy"}  # the first that a log has is drawn, else perplexity
+NAMES = {"bleu": "BLEU", "f1": "F1", "matthews": "Matthews correlation"} | {
+    name: f"{name.title()}'s correlation" for name in ("pearson", "spearman")
+}
 
 
-def draw_curves(rows: Sequence[Mapping[str, float | None]], label_smoothing: float = 0.0) -> "Figure":
-    """Loss and BLEU over the steps of a log, with the learning rate and the speed small below.
+def draw_curves(
+    rows: Sequence[Mapping[str, float | None]], measure: str = "bleu", label_smoothing: float = 0.0
+) -> "Figure":
+    """Loss and a measure of the dev set over the steps of a log, with the learning rate and the speed small below.
 
-    The training loss includes `label_smoothing`, the dev loss never does, so the legend says so.
+    measure: the one that the best checkpoint is chosen by. The training loss includes `label_smoothing`, the dev loss
+    never does, so the legend says so.
     """
     from matplotlib.figure import Figure
 
@@ -25,8 +30,9 @@ def draw_curves(rows: Sequence[Mapping[str, float | None]], label_smoothing: flo
         points = [(row["step"], row[name]) for row in rows if row.get(name) is not None]
         return [float(step) for step, _ in points if step is not None], [float(y) for _, y in points if y is not None]
 
-    quality = next((name for name in QUALITIES if series(name)[0]), "dev/perplexity")
-    higher_is_better = quality in QUALITIES
+    higher_is_better = not measure.endswith(("loss", "perplexity"))
+    speeds = [name for row in rows for name in row if name.endswith("_per_second")]
+    unit = speeds[0].removesuffix("_per_second") if speeds else "tokens"
     figure = Figure(figsize=(10.0, 5.2), layout="constrained")
     (loss, bleu), (rate, speed) = figure.subplots(2, 2, sharex=True, height_ratios=(3.2, 1))
     for axes in (loss, bleu, rate, speed):
@@ -42,12 +48,12 @@ def draw_curves(rows: Sequence[Mapping[str, float | None]], label_smoothing: flo
             label=f"train (labels smoothed by {label_smoothing:g})" if label_smoothing else "train",
         )
     loss.plot(*series("dev/loss"), color=DEV, linewidth=1.6, marker="o", markersize=3.5, label="dev")
-    loss.set_title("loss (nats a text)" if quality == "dev/accuracy" else "loss (nats a token)")
+    loss.set_title(f"loss (nats a {unit.removesuffix('s')})")
     loss.legend(frameon=False)
     _fit_after_the_fall(loss, losses + series("dev/loss")[1])
-    steps, values = series(quality)
+    steps, values = series(f"dev/{measure}")
     bleu.plot(steps, values, color=DEV, linewidth=1.6, marker="o", markersize=3.5)
-    bleu.set_title(f"{QUALITIES.get(quality, 'perplexity')} of the dev set")
+    bleu.set_title(f"{NAMES.get(measure, measure.replace('_', ' '))} of the dev set")
     if values:
         best = int(np.argmax(values) if higher_is_better else np.argmin(values))
         bleu.plot(steps[best], values[best], "o", markersize=9, markerfacecolor="none", color=DEV)
@@ -63,7 +69,6 @@ def draw_curves(rows: Sequence[Mapping[str, float | None]], label_smoothing: flo
         )
     rate.plot(*series("learning_rate"), color=QUIET, linewidth=1.2)
     rate.set_title("learning rate", fontsize=8)
-    unit = "texts" if quality == "dev/accuracy" else "tokens"
     speed.plot(*series(f"{unit}_per_second"), color=QUIET, linewidth=0.8)
     speed.set_title(f"{unit} a second", fontsize=8)
     for axes in (rate, speed):
