@@ -96,7 +96,9 @@ def encode(
         raise ValueError(f"long={long!r} is none of {', '.join(LONG)}")
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
         raise TypeError("texts must be a sequence of strings")
-    tokens = list(tokenized(encoder, texts))
+    different = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    pieces = list(tokenized(encoder, [*different]))
+    tokens = [pieces[different[text]] for text in texts]
     too_long = np.array([len(ids) > encoder.max_length for ids, _ in tokens], bool)
     if long == "error" and too_long.any():
         number = int(too_long.argmax())
