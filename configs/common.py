@@ -214,6 +214,38 @@ ENCODER = {  # below the heads of fine-tuning
     "dtype": "float32",  # of the arithmetic: float32 | bfloat16; the state is float32
 }
 
+LINES = {  # text for language models
+    "corpus": "grammar",  # grammar (its German side) | text
+    "directory": "",  # text: the folder of the files
+    "train": "train.txt",  # plain or .gz
+    "dev": "",  # no file: the end of the train file, dev_share of its lines
+    "test": "",  # no file: the very end of the train file, test_share of its lines
+    "dev_share": 0.1,
+    "test_share": 0.0,
+    "size": 20_000,  # grammar: training lines
+}
+
+TAGGED = {  # tagged words
+    "corpus": "grammar",  # grammar (names of people and towns) | files
+    "directory": "",  # files: the folder of them
+    "train": "train.conll",  # a word a line, in columns; a blank line between sentences; plain or .gz
+    "dev": "dev.conll",  # empty: one fold of the training file
+    "fold": 0,
+    "folds": 10,
+    "word_column": 0,  # the first
+    "tag_column": -1,  # the last
+    "scheme": "bio",  # bio (an entity begins with B-) | iob1 (only behind another of its type)
+    "size": 2000,  # grammar: training sentences
+}
+
+DOCUMENTS = {  # text in documents
+    "corpus": "grammar",  # grammar (every other document is German, the rest English) | text
+    "directory": "",  # text: the folder of the files
+    "train": [],  # plain or .gz: a sentence or paragraph a line, a blank line after each document
+    "running": [],  # plain or .gz: running text, such as books; blank lines part paragraphs
+    "paragraphs": 40,  # of running text that are taken for a document
+}
+
 TASKS = {  # what each task adds
     "translate": {
         "data": {
@@ -272,14 +304,7 @@ TASKS = {  # what each task adds
     },
     "language_model": {
         "data": {
-            "corpus": "grammar",  # grammar (its German side) | text
-            "directory": "",  # text: the folder of the files
-            "train": "train.txt",  # plain or .gz
-            "dev": "",  # no file: the end of the train file, dev_share of its lines
-            "test": "",  # no file: the very end of the train file, test_share of its lines
-            "dev_share": 0.1,
-            "test_share": 0.0,
-            "size": 20_000,  # grammar: training lines
+            **LINES,
             "block_length": 64,  # tokens that a model sees in one piece
             "cache": "",  # prepared texts; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax
         },
@@ -349,16 +374,7 @@ TASKS = {  # what each task adds
     "tag": {
         "encoder": ENCODER,
         "data": {
-            "corpus": "grammar",  # grammar (names of people and towns) | files
-            "directory": "",  # files: the folder of them
-            "train": "train.conll",  # a word a line, in columns; a blank line between sentences; plain or .gz
-            "dev": "dev.conll",  # empty: one fold of the training file
-            "fold": 0,
-            "folds": 10,
-            "word_column": 0,  # the first
-            "tag_column": -1,  # the last
-            "scheme": "bio",  # bio (an entity begins with B-) | iob1 (only behind another of its type)
-            "size": 2000,  # grammar: training sentences
+            **TAGGED,
             "max_length": 128,  # pieces of a row, special ones included; a longer sentence becomes several
             "num_buckets": 6,
         },
@@ -392,11 +408,7 @@ TASKS = {  # what each task adds
     },
     "pretrain": {
         "data": {
-            "corpus": "grammar",  # grammar (every other document is German, the rest English) | text
-            "directory": "",  # text: the folder of the files
-            "train": [],  # plain or .gz: a sentence or paragraph a line, a blank line after each document
-            "running": [],  # plain or .gz: running text, such as books; blank lines part paragraphs
-            "paragraphs": 40,  # of running text that are taken for a document
+            **DOCUMENTS,
             "dev_share": 0.05,  # of the documents, held out all over the files
             "size": 4000,  # grammar: training sentences
             "max_length": 128,  # tokens of a row, [CLS] and [SEP] included
@@ -421,14 +433,7 @@ TASKS = {  # what each task adds
     },
     "bidirectional_language_model": {
         "data": {
-            "corpus": "grammar",  # grammar (its German side) | text
-            "directory": "",  # text: the folder of the files
-            "train": "train.txt",  # plain or .gz; words between blanks
-            "dev": "",  # no file: the end of the train file, dev_share of its lines
-            "test": "",  # no file: the very end of the train file, test_share of its lines
-            "dev_share": 0.1,
-            "test_share": 0.0,
-            "size": 20_000,  # grammar: training lines
+            **LINES,  # words between blanks
             "block_length": 32,  # words that a model sees in one piece
         },
         "vocab": {"min_count": 2, "size": 1_000_000},  # words that are predicted; all are read, by their characters
@@ -441,16 +446,7 @@ TASKS = {  # what each task adds
     },
     "feature_tagger": {
         "data": {
-            "corpus": "grammar",  # grammar (names of people and towns) | files
-            "directory": "",  # files: the folder of them
-            "train": "train.conll",  # a word a line, in columns; a blank line between sentences; plain or .gz
-            "dev": "dev.conll",  # empty: one fold of the training file
-            "fold": 0,
-            "folds": 10,
-            "word_column": 0,  # the first
-            "tag_column": -1,  # the last
-            "scheme": "bio",  # bio (an entity begins with B-) | iob1 (only behind another of its type)
-            "size": 2000,  # grammar: training sentences
+            **TAGGED,
             "max_length": 128,  # words of a row; a longer sentence becomes several
             "num_buckets": 6,
             "vectors": "",  # a file of word vectors, such as GloVe's
@@ -464,11 +460,7 @@ TASKS = {  # what each task adds
     },
     "word_vectors": {
         "data": {
-            "corpus": "grammar",  # grammar (every other document is German, the rest English) | text
-            "directory": "",  # text: the folder of the files
-            "train": [],  # plain or .gz: a sentence or paragraph a line, a blank line after each document
-            "running": [],  # plain or .gz: running text, such as books; blank lines part paragraphs
-            "paragraphs": 40,  # of running text that are taken for a document
+            **DOCUMENTS,
             "dev_share": 0.01,  # of the documents, held out all over the files
             "size": 20_000,  # grammar: training sentences
             "tokenizer": "intl",  # of words: none (white space) | 13a | intl (punctuation apart) | zh | char
