@@ -15,6 +15,7 @@ import grain
 import numpy as np
 
 from nmt_jax.data import sources
+from nmt_jax.data.blocks import check_divisible
 from nmt_jax.data.prepared import Pair, PreparedCorpus
 from nmt_jax.data.vocab import EOS
 from nmt_jax.errors import UserError
@@ -125,10 +126,7 @@ class Batches:
         batch, process i of n gets the i-th n-th of the rows.
         Raises UserError where the box that holds every item does not fit into batch_tokens.
         """
-        if multiple_of % process_count:
-            raise ValueError(
-                f"multiple_of = {multiple_of} is not divisible by the number of processes, {process_count}"
-            )
+        check_divisible(multiple_of, process_count)
         self.corpus, self.seed, self.sampling_alpha = corpus, seed, sampling_alpha
         self.layout = layout or Pairs()
         self.process_index, self.process_count = process_index, process_count

@@ -39,10 +39,7 @@ class Blocks:
         accumulation), and at least that. `steps` None: one epoch. Of each batch, process i of n gets the i-th n-th of
         the rows. Raises UserError where a block does not fit into batch_tokens.
         """
-        if multiple_of % process_count:
-            raise ValueError(
-                f"multiple_of = {multiple_of} is not divisible by the number of processes, {process_count}"
-            )
+        check_divisible(multiple_of, process_count)
         rows = rows_of(batch_tokens, block_length, multiple_of, "config.train.batch_tokens")
         self.ids, self.seed, self.shapes = ids, seed, [(rows, block_length)]
         self.process_index, self.process_count = process_index, process_count
@@ -116,6 +113,12 @@ def rows_of(batch_tokens: int, block_length: int, multiple_of: int, key: str) ->
     if batch_tokens < block_length:
         raise UserError(f"{key}={batch_tokens} is less than a block: config.data.block_length={block_length}")
     return max(batch_tokens // block_length // multiple_of, 1) * multiple_of
+
+
+def check_divisible(multiple_of: int, process_count: int) -> None:
+    """ValueError where the rows of a batch would not be the same number for each process."""
+    if multiple_of % process_count:
+        raise ValueError(f"multiple_of = {multiple_of} is not divisible by the number of processes, {process_count}")
 
 
 def _filler(rows: int, length: int) -> Batch:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_jax.data.batches import Batch
-from nmt_jax.data.blocks import rows_of
+from nmt_jax.data.blocks import check_divisible, rows_of
 from nmt_jax.data.words import NO_WORD
 
 DEVIATIONS = 6  # a Gaussian is larger once in a billion
@@ -61,10 +61,7 @@ class Contexts:
 
         batch_tokens, multiple_of, steps, process_index and process_count: as of `Blocks`.
         """
-        if multiple_of % process_count:
-            raise ValueError(
-                f"multiple_of = {multiple_of} is not divisible by the number of processes, {process_count}"
-            )
+        check_divisible(multiple_of, process_count)
         rows = rows_of(batch_tokens, block_length, multiple_of, "config.train.batch_tokens")
         self.ids, self.window, self.seed, self.shapes = ids, window, seed, [(rows, block_length)]
         self.shares = np.asarray(shares, np.float32).copy()

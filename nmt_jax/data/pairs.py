@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmt_jax.data.blocks import check_divisible
 from nmt_jax.data.corrupt import Corruption
 from nmt_jax.data.segments import Segments
 from nmt_jax.errors import UserError
@@ -110,10 +111,7 @@ class PairBatches:
 
         `steps` None: one epoch. Of each batch, process i of n gets the i-th n-th of the rows.
         """
-        if multiple_of % process_count:
-            raise ValueError(
-                f"multiple_of = {multiple_of} is not divisible by the number of processes, {process_count}"
-            )
+        check_divisible(multiple_of, process_count)
         self.pairs, self.corruption, self.seed = pairs, corruption, seed
         self.rows = max(batch_tokens // max_length // multiple_of, 1) * multiple_of
         self.max_length, self.shapes = max_length, [(self.rows, max_length)]

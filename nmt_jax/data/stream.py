@@ -7,9 +7,7 @@ import functools
 import hashlib
 import itertools
 import json
-import os
 import pathlib
-import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
@@ -20,6 +18,7 @@ from nmt_jax.data.corpora import HELD_OUT, SPLITS, GrammarCorpus
 from nmt_jax.data.lines import find, read_lines
 from nmt_jax.data.prepared import cache_directory
 from nmt_jax.data.vocab import EOS, UNK, Vocab
+from nmt_jax.data.whole_file import whole_file
 from nmt_jax.errors import UserError
 
 FORMAT = 1  # raise it whenever what lies in a prepared file changes
@@ -168,18 +167,11 @@ def prepare(data: Any, split: str, vocab: Vocab) -> Stream:
 
 
 def _write(lines: Lines, vocab: Vocab, path: pathlib.Path) -> None:
-    """Writes the ids beside their place and moves them there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        words = 0
-        with open(descriptor, "wb") as file:
-            for ids in encode(counted(lines, f"preparing {lines.name}"), vocab):
-                words += len(ids) - 1
-                file.write(np.array(ids, np.int32).tobytes())
+    """Writes the ids; UserError where there are none."""
+    words = 0
+    with whole_file(path) as file:
+        for ids in encode(counted(lines, f"preparing {lines.name}"), vocab):
+            words += len(ids) - 1
+            file.write(np.array(ids, np.int32).tobytes())
         if not words:
             raise UserError(f"{lines.name}: no text, only empty lines")
-        os.chmod(unfinished, 0o644)
-        os.replace(unfinished, path)
-    finally:
-        pathlib.Path(unfinished).unlink(missing_ok=True)

@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import pathlib
-import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -21,6 +20,7 @@ from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, read_lines
 from nmt_jax.data.prepared import cache_directory
 from nmt_jax.data.segments import open_documents
+from nmt_jax.data.whole_file import whole_file
 from nmt_jax.errors import UserError
 
 FORMAT = 1  # raise it whenever what lies in a prepared file changes
@@ -143,19 +143,12 @@ def prepare(data: Any, split: str, words: Words) -> np.ndarray:
 
 
 def _write(texts: Iterable[Iterable[str]], words: Words, path: pathlib.Path, split: str) -> None:
-    """Writes the numbers beside their place and moves them there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        known = 0
-        with open(descriptor, "wb") as file:
-            for text in texts:
-                numbers = words.encode(text)
-                known += len(numbers) - 1
-                file.write(np.array(numbers, np.int32).tobytes() if len(numbers) > 1 else b"")
+    """Writes the numbers; UserError where there are none."""
+    known = 0
+    with whole_file(path) as file:
+        for text in texts:
+            numbers = words.encode(text)
+            known += len(numbers) - 1
+            file.write(np.array(numbers, np.int32).tobytes() if len(numbers) > 1 else b"")
         if not known:
             raise UserError(f"the {split} text has none of the {len(words) - 1:,} words: raise config.data.dev_share")
-        os.chmod(unfinished, 0o644)
-        os.replace(unfinished, path)
-    finally:
-        pathlib.Path(unfinished).unlink(missing_ok=True)

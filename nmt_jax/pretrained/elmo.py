@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import pathlib
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 from metrics_jax.forward import bucket
 from nmt_jax.checkpoint import load_params
 from nmt_jax.data.rows import boxes
+from nmt_jax.data.whole_file import whole_file
 from nmt_jax.data.word_types import WordTypes
 from nmt_jax.errors import UserError
 from nmt_jax.models.elmo import Model
@@ -118,9 +118,9 @@ def elmo_features(
     lengths = [len(words) for words in sentences]
     if not path.exists():
         try:
-            _write(
-                path, np.concatenate([np.zeros((elmo.shape[0], 0, elmo.shape[1])), *elmo.features(sentences)], axis=1)
-            )
+            features = [np.zeros((elmo.shape[0], 0, elmo.shape[1])), *elmo.features(sentences)]
+            with whole_file(path) as file:
+                np.savez(file, features=np.concatenate(features, axis=1).astype(np.float32))
         except OSError as error:
             raise UserError(f"{path.parent}: cannot store the features: {error.strerror or error}") from error
     try:
@@ -129,16 +129,3 @@ def elmo_features(
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise UserError(f"{path}: damaged ({error}): remove it, and it is made again") from error
     return np.split(whole, np.cumsum(lengths)[:-1], axis=1) if lengths else []
-
-
-def _write(path: pathlib.Path, features: np.ndarray) -> None:
-    """Writes the features beside their place and moves them there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with open(descriptor, "wb") as file:
-            np.savez(file, features=features.astype(np.float32))
-        os.chmod(unfinished, 0o644)
-        os.replace(unfinished, path)
-    finally:
-        pathlib.Path(unfinished).unlink(missing_ok=True)
