@@ -72,11 +72,8 @@ class Words:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a word and its count a line, whole or not at all."""
-        path = pathlib.Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_text(self._text, encoding="utf-8")
-        unfinished.replace(path)
+        with whole_file(pathlib.Path(path)) as file:
+            file.write(self._text.encode())
 
     @property
     def _text(self) -> str:

@@ -21,9 +21,8 @@ from nmt_jax.models.recurrent import lstm
 Array = jax.Array
 
 CHOICES = {"dtype": ("float32", "bfloat16")}
-CARRY = (
-    -2.0
-)  # the first bias of a highway's gate: it begins by letting nearly everything pass (Srivastava et al., 2015)
+# The first bias of a highway's gate: it begins by letting nearly everything pass (Srivastava et al., 2015).
+CARRY = -2.0
 
 
 class Highway(nn.Module):

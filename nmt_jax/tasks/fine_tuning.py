@@ -9,7 +9,6 @@ import functools
 import importlib
 import json
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from nmt_jax import config as configs
 from nmt_jax import pretrained, sharding
 from nmt_jax.data.batches import Batches, Shape
 from nmt_jax.data.rows import Field, Item, RowCorpus, RowReader, Rows, boxes, num_pieces
+from nmt_jax.data.whole_file import whole_file
 from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Bert
 from nmt_jax.pretrained.tokenizer import Tokenizer
@@ -76,10 +76,8 @@ def saved(path: Path, make: Callable[[], Any]) -> Any:
 
 def write_whole(path: Path, text: str) -> None:
     """Writes a file, whole or not at all; processes may write it at the same time."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    with whole_file(path) as file:
+        file.write(text.encode())
 
 
 class FineTuning:

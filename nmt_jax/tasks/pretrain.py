@@ -5,7 +5,6 @@ import functools
 import importlib
 import itertools
 import math
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from nmt_jax.data import segments
 from nmt_jax.data.corrupt import Corruption, LeftToRight, Masking
 from nmt_jax.data.pairs import NEXT, PairBatches, Pairs
 from nmt_jax.data.segments import Segments
+from nmt_jax.data.whole_file import whole_file
 from nmt_jax.errors import UserError
 from nmt_jax.models.mimetic import mimetic
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
@@ -63,10 +63,8 @@ class Pretrain:
                     algorithm=settings.algorithm,
                     lower_case=settings.lower_case,
                 )
-            folder.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_name(f".{path.name}.{os.getpid()}")  # processes may write it at the same time
-            unfinished.write_text(tokenizer.model, encoding="utf-8")
-            unfinished.replace(path)
+            with whole_file(path) as file:
+                file.write(tokenizer.model.encode())
         tokenizer = Tokenizer.load(folder)
         if missing := [piece for piece in FIRST if tokenizer.id(piece) is None]:
             raise UserError(f"{settings.model or path}: {', '.join(missing)} missing: not a tokenizer of BERT")
