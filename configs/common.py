@@ -108,6 +108,7 @@ MODELS = {
     },
     "siamese_head": {"pooling": "mean", "dropout": 0.0},  # over a pretrained encoder: two texts, each in its own row
     "piece_head": {"dropout": 0.1},  # over a pretrained encoder: of every piece; dropout of what the head reads
+    "mlp": {"num_layers": 1, "d_hidden": 256, "dropout": 0.1},  # over features: rectified hidden layers, 0 = linear
     "bert": {
         "num_layers": 12,
         "d_model": 768,
@@ -163,6 +164,7 @@ SMALL = {  # what `smoke` leaves of them
     "sentence_head": {},
     "siamese_head": {},
     "piece_head": {},
+    "mlp": {"num_layers": 1, "d_hidden": 16},
     "bert": {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},
     "elmo": {"max_characters": 12, "d_character": 4, "widths": [1, 2], "filters": [8, 8], "d_hidden": 24}
     | {"d_projection": 12},
@@ -197,8 +199,12 @@ RUN = {  # what every training run has
         "early_stopping_metric": "",  # what the task measures on the dev set; see below
         "patience": 0,  # evaluations without improvement; 0 = off
         "minutes": 0.0,  # stop after so much training time; 0 = off
+        "watchdog_minutes": 60.0,  # end a run of which no step, evaluation or save was finished for so long; 0 = off
     },
-    "mesh": {"model": 1},  # devices that share one model; the others share the batch
+    "mesh": {
+        "model": 1,  # devices that share one model; the others share the batch
+        "fsdp": False,  # parameters and optimizer are split over those that share the batch, too
+    },
 }
 
 ENCODER = {  # below the heads of fine-tuning
@@ -355,12 +361,12 @@ TASKS = {  # what each task adds
         "data": {
             "corpus": "grammar",  # grammar (tells English from German) | files
             "directory": "",  # files: the folder of them
-            "train": "train.tsv",  # .tsv or .jsonl, plain or .gz
-            "dev": "dev.tsv",  # empty: one fold of the training file
+            "train": "train.tsv",  # .tsv or .jsonl, plain or .gz; several have commas between
+            "dev": "dev.tsv",  # empty: one fold of the training texts
             "fold": 0,
             "folds": 10,
-            "label": "label",  # the column or field of the label
-            "texts": ["sentence"],  # that of the sentence, or those of a pair
+            "label": "label",  # its column or field; "a|b": the one that a file has; "a,b": both, of scores
+            "texts": ["sentence"],  # that of the sentence, or those of a pair; "a|b" as above
             "scores": False,  # labels are numbers to be predicted
             "size": 2000,  # grammar: training texts
             "max_length": 128,  # pieces of a row, special ones included; of a longer one the longest text is cut
@@ -370,6 +376,30 @@ TASKS = {  # what each task adds
         "eval": {"batch_tokens": 4096},  # pieces, padding included
         "train": {"batch_tokens": 1024, "early_stopping_metric": "accuracy"},
         # accuracy | f1 | matthews | loss; of scores: spearman | pearson | loss
+    },
+    "ruse": {
+        "encoders": {
+            "places": [],  # of sentences: as encoder.place elsewhere; none: one that stays random, of these sizes
+            "normalize": False,  # the vectors of sentences have length 1
+            "num_layers": 2,
+            "d_model": 128,
+            "d_ff": 512,
+            "num_heads": 2,
+        },
+        "data": {
+            "corpus": "grammar",  # grammar (sentences and what is left of them) | files
+            "directory": "",  # files: the folder of them
+            "train": "train.tsv",  # .tsv or .jsonl, plain or .gz; several have commas between
+            "dev": "dev.tsv",  # empty: one fold of the training pairs
+            "fold": 0,
+            "folds": 10,
+            "label": "score",  # the column of the scores; "a|b": the one that a file has
+            "texts": ["reference", "hypothesis"],  # the columns of the pair; "a|b" as above
+            "scores": True,  # always
+            "size": 2000,  # grammar: training pairs
+        },
+        "vocab": {"size": 8000},  # of an encoder that stays random
+        "train": {"batch_tokens": 64, "early_stopping_metric": "pearson"},  # pairs a batch; pearson | spearman | loss
     },
     "tag": {
         "encoder": ENCODER,
@@ -502,6 +532,11 @@ SMOKE = {  # what `smoke` makes of it: embedded text, and little of it
         | {"scores": False},
         "eval": {"batch_tokens": 2048},
         "train": {"early_stopping_metric": "accuracy"},
+    },
+    "ruse": {
+        "encoders": {"places": [], "num_layers": 1, "d_model": 16, "d_ff": 32},
+        "data": {"corpus": "grammar", "size": 100},
+        "vocab": {"size": 400},
     },
     "tag": {
         "encoder": {"place": "", "num_layers": 1, "d_model": 16, "d_ff": 32, "vocab_size": 400, "dtype": "float32"},

@@ -30,6 +30,8 @@ ROOMS: dict[str, tuple[str, str]] = {  # a metric's name: its room and class
     "moverscore": ("moverscore", "MoverScore"),
     "yisi1": ("yisi", "YiSi1"),
     "twmd": ("tempered_wmd", "TemperedWMD"),
+    "bleurt": ("bleurt", "BLEURT"),
+    "ruse": ("ruse", "RUSE"),
 }
 SHORTHANDS = {
     "chrf++": "chrf|word_order:2",

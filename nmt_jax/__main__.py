@@ -35,9 +35,14 @@ VERBS = {
         "--config=configs/quickstart.py --workdir=runs/quickstart",
     ),
     "sweep": Verb(
-        "train every point of an experiment's sweep, one after the other, and compare them in a table",
-        "--config=FILE[:ARGUMENT] --workdir=FOLDER [--only=KEY=VALUE …] [--config.KEY=VALUE …] [--dry_run]",
-        "--config=configs/rnn_luong.py --workdir=runs/luong --only=model.attention=global --dry_run",
+        "train every point of an experiment's sweep, with several seeds, and compare them in a table",
+        "--config=FILE[:ARGUMENT] --workdir=FOLDER [--seeds=N] [--parallel=K] [--collect] [FLAG …]",
+        "--config=configs/rnn_luong.py --workdir=runs/luong --seeds=3 --only=model.attention=global",
+    ),
+    "launch": Verb(
+        "train in several processes: of this machine, or through SLURM, Kubernetes, a TPU pod",
+        "[--on=local|slurm|kubernetes|tpu] [--processes=N] [FLAG …] -- nmt-jax train|sweep …",
+        "--processes=2 -- nmt-jax train --config=configs/quickstart.py --workdir=runs/quickstart",
     ),
     "translate": Verb(
         "translate lines of text with a trained model",
@@ -84,6 +89,16 @@ VERBS = {
         "HYPOTHESIS [HYPOTHESIS …] --reference=FILE [--reference=FILE …] [FLAG …]",
         "hypothesis.txt --reference=reference.txt --metrics=bleu,chrf",
     ),
+    "perturb": Verb(
+        "make sentences worse and say how much by other metrics: what a learned metric is pretrained on",
+        "[--mlm=WORKDIR] [--there=WORKDIR --back=WORKDIR] [FLAG …] < SENTENCES > TABLE",
+        "--mlm=runs/bert_tiny --metrics=bleu,rougeL < sentences.txt > synthetic.tsv",
+    ),
+    "judge": Verb(
+        "judge metrics by people: how their scores of judged texts, or of systems, agree with the judgements",
+        "FILE|FOLDER [FILE …] --human=COLUMN [--system=COLUMN] [--item=COLUMN] [--metrics=NAME,…] [FLAG …]",
+        "wmt17.cs-en.tsv --human=human_z --metrics=chrf,ter --confidence",
+    ),
     "calibrate": Verb(
         "compute from a corpus the baseline that rescales BERTScore, or the frequencies that weigh tokens",
         "CORPUS [CORPUS …] --encoder=PLACE --baseline=FILE|--idf=FILE [FLAG …]",
@@ -100,9 +115,14 @@ VERBS = {
         "--workdir=runs/quickstart --split=test --output=test",
     ),
     "plot": Verb(
-        "draw curves, attention, BLEU by length, shares of layers, what an embedding metric compares",
+        "draw curves, attention, sweeps, BLEU by length, shares of layers, what an embedding metric compares",
         '[--workdir=FOLDER] [--kind=…] [FLAG …] [FILE … | RUN … | "TEXT" "REFERENCE"]',
         '--workdir=runs/quickstart --kind=attention --sentence="the old man sleeps ."',
+    ),
+    "report": Verb(
+        "write a page of a run or a sweep: scores, curves, translations, attention, config, failures",
+        "--workdir=FOLDER [--output=FILE.html] [--source=FILE --reference=FILE] [FLAG …]",
+        "--workdir=runs/quickstart --config=configs/quickstart.py",
     ),
 }
 

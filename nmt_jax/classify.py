@@ -104,7 +104,8 @@ def write(labels: Sequence[str], results: Iterable["Prediction"], form: str) -> 
 
 def _found(labels: Sequence[str], result: Prediction) -> dict[str, Any]:
     if not labels:
-        return {"score": float(result.label) if result.label else None}
+        scores = [float(one) for one in result.label.split("\t") if one]
+        return {"score": (scores if len(scores) > 1 else scores[0]) if scores else None}
     if not result.label:
         return {"label": None}
     pairs = zip(labels, result.probabilities, strict=True)

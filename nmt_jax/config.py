@@ -21,7 +21,7 @@ from ml_collections import ConfigDict
 from nmt_jax.errors import UserError
 
 # What the parameters of a started workdir were made for.
-SAME_MODEL = ("task", "model_name", "model", "vocab", "encoder")
+SAME_MODEL = ("task", "model_name", "model", "vocab", "encoder", "encoders")
 ABSENT = "(absent)"
 Model = TypeVar("Model")
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: leave between two steps, with everything saved."""
+"""Ctrl-C, SIGTERM and SIGUSR1, by which schedulers warn: leave between two steps, with everything saved."""
 
 import contextlib
 import signal
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Interrupted(SystemExit):
@@ -20,13 +20,13 @@ class Interrupted(SystemExit):
 
 
 class Interrupts:
-    """While entered, SIGINT and SIGTERM wait for `check()`; a second one acts as it would have without us.
+    """While entered, signals wait for `check()`; a second one acts as it would have without us.
 
     Signals reach the main thread only, so entered elsewhere this does nothing.
     """
 
     def __init__(self) -> None:
-        self._number: int | None = None
+        self.number = 0  # of the signal that has arrived
         self._at_once = False
         self._previous: dict[signal.Signals, Any] = {}
 
@@ -46,7 +46,7 @@ class Interrupts:
         self._previous = {}
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
-        self._number = number
+        self.number = number
         self._restore()
         print(f"\n{signal.Signals(number).name}: saving; a second one leaves at once", file=sys.stderr, flush=True)
         if self._at_once:
@@ -54,8 +54,8 @@ class Interrupts:
 
     def check(self) -> None:
         """Raise Interrupted if a signal has arrived."""
-        if self._number is not None:
-            raise Interrupted(self._number)
+        if self.number:
+            raise Interrupted(self.number)
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:

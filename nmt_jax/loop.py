@@ -1,5 +1,6 @@
 """The only training loop: it starts or continues a workdir, steps, evaluates, saves, and stops when it should."""
 
+import contextlib
 import dataclasses
 import math
 import time
@@ -16,13 +17,16 @@ from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts
 from nmt_jax.logbook import Logbook
 from nmt_jax.optim import make_optimizer, make_schedule
+from nmt_jax.processes import Processes
 from nmt_jax.progress import Progress, print_table
-from nmt_jax.sharding import make_mesh, replicated, shard_batch, shard_state
+from nmt_jax.record import higher_is_better
+from nmt_jax.sharding import gather, make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.step import Metrics, TrainState, make_train_step, new_state
 from nmt_jax.tasks import Batch, Task
+from nmt_jax.watchdog import Watchdog
 
-LOWER_IS_BETTER = ("loss", "perplexity")  # and what ends so, such as mlm_loss
 MAX_SKIPPED = 10  # steps without a finite loss and gradient, in a row
+OUT_OF_TIME = 1000  # a vote to stop; other votes are numbers of signals
 
 
 @dataclasses.dataclass
@@ -43,13 +47,14 @@ class Standing:
     seconds: float = 0.0
 
 
-def run(config: ConfigDict, workdir: Path, task: Task) -> dict[str, float]:
+def run(config: ConfigDict, workdir: Path, task: Task, processes: Processes | None = None) -> dict[str, float]:
     """Train `task` in `workdir` to the end that `config.train` sets and return the last loss and dev metrics.
 
     The same call continues a workdir: the newest checkpoint that can be read goes on exactly where it was.
-    `train.minutes` counts all that happens in here, compiling and evaluating too, over all restarts. SIGINT and SIGTERM
-    save and raise `Interrupted`, a SystemExit with code 130 or 143. Raises UserError on bad settings, a full disk,
-    damaged checkpoints, and after ten steps in a row without a finite loss.
+    `train.minutes` counts all that happens in here, compiling and evaluating too, over all restarts. SIGINT, SIGTERM
+    and SIGUSR1 save and raise `Interrupted`, a SystemExit with code 130, 143 or 138. Raises UserError on bad settings,
+    a full disk, damaged checkpoints, and after ten steps in a row without a finite loss. Of several `processes`, which
+    all make this call, the first evaluates and logs, and a signal to one stops all.
     """
     began = time.monotonic()
     workdir = Path(workdir).absolute()
@@ -57,7 +62,7 @@ def run(config: ConfigDict, workdir: Path, task: Task) -> dict[str, float]:
     mesh = make_mesh(config.mesh.model)
     with Interrupts() as interrupts:
         checkpoints = Checkpoints(workdir / "checkpoints", config.train.keep_last, config.train.keep_best)
-        training = _Training(config, workdir, task, mesh, checkpoints, interrupts, began)
+        training = _Training(config, workdir, task, mesh, processes or Processes(), checkpoints, interrupts, began)
         with checkpoints, Logbook(workdir, training.step) as training.logbook:
             training.run()
     return {"step": training.step, "loss": training.standing.loss, **training.standing.metrics}
@@ -87,13 +92,15 @@ class _Training:
         workdir: Path,
         task: Task,
         mesh: Mesh,
+        processes: Processes,
         checkpoints: Checkpoints,
         interrupts: Interrupts,
         began: float,
     ):
         self.config, self.workdir, self.task, self.mesh = config, workdir, task, mesh
-        self.checkpoints, self.interrupts = checkpoints, interrupts
-        self.batches = task.batches(config.train.steps)
+        self.processes, self.checkpoints, self.interrupts = processes, checkpoints, interrupts
+        self.vote = processes.vote(mesh)
+        self.batches = processes.in_turn(lambda: task.batches(config.train.steps))
         schedule = make_schedule(config.optimizer, config.train.steps, config.model.get("d_model"))
         self.optimizer = make_optimizer(config.optimizer)
         self.state, data_state, self.standing = self._start()
@@ -111,7 +118,7 @@ class _Training:
             shardings=jax.tree.map(lambda leaf: leaf.sharding, self.state),
         )
         self.metric = f"dev/{config.train.early_stopping_metric}"
-        self.sign = -1 if self.metric.endswith(LOWER_IS_BETTER) else 1
+        self.sign = 1 if higher_is_better(self.metric) else -1
         # Metrics are read one step late, when the devices already have the next step to work on.
         self.unread: tuple[int, str, Metrics] | None = None
         self.done, self.since = 0.0, time.monotonic()
@@ -124,13 +131,14 @@ class _Training:
         def make(rng: jax.Array) -> TrainState:
             return new_state(self.task.init(rng), self.optimizer, self.config.optimizer.ema_decay)
 
-        rng = jax.random.key(self.config.seed)
-        abstract = jax.eval_shape(make, rng)
-        shardings = shard_state(abstract, self.mesh)
+        abstract = jax.eval_shape(make, jax.random.key(self.config.seed))
+        shardings = shard_state(abstract, self.mesh, self.config.mesh.fsdp)
         placed = jax.tree.map(
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), abstract, shardings
         )
-        if restored := self.checkpoints.restore(placed):
+        restored = self.checkpoints.restore(placed)
+        self.processes.check_same("newest checkpoint that can be read", restored.step if restored else None)
+        if restored:
             return restored.state, restored.data_state, Standing(**restored.meta)
         if self.config.init_from:
             source = Path(self.config.init_from)
@@ -138,7 +146,8 @@ class _Training:
             if differences := name_differences(abstract.params, params):
                 raise UserError(f"init_from={source}: its parameters do not fit this model ({differences})")
         else:
-            params = jax.jit(self.task.init, out_shardings=shardings.params)(rng)
+            whole = replicated(self.mesh)
+            params = jax.jit(lambda: self.task.init(jax.random.key(self.config.seed)), out_shardings=whole)()
             params = jax.device_put(self.task.warm_start(params), shardings.params)
         state = jax.jit(
             lambda params: new_state(params, self.optimizer, self.config.optimizer.ema_decay), out_shardings=shardings
@@ -147,7 +156,7 @@ class _Training:
 
     def _describe(self) -> None:
         devices = self.mesh.devices.flatten()
-        params, state = _count(self.state.params), _bytes(self.state)
+        params, state = _count(self.state.params), _bytes_a_device(self.state)
         train = self.config.train
         rows = [
             ("workdir", str(self.workdir) + (f", continued at step {self.step}" if self.step else "")),
@@ -157,7 +166,7 @@ class _Training:
             ("shapes to compile", ", ".join(_shape(shape) for shape in self.batches.shapes)),
             ("tokens a batch", f"{train.batch_tokens:,}" + f" in {train.accumulate} parts" * (train.accumulate > 1)),
             ("steps", f"{train.steps:,}" + f", at most {train.minutes:g} minutes" * bool(train.minutes)),
-            ("memory", f"{_size(state)} state + {_size(_bytes(self.state.params))} gradients, and activations"),
+            ("memory a device", f"{_size(state)} state + {_size(_bytes_a_device(self.state.params))} gradients"),
         ]
         print_table(rows)
 
@@ -178,7 +187,7 @@ class _Training:
             needed -= memory.alias_size_in_bytes
         took = time.monotonic() - start
         self.progress.note(f"compiled {_shape(shape)}, the largest shape, in {took:.1f} s: {_size(needed)} a device")
-        limit = (self.mesh.devices.flat[0].memory_stats() or {}).get("bytes_limit", math.inf)
+        limit = (self.mesh.local_devices[0].memory_stats() or {}).get("bytes_limit", math.inf)
         if needed > limit:
             raise UserError(self._too_large(shape, f"{_size(needed)} needed, {_size(limit)} there"))
 
@@ -195,10 +204,11 @@ class _Training:
         self._describe()
         train = self.config.train
         seconds_left = train.minutes * 60 - self.standing.seconds if train.minutes else math.inf
-        with Progress(train.steps, self.step, self.metric, seconds_left) as self.progress:
+        progress = Progress(train.steps, self.step, self.metric, seconds_left)
+        with Watchdog(train.watchdog_minutes) as self.watchdog, progress as self.progress:
             try:
-                if not (self._out_of_steps_or_time() or self._out_of_patience()):
-                    with self.interrupts.at_once():
+                if self.step < train.steps and seconds_left > 0 and not self._out_of_patience():
+                    with self._at_once():
                         self._compile_largest()
                 self.progress.begin()
                 self.since = time.monotonic()
@@ -214,10 +224,13 @@ class _Training:
 
     def _settle_step(self) -> bool:
         """Do what is due between two steps, and return whether the last one was the end."""
-        self.interrupts.check()
+        self.watchdog.alive(f"step {self.step}")
+        verdict = self.vote(self._own_verdict())
+        if 0 < verdict < OUT_OF_TIME:
+            raise Interrupted(verdict)
         self.checkpoints.check()
         train = self.config.train
-        ending = self._out_of_steps_or_time()
+        ending = verdict == OUT_OF_TIME or self.step >= train.steps
         improved = False
         if (self.step % train.eval_every == 0 or ending) and self.standing.evaluated != self.step:
             improved = self._evaluate()
@@ -226,10 +239,14 @@ class _Training:
             self._save()
         return ending
 
-    def _out_of_steps_or_time(self) -> bool:
-        train = self.config.train
-        late = bool(train.minutes) and time.monotonic() - self.clock >= train.minutes * 60
-        return self.step >= train.steps or late
+    def _own_verdict(self) -> int:
+        """Whether this process would stop now: the number of a signal, OUT_OF_TIME, or 0."""
+        late = 0 < self.config.train.minutes * 60 <= time.monotonic() - self.clock
+        return self.interrupts.number or late * OUT_OF_TIME
+
+    def _at_once(self) -> contextlib.AbstractContextManager[None]:
+        """A stretch that a signal may leave anywhere, unless other processes would wait for this one."""
+        return self.interrupts.at_once() if jax.process_count() == 1 else contextlib.nullcontext()
 
     def _out_of_patience(self) -> bool:
         return 0 < self.config.train.patience <= self.standing.stale
@@ -275,8 +292,10 @@ class _Training:
         """Measure the dev set and return whether it is the best so far."""
         self._read_metrics()
         start = time.monotonic()
-        with self.interrupts.at_once():
-            metrics = {name: float(value) for name, value in self.task.evaluate(self.state.averaged).items()}
+        params = gather(self.state.averaged, self.mesh)
+        metrics = self.processes.broadcast(lambda: self._measure(params))
+        if "interrupted" in metrics:
+            raise Interrupted(metrics["interrupted"])
         self.since += time.monotonic() - start  # the speed is that of training
         standing, value = self.standing, metrics[self.metric]
         improved = not math.isnan(value) and (standing.best is None or self.sign * value > self.sign * standing.best)
@@ -287,6 +306,14 @@ class _Training:
         self.logbook.write(self.step, metrics)
         self.progress.evaluated(self.step, metrics, improved)
         return improved
+
+    def _measure(self, params: Any) -> dict[str, Any]:
+        """The dev metrics of `params`, or which signal came before there were any."""
+        try:
+            with self.interrupts.at_once():
+                return {name: float(value) for name, value in self.task.evaluate(params).items()}
+        except Interrupted as interrupted:
+            return {"interrupted": interrupted.signal}
 
     def _save(self) -> None:
         """Save the step just made, unless the disk has it already with its evaluation."""
@@ -328,8 +355,8 @@ def _count(tree: Any) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(tree))
 
 
-def _bytes(tree: Any) -> int:
-    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
+def _bytes_a_device(tree: Any) -> int:
+    return sum(leaf.addressable_shards[0].data.nbytes for leaf in jax.tree.leaves(tree))
 
 
 def _size(count: float) -> str:

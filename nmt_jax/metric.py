@@ -27,11 +27,16 @@ def define_metric_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "vectors", None, "Word vectors (GloVe's, word2vec's; text or binary): for wmd, sms, or as encoder.", **given
     )
+    flags.DEFINE_string(
+        "bleurt", None, "For bleurt: a workdir of configs/bleurt.py, or the folder of a published model.", **given
+    )
+    flags.DEFINE_string("ruse", None, "For ruse: a workdir of configs/ruse.py.", **given)
 
 
 def metric_options(flag_values: flags.FlagValues) -> dict[str, Any]:
     """What those flags say, as options of `open_metric`."""
-    return {name: flag_values[name].value for name in ("encoder", "dtype", "download", "cache", "vectors")}
+    names = ("encoder", "dtype", "download", "cache", "vectors", "bleurt", "ruse")
+    return {name: flag_values[name].value for name in names}
 
 
 def open_metric(
@@ -44,14 +49,17 @@ def open_metric(
     baseline: str | None = None,
     idf: str | None = None,
     cache: str | None = None,
+    bleurt: str | None = None,
+    ruse: str | None = None,
 ) -> AdditiveMetric:
     """The metric of a name or signature (`bleu`, `bertscore|layer:9`); what it has no use for is not read.
 
     vectors: a file of word vectors. encoder: a folder or installed package with a model, or with `download` a name on
     the Hugging Face hub; without one the vectors encode, each word by itself. dtype: of the encoder's products. cache:
     a folder that keeps what was encoded. baseline, idf: files that `Baseline.save` and `Idf.save` wrote; the counts of
-    `idf` become weights in the metric's own form, unless the signature says which weights. What is read is read once
-    for all metrics. UserError for a metric or option that does not exist, for what is needed and not given, and for
+    `idf` become weights in the metric's own form, unless the signature says which weights. bleurt: a workdir, a folder,
+    or with `download` a name, of what was trained to be that metric; ruse: a workdir. What is read is read once for all
+    metrics. UserError for a metric or option that does not exist, for what is needed and not given, and for
     what is missing or broken.
     """
     try:
@@ -70,6 +78,16 @@ def open_metric(
             objects["encoder"] = (
                 _encoder(encoder, dtype, download, cache) if encoder is not None else _static_encoder(str(vectors))
             )
+        if "scorer" in wanted:
+            if bleurt is None:
+                raise UserError(
+                    f"--metrics={spec} needs what was trained for it: --bleurt=WORKDIR, or a model's folder"
+                )
+            objects["scorer"] = _scorer(bleurt, dtype, download)
+        if "regressor" in wanted:
+            if ruse is None:
+                raise UserError(f"--metrics={spec} needs what was trained for it: --ruse=WORKDIR of configs/ruse.py")
+            objects["regressor"] = _regressor(ruse, dtype, cache)
         fields = {field.name for field in dataclasses.fields(kind)}
         if baseline is not None and "baseline" in fields:
             objects["baseline"] = _baseline(baseline)
@@ -100,6 +118,24 @@ def _encoder(place: str, dtype: str, download: bool, cache: str | None) -> Any:
     from nmt_jax.pretrained import load_encoder
 
     return dataclasses.replace(load_encoder(place, dtype, download), cache=cache)
+
+
+@functools.cache
+def _scorer(place: str, dtype: str, download: bool) -> Any:
+    """The BLEURT of a workdir, a folder, a package, or the hub."""
+    from nmt_jax.pretrained.bleurt import load_bleurt
+
+    return load_bleurt(place, dtype, download)
+
+
+@functools.cache
+def _regressor(workdir: str, dtype: str, cache: str | None) -> Any:
+    """The RUSE of a workdir."""
+    from nmt_jax.pretrained.ruse import load_ruse
+
+    found = load_ruse(workdir, dtype)
+    encoders = tuple(dataclasses.replace(encoder, cache=cache) for encoder in found.encoders)
+    return dataclasses.replace(found, encoders=encoders)
 
 
 @functools.cache

@@ -12,17 +12,19 @@ from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.metric import define_metric_flags, metric_options, open_metric
 from nmt_jax.pictures.style import FORMATS, check_output, drawing, save, writing
+from nmt_jax.sweep_runs import base_values, find_runs
+from nmt_jax.sweep_table import collect, main_measure
 from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 COMPARED = {"similarity": "bertscore", "flow": "moverscore"}  # of two texts, and by which metric if none is named
-KINDS = ("curves", "attention", "layers", "length", *COMPARED)
+KINDS = ("curves", "attention", "layers", "length", "sweep", *COMPARED)
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """The flags of `nmt-jax plot`."""
     given: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_string("workdir", None, "The folder of a run.", **given)
+    flags.DEFINE_string("workdir", None, "The folder of a run, or of a sweep.", **given)
     flags.DEFINE_enum("kind", None, KINDS, "What to draw; attention if there is a sentence.", **given)
     flags.DEFINE_string("sentence", None, "The source sentence whose attention is drawn.", **given)
     flags.DEFINE_string("target", None, "Its translation; the model's own if not given.", **given)
@@ -32,6 +34,9 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     )
     flags.DEFINE_string("source", None, "length: the source text; the arguments are systems' translations.", **given)
     flags.DEFINE_string("reference", None, "length: the reference translation.", **given)
+    flags.DEFINE_string(
+        "measure", None, "sweep: dev/bleu or another key of metrics.jsonl, parameters, minutes.", **given
+    )
     flags.DEFINE_integer("buckets", 6, "length: groups of about equally many sentences.", lower_bound=2, **given)
     flags.DEFINE_string(
         "metric",
@@ -66,6 +71,10 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             raise UserError("nmt-jax plot --kind=layers needs workdirs of runs: --workdir=FOLDER, or FOLDER [FOLDER …]")
         output = output or pathlib.Path("layers.png" if positional else f"{folders[0]}/layers.png")
         print(plot_layers(folders, output))
+    elif kind == "sweep":
+        if positional or not flag_values.workdir:
+            raise UserError("nmt-jax plot --kind=sweep needs the folder of a sweep: --workdir=FOLDER")
+        output = plot_sweep(pathlib.Path(flag_values.workdir), flag_values.measure, output)
     elif kind in COMPARED:
         options = metric_options(flag_values)
         output = compare(positional, kind=kind, metric=flag_values.metric, output=output, **options)
@@ -204,6 +213,22 @@ def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> str:
     with drawing():
         save(draw_layers(mixtures), output)
     return table(mixtures)
+
+
+def plot_sweep(folder: pathlib.Path, measure: str | None = None, output: pathlib.Path | None = None) -> pathlib.Path:
+    """Draw a measure of the runs of a sweep against each key that they change into `output` -> the file written.
+
+    measure: as of `sweep_table.collect`; by default the one that the best checkpoints are chosen by.
+    """
+    from nmt_jax.pictures.sweep import draw_sweep
+
+    runs = find_runs(folder)
+    measure = measure or main_measure(runs)
+    output = output or folder / "sweep.png"
+    check_output(output)
+    with drawing():
+        save(draw_sweep(collect(runs, [measure]), base_values(runs), measure), output)
+    return output
 
 
 def compare(

@@ -11,6 +11,7 @@ import numpy as np
 
 from metrics_jax.api import AdditiveMetric, Result
 from metrics_jax.significance import Comparison, Interval
+from nmt_jax.latex import latex_arrow, latex_table, latex_text
 
 PERCENT = ("bleu", "chrf", "ter", "wer", "per", "cder")  # metrics from 0 to 100; the others are shown with four digits
 
@@ -54,11 +55,10 @@ def write_json(scores: Sequence[Score], segments: bool) -> str:
 def write_latex(scores: Sequence[Score], segments: bool) -> str:
     """A table of the booktabs package, the best of each column in bold; signatures as comments."""
     columns, systems = _by_metric(scores), list(dict.fromkeys(score.system for score in scores))
-    arrows = {True: r"$\uparrow$", False: r"$\downarrow$"}
-    heading = ["system", *(f"{_latex(name)} {arrows[column[0].metric.higher_is_better]}" for name, column in columns)]
-    lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule", _latex_row(heading), r"\midrule"]
+    heading = ["system", *(f"{latex_text(n)} {latex_arrow(c[0].metric.higher_is_better)}" for n, c in columns)]
+    rows = []
     for number, system in enumerate(systems):
-        cells = []
+        cells = [latex_text(system)]
         for _, column in columns:
             text = _number(column[number])
             text = rf"\textbf{{{text}}}" if column[number] in _best(column) else text
@@ -66,8 +66,8 @@ def write_latex(scores: Sequence[Score], segments: bool) -> str:
                 text += rf" {{\scriptsize $\pm$ {_digits(column[number], interval.half_width)}}}"
             comparison = column[number].comparison
             cells.append(text + (r"$^{*}$" if comparison and comparison.significant else ""))
-        lines.append(_latex_row([_latex(system), *cells]))
-    lines += [r"\bottomrule", r"\end{tabular}"]
+        rows.append(cells)
+    lines = latex_table("l" + "r" * len(columns), heading, rows)
     if any(score.comparison for score in scores):
         lines.append(f"% *: p < 0.05 against {systems[0]}")
     return "\n".join([*lines, *(f"% {column[0].result.signature}" for _, column in columns)])
@@ -172,13 +172,3 @@ def _tab_separated(row: dict[str, Any] | list[str]) -> str:
 def _plain(value: Any) -> Any:
     """NumPy values as plain ones."""
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
-
-
-def _latex(text: str) -> str:
-    """Text with the characters that LaTeX takes as commands escaped."""
-    escapes = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
-    return "".join(escapes.get(c, rf"\{c}" if c in "&%$#_{}" else c) for c in text)
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"

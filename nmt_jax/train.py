@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import os
 import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
+from nmt_jax.place import Place, define_place_flags, find_place
 from nmt_jax.workdir import Workdir
 
 
@@ -29,6 +31,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
         "KEY=VALUE changes one key of the config; --config.KEY=VALUE is the same.",
         flag_values=flag_values,
     )
+    define_place_flags(flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
@@ -38,32 +41,42 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if not flag_values.workdir:
         raise UserError("nmt-jax train needs --workdir=FOLDER, where the run will live")
     overrides = dict(configs.split_override(text) for text in flag_values.override)
-    run(flag_values.config, pathlib.Path(flag_values.workdir), overrides)
+    place = find_place(flag_values, os.environ)
+    waits = {"join_seconds": flag_values.join_seconds, "lost_seconds": flag_values.lost_seconds}
+    run(flag_values.config, pathlib.Path(flag_values.workdir), overrides, place, **waits)
     return 0
 
 
-def run(spec: str | None, workdir: pathlib.Path | str, overrides: Mapping[str, str] | None = None) -> dict[str, float]:
+def run(
+    spec: str | None,
+    workdir: pathlib.Path | str,
+    overrides: Mapping[str, str] | None = None,
+    place: Place | None = None,
+    **waits: float,
+) -> dict[str, float]:
     """Train the experiment `spec` (None: the one the workdir was begun with) in `workdir` -> the last metrics.
 
     Continues the workdir if a checkpoint lies there, else starts from the workdir `config.init_from`, else from
-    scratch.
+    scratch. place: which of several processes this is, of which each makes this call; waits: how long they wait for
+    each other, see `Processes`.
     UserError for a config that cannot be meant, or that describes another model than the workdir's.
     """
     folder = Workdir(pathlib.Path(workdir))
     config = resolve(spec, folder, overrides or {})
     # Below, not above: a mistake in the config is told before the seconds that importing JAX takes.
-    import jax
-
     from nmt_jax import allocation, compilation, loop, sharding
+    from nmt_jax.processes import Processes, describe
     from nmt_jax.tasks import make_task
 
     check_model(config)
     compilation.cache_compilations()
     allocation.keep_freed_memory()
-    if jax.process_index() == 0:
-        begin(config, folder)
-    task = make_task(config, folder.path, sharding.make_mesh(config.mesh.model))
-    return loop.run(config, folder.path, task)
+    card = describe(config.to_dict(), folder.path) if place else None
+    with Processes(place, card, **waits) as processes:
+        processes.broadcast(lambda: begin(config, folder))
+        processes.check_same("config in the workdir", folder.config_file.read_text(encoding="utf-8"))
+        task = make_task(config, folder.path, sharding.make_mesh(config.mesh.model))
+        return loop.run(config, folder.path, task, processes)
 
 
 def resolve(spec: str | None, folder: Workdir, overrides: Mapping[str, str]) -> ConfigDict:
@@ -114,7 +127,7 @@ def begin(config: ConfigDict, folder: Workdir) -> None:
     try:
         if folder.vocab.is_dir() and not folder.started and folder.config_file.is_file():
             old = folder.config()
-            if any(old.get(part) != config.get(part) for part in ("vocab", "encoder", "data")):
+            if any(old.get(part) != config.get(part) for part in ("vocab", "encoder", "encoders", "data")):
                 shutil.rmtree(folder.vocab)
         folder.path.mkdir(parents=True, exist_ok=True)
         configs.save(config, folder.config_file)

@@ -9,8 +9,20 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 SOURCES = sorted([*ROOT.glob("nmt_jax/**/*.py"), *ROOT.glob("metrics_jax/**/*.py"), *ROOT.glob("configs/*.py")])
 VERBS = (
-    *("train", "translate", "mbr", "generate", "perplexity", "classify", "score", "calibrate", "corpus", "plot"),
-    *("sweep", "export", "neighbours", "tag", "answer", "__main__"),
+    *(
+        "train",
+        "translate",
+        "mbr",
+        "generate",
+        "perplexity",
+        "classify",
+        "score",
+        "judge",
+        "calibrate",
+        "corpus",
+        "plot",
+    ),
+    *("sweep", "report", "export", "neighbours", "tag", "answer", "perturb", "launch", "__main__"),
 )
 
 # What the modules of a room may not import. A room is a folder, or a file of nmt_jax.
@@ -29,6 +41,8 @@ FORBIDDEN = {
     ),
     "nmt_jax.pretrained": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.decoding", "nmt_jax.config"),
     "nmt_jax.formats": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.decoding", "nmt_jax.config"),
+    "nmt_jax.reports": ("nmt_jax.models", "nmt_jax.decoding", "nmt_jax.loop"),
+    "nmt_jax.launchers": ("jax", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.models", "nmt_jax.sweep", "nmt_jax.train"),
     "nmt_jax.losses": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.config"),
     "nmt_jax.loop": ("nmt_jax.models", "nmt_jax.decoding", *(f"nmt_jax.{verb}" for verb in VERBS)),
     "nmt_jax.step": ("nmt_jax.models", "nmt_jax.tasks.translate", "nmt_jax.loop", "nmt_jax.config"),

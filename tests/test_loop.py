@@ -179,8 +179,8 @@ def test_init_from_another_model_lists_the_names(uninterrupted, tmp_path):
     with pytest.raises(UserError) as error:
         loop.run(settings, tmp_path, Wider(settings))
     assert "missing: embeddings" in str(error.value)
-    assert "unexpected: embedding;" in str(error.value)
-    assert "of another shape: output/kernel [6, 13] instead of [6, 5]" in str(error.value)
+    assert "unexpected: embedding/table;" in str(error.value)
+    assert "of another shape: output/kernel [8, 16] instead of [8, 5]" in str(error.value)
 
 
 def test_init_from_an_empty_workdir_is_an_error(tmp_path):

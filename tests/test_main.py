@@ -58,7 +58,8 @@ def test_every_verb_is_a_module_and_every_example_has_flags_that_exist():
         module = importlib.import_module(f"nmt_jax.{name}")
         flag_values = cli.flags.FlagValues()
         module.define_flags(flag_values)
-        flags = [word.split("=")[0].removeprefix("--") for word in verb.example.split() if word.startswith("--")]
+        words = verb.example.split(" -- ")[0].split()  # behind it is another command
+        flags = [word.split("=")[0].removeprefix("--") for word in words if word.startswith("--")]
         assert flags
         assert set(flags) <= set(flag_values)
 

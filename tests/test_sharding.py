@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from jax.sharding import PartitionSpec
+from jax.sharding import AbstractMesh, PartitionSpec
 
 from nmt_jax.errors import UserError
 from nmt_jax.optim import make_optimizer, make_schedule
@@ -40,7 +40,7 @@ def train(accumulate: int = 1, model: int = 1) -> list[list[float]]:
         history.append([float(metrics["loss"]), float(metrics["grad_norm"])])
     assert jax.tree.map(lambda leaf: leaf.sharding, state) == shardings
     if model > 1:
-        assert state.opt_state[0].mu["embedding"].sharding.spec == PartitionSpec(None, "model")
+        assert state.opt_state[0].mu["embedding"]["table"].sharding.spec == PartitionSpec("model")
     assert step._cache_size() == len(toy.SHAPES)
     return history
 
@@ -91,3 +91,51 @@ def test_a_batch_is_split_by_rows_and_the_state_is_not():
     batch = shard_batch({"source": np.ones((4, 3), np.int32)}, mesh)
     assert batch["source"].sharding.spec == PartitionSpec("data")
     assert shard_state({"kernel": np.ones((4, 2))}, mesh) == {"kernel": replicated(mesh)}
+
+
+SHAPES = {  # of a Transformer's parameters
+    "source_embedding": {"table": (64, 16)},
+    "encoder_0": {
+        "self_attention": {"query": {"kernel": (16, 16), "bias": (16,)}, "output": {"kernel": (16, 16)}},
+        "ffn": {"hidden": {"kernel": (16, 32)}, "output": {"kernel": (32, 16), "bias": (16,)}},
+        "ffn_residual": {"layer_norm": {"scale": (16,)}},
+    },
+}
+
+
+def laid_out(data, model, fsdp):
+    """Specs by name, and the share of the numbers that lie on one device."""
+    abstract = jax.tree.map(
+        lambda shape: jax.ShapeDtypeStruct(shape, np.float32), SHAPES, is_leaf=lambda leaf: isinstance(leaf, tuple)
+    )
+    shardings = shard_state(abstract, AbstractMesh((data, model), ("data", "model")), fsdp)
+    leaves = jax.tree.leaves_with_path(shardings)
+    specs = {jax.tree_util.keystr(path, simple=True, separator="/"): tuple(leaf.spec) for path, leaf in leaves}
+    sizes = jax.tree.map(lambda leaf, sharding: np.prod(sharding.shard_shape(leaf.shape)), abstract, shardings)
+    return specs, sum(jax.tree.leaves(sizes)) / sum(leaf.size for leaf in jax.tree.leaves(abstract))
+
+
+def test_heads_units_and_the_vocabulary_are_split_over_model():
+    specs, share = laid_out(4, 2, False)
+    assert specs == {
+        "source_embedding/table": ("model",),
+        "encoder_0/self_attention/query/kernel": (None, "model"),
+        "encoder_0/self_attention/query/bias": ("model",),
+        "encoder_0/self_attention/output/kernel": ("model",),
+        "encoder_0/ffn/hidden/kernel": (None, "model"),
+        "encoder_0/ffn/output/kernel": ("model",),
+        "encoder_0/ffn/output/bias": (),
+        "encoder_0/ffn_residual/layer_norm/scale": (),
+    }
+    assert share == pytest.approx(0.5, abs=0.01)
+
+
+def test_fsdp_splits_what_is_left_over_data():
+    specs, share = laid_out(8, 1, True)
+    assert specs["encoder_0/ffn/hidden/kernel"] == (None, "data")
+    assert specs["source_embedding/table"] == ("data",)
+    assert share == pytest.approx(1 / 8, abs=0.02)
+    specs, share = laid_out(4, 2, True)
+    assert specs["encoder_0/ffn/hidden/kernel"] == ("data", "model")
+    assert specs["source_embedding/table"] == ("model", "data")
+    assert share == pytest.approx(1 / 8, abs=0.02)

@@ -87,7 +87,7 @@ def test_a_broken_step_changes_nothing_and_is_counted(accumulate):
             jax.tree.map(np.testing.assert_array_equal, getattr(state, name), getattr(before, name))
     state, metrics = step(state, batches[3])
     assert int(state.skipped) == 0
-    assert not np.array_equal(state.params["embedding"], before.params["embedding"])
+    assert not np.array_equal(state.params["embedding"]["table"], before.params["embedding"]["table"])
 
 
 def test_an_infinite_gradient_of_a_finite_loss_is_skipped_too():
@@ -107,12 +107,12 @@ def test_an_infinite_gradient_of_a_finite_loss_is_skipped_too():
 
 def test_the_moving_average_follows_the_parameters():
     step, state = setup(ema_decay=0.5)
-    expected = np.array(state.params["embedding"])
+    expected = np.array(state.params["embedding"]["table"])
     for n in range(12):
         state, _ = step(state, toy.ToyBatches(12)[n])
         decay = min(0.5, (1 + n) / (10 + n))
-        expected = decay * expected + (1 - decay) * np.array(state.params["embedding"])
-    np.testing.assert_allclose(state.averaged["embedding"], expected, rtol=1e-5)
+        expected = decay * expected + (1 - decay) * np.array(state.params["embedding"]["table"])
+    np.testing.assert_allclose(state.averaged["embedding"]["table"], expected, rtol=1e-5)
     assert setup()[1].ema == ()
 
 

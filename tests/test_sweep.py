@@ -1,5 +1,6 @@
 import pathlib
 import shutil
+import signal
 
 import pytest
 
@@ -7,6 +8,10 @@ from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
 from nmt_jax import sweep
 from nmt_jax.errors import UserError
+from nmt_jax.interrupts import Interrupted
+from nmt_jax.sweep_runs import Run
+from nmt_jax.workdir import Workdir
+from tests.sweeps import changed, make_run
 from tests.toy import ENVIRONMENT
 
 CONFIGS = pathlib.Path(__file__).parent.parent / "configs"
@@ -30,6 +35,8 @@ def test_the_points_of_a_page_are_those_it_adds():
         ([f"--config={LUONG}", "--workdir=w", "--only=model.score=x"], "no point of the sweep is left"),
         ([f"--config={LUONG}", "--workdir=w", "--config.model.d_hiden=3"], "unknown config key 'model.d_hiden'"),
         (["--workdir=w", f"--config={LUONG}", "x"], "takes no 'x'"),
+        ([f"--config={LUONG}", "--workdir=w", "--seeds=2", "--config.seed=7"], "--seeds and --config.seed exclude"),
+        (["--workdir=w", "--collect"], "w: no such folder"),
     ],
 )
 def test_mistakes_are_told_before_anything_runs(arguments, line, capsys, monkeypatch, tmp_path):
@@ -58,6 +65,71 @@ def test_a_dry_run_prints_commands_and_runs_nothing(capsys, tmp_path):
     assert not (tmp_path / "w").exists()
 
 
+def test_every_point_has_every_seed(tmp_path):
+    points = sweep.points(LUONG, {"model.attention": "global"}, 2)
+    assert len(points) == 24
+    assert [point["seed"] for point in points[:4]] == ["0", "1", "0", "1"]
+    first = sweep.points(LUONG, {"model.attention": "global"})[0]
+    assert sweep.name(points[1]) == sweep.name({**first, "seed": "1"}) == sweep.name(first) + ",seed=1"
+    arguments = sweep.command(LUONG, tmp_path, {"train.steps": "5"}, points[1])
+    assert arguments[:3] == ["train", f"--config={LUONG}", f"--workdir={tmp_path}/{sweep.name(points[1])}"]
+    assert {"--config.train.steps=5", "--config.seed=1"} <= set(arguments)
+
+
+def test_a_sweep_of_seeds_takes_no_seeds(tmp_path):
+    page = tmp_path / "page.py"
+    page.write_text("def sweep(add):\n    add({'seed': 1})\n")
+    with pytest.raises(UserError, match="varies the seed itself"):
+        sweep.points(str(page), seeds=2)
+
+
+def started(monkeypatch, runs, points, **changes):
+    """What `train` would start, of runs with these configs."""
+    names: list[str] = []
+    monkeypatch.setattr(sweep, "run_jobs", lambda jobs, parallel, ended: names.extend(job.name for job in jobs))
+    settings = [configs.ConfigDict(changed(point | changes)) for point in points]
+    assert sweep.train(runs, settings, [["train"]] * len(runs)) == {}
+    return names
+
+
+def test_what_has_ended_is_not_started_again(tmp_path, monkeypatch, capsys):
+    points = [{"model.d_model": width} for width in (8, 16, 32, 64)]
+    runs = [
+        make_run(tmp_path, points[0], [5.0]),
+        make_run(tmp_path, points[1], [5.0], steps=10),
+        make_run(tmp_path, points[2]),
+        Run({"model.d_model": "64"}, Workdir(tmp_path / "d_model=64")),
+    ]
+    assert started(monkeypatch, runs, points) == ["d_model=16", "d_model=32", "d_model=64"]
+    assert capsys.readouterr().err == "1 of 4 runs have ended already\n"
+    # More steps than it was trained for, and another model, which training itself refuses.
+    assert "d_model=8" in started(monkeypatch, runs, points, **{"train.steps": 30})
+    assert "d_model=8" in started(monkeypatch, runs, points, **{"model.num_layers": 3})
+    capsys.readouterr()
+    assert "d_model=8" not in started(monkeypatch, runs, points, **{"optimizer.learning_rate": 0.5})
+    assert "d_model=8: was trained with optimizer.learning_rate=0.001, not 0.5" in capsys.readouterr().err
+
+
+def test_an_interrupted_sweep_says_so_with_its_exit_code(tmp_path, monkeypatch):
+    def interrupted(jobs, parallel, ended):
+        raise Interrupted(signal.SIGTERM)
+
+    monkeypatch.setattr(sweep, "run_jobs", interrupted)
+    assert cli.main(["sweep", f"--config={LUONG}", f"--workdir={tmp_path / 'w'}"]) == 128 + signal.SIGTERM
+
+
+def test_collecting_needs_no_page_and_trains_nothing(tmp_path, monkeypatch, capsys):
+    for seed in range(2):
+        make_run(tmp_path, {"model.d_model": 8, "seed": seed}, [5.0 + seed])
+    make_run(tmp_path, {"model.d_model": 16, "seed": 0})
+    monkeypatch.setattr(sweep, "run_jobs", None)
+    arguments = ["sweep", f"--workdir={tmp_path}", "--collect", "--measures=dev/perplexity,steps", "--format=csv"]
+    assert cli.main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1].startswith("8,2,5.5,0.70710")
+    assert err == "nmt-jax: 1 of 3 runs have not ended: d_model=16,seed=0\n"
+
+
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path, capfd, monkeypatch):
     for name, value in {**ENVIRONMENT, "NMT_JAX_CACHE": str(tmp_path / "cache")}.items():
         monkeypatch.setenv(name, value)
@@ -75,4 +147,14 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path, capfd, monkeypatch)
     assert failed == "| 7 | 0 |  |  |  |"
     assert done.startswith("| 8 | 1 | ")
     assert "d_hidden=7 is odd" in err
+    assert "[1/2] d_hidden=7: failed; " in err
+    assert "[2/2] d_hidden=8: dev/bleu " in err
+    assert "nmt-jax: d_hidden=7: config.model: d_hidden=7 is odd" in err
     assert "1 of 2 runs failed: d_hidden=7;" in err
+    assert "dev/bleu" in (tmp_path / "w" / "d_hidden=8" / "log.txt").read_text()
+    assert cli.main(["sweep", f"--config={page}", f"--workdir={tmp_path / 'w'}", "--parallel=2"]) == 2
+    again, err = capfd.readouterr()
+    assert again == out
+    assert err.startswith(
+        "1 of 2 runs have ended already\n[1/1] d_hidden=7: failed; 0:00:00 left\nnmt-jax: d_hidden=7:"
+    )

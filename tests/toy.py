@@ -1,6 +1,7 @@
 """A toy task, small enough to train in a blink, with rows of uneven padding; also a program, to be killed by tests.
 
-python -m tests.toy WORKDIR [KEY=JSON …] trains in WORKDIR with the changed keys of `config()`.
+python -m tests.toy WORKDIR [KEY=JSON …] trains in WORKDIR with the changed keys of `config()`;
+place=[COORDINATOR, N, I] makes it process I of N.
 """
 
 import json
@@ -15,8 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from nmt_jax import loop
+from nmt_jax import loop, sharding
+from nmt_jax.data.share import ALL, Share
 from nmt_jax.errors import UserError
+from nmt_jax.place import Place
+from nmt_jax.processes import Processes, describe
 from nmt_jax.tasks import Step
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,7 +30,7 @@ ENVIRONMENT = {  # of a program that a test starts: the compilation cache of con
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
-VOCABULARY, WIDTH = 13, 6
+VOCABULARY, WIDTH = 16, 8
 SHAPES = ((8, 5, 7), (16, 3, 4))
 
 
@@ -62,9 +66,10 @@ def config(**changes: Any) -> ConfigDict:
                 "early_stopping_metric": "bleu",
                 "patience": 0,
                 "minutes": 0.0,
+                "watchdog_minutes": 0.0,
             },
             "eval": {"max_segments": 10},
-            "mesh": {"model": 1},
+            "mesh": {"model": 1, "fsdp": False},
             "toy": {"pause": 0.0, "evaluation_pause": 0.0, "dropout": 0.25, "poison": []},
         }
     )
@@ -86,7 +91,8 @@ class Toy:
         return [("corpus", "none [toy]")]
 
     def batches(self, steps: int) -> "ToyBatches":
-        return ToyBatches(steps, self.config.toy.pause, self.config.toy.poison)
+        share = sharding.share(sharding.make_mesh(self.config.mesh.model), self.config.train.accumulate)
+        return ToyBatches(steps, self.config.toy.pause, self.config.toy.poison, share)
 
     def dummy_batch(self, shape: tuple[int, int, int]) -> dict[str, np.ndarray]:
         return {"source": np.ones(shape[:2], np.int32), "target": np.ones((shape[0], shape[2]), np.int32)}
@@ -95,7 +101,7 @@ class Toy:
         keys = jax.random.split(rng, 2)
         kernel = jax.random.normal(keys[1], (WIDTH, VOCABULARY))
         embedding = jax.random.normal(keys[0], (VOCABULARY, WIDTH))
-        return {"embedding": embedding, "output": {"kernel": kernel, "bias": jnp.zeros(VOCABULARY)}}
+        return {"embedding": {"table": embedding}, "output": {"kernel": kernel, "bias": jnp.zeros(VOCABULARY)}}
 
     def warm_start(self, params: Any) -> Any:
         return params
@@ -103,9 +109,9 @@ class Toy:
     def loss_fn(self, params: Any, batch: Any, step: Step | None) -> tuple[jax.Array, jax.Array]:
         source, target = batch["source"], batch["target"]
         mask = (source > 0)[..., None]
-        summary = (params["embedding"][source] * mask).sum(1) / jnp.maximum(mask.sum(1), 1)
+        summary = (params["embedding"]["table"][source] * mask).sum(1) / jnp.maximum(mask.sum(1), 1)
         before = jnp.pad(target, ((0, 0), (1, 0)))[:, :-1]
-        hidden = jnp.tanh(params["embedding"][before] + summary[:, None])
+        hidden = jnp.tanh(params["embedding"]["table"][before] + summary[:, None])
         if step and self.config.toy.dropout:
             hidden *= jax.random.bernoulli(step.rng, 1 - self.config.toy.dropout, hidden.shape)
         log_probs = jax.nn.log_softmax(hidden @ params["output"]["kernel"] + params["output"]["bias"][None, None])
@@ -126,8 +132,8 @@ class ToyBatches:
 
     shapes = SHAPES
 
-    def __init__(self, steps: int, pause: float = 0.0, poison: Any = ()):
-        self.steps, self.pause, self.poison = steps, pause, set(poison)
+    def __init__(self, steps: int, pause: float = 0.0, poison: Any = (), share: Share = ALL):
+        self.steps, self.pause, self.poison, self.share = steps, pause, set(poison), share
 
     def __len__(self) -> int:
         return self.steps
@@ -144,13 +150,15 @@ class ToyBatches:
             batch[name] = np.where(np.arange(width) < lengths[:, None], tokens, 0).astype(np.int32)
         if index in self.poison:
             batch["source"][0, 0] = -1
-        return batch
+        return {name: array[self.share.of(rows)] for name, array in batch.items()}
 
 
-def train(workdir: Path, **changes: Any) -> dict[str, float]:
+def train(workdir: Path, place: Place | None = None, **changes: Any) -> dict[str, float]:
     """Run the loop in `workdir`."""
     settings = config(**changes)
-    return loop.run(settings, workdir, Toy(settings))
+    card = describe(settings.to_dict(), workdir) if place else None
+    with Processes(place, card, join_seconds=30.0, lost_seconds=10.0) as processes:
+        return loop.run(settings, workdir, Toy(settings), processes)
 
 
 def rows(workdir: Path) -> list[dict[str, Any]]:
@@ -164,7 +172,10 @@ def rows(workdir: Path) -> list[dict[str, Any]]:
 
 if __name__ == "__main__":
     pairs = (argument.split("=", 1) for argument in sys.argv[2:])
+    arguments = {key: json.loads(value) for key, value in pairs}
+    place = arguments.pop("place", None)
     try:
-        train(Path(sys.argv[1]), **{key: json.loads(value) for key, value in pairs})
+        train(Path(sys.argv[1]), place and Place(*place), **arguments)
     except UserError as error:
-        sys.exit(f"nmt-jax: error: {error}")
+        print(f"nmt-jax: error: {error}", file=sys.stderr)
+        sys.exit(2)

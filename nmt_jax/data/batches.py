@@ -15,8 +15,8 @@ import grain
 import numpy as np
 
 from nmt_jax.data import sources
-from nmt_jax.data.blocks import check_divisible
 from nmt_jax.data.prepared import Pair, PreparedCorpus
+from nmt_jax.data.share import ALL, Share
 from nmt_jax.data.vocab import EOS
 from nmt_jax.errors import UserError
 
@@ -110,26 +110,22 @@ class Batches:
         *,
         batch_tokens: int,
         num_buckets: int,
-        multiple_of: int = 1,
+        share: Share = ALL,
         seed: int = 0,
         steps: int | None = None,
         sampling_alpha: float = 0.0,
-        process_index: int = 0,
-        process_count: int = 1,
         layout: Layout | None = None,
     ):
         """Chooses the buckets.
 
         layout: `Pairs` if not given. A batch has at most `batch_tokens` tokens as the layout counts them, padding
-        included, but its rows are a multiple of `multiple_of` (devices times accumulation), and at least that. `steps`
-        None: one epoch. `sampling_alpha` > 0: subword regularisation of a `PreparedCorpus`, see `Vocab.sample`. Of each
-        batch, process i of n gets the i-th n-th of the rows.
+        included, but its rows are a multiple of `share.multiple_of`, and at least that; of them the `share` is made.
+        `steps` None: one epoch. `sampling_alpha` > 0: subword regularisation of a `PreparedCorpus`, see `Vocab.sample`.
         Raises UserError where the box that holds every item does not fit into batch_tokens.
         """
-        check_divisible(multiple_of, process_count)
         self.corpus, self.seed, self.sampling_alpha = corpus, seed, sampling_alpha
         self.layout = layout or Pairs()
-        self.process_index, self.process_count = process_index, process_count
+        self.share = share
         # A random segmentation is longer than the best one; buckets leave it room.
         self._stretch = _sampled_stretch(cast(PreparedCorpus, corpus), sampling_alpha) if sampling_alpha else np.ones(2)
         histogram = np.zeros((corpus.max_length + 1, corpus.max_length + 1), np.int64)
@@ -141,7 +137,7 @@ class Batches:
                 f"config.train.batch_tokens = {batch_tokens} is less than the {longest} {self.layout.longest} "
                 f"of {corpus.name}; raise it, or lower {self.layout.remedy}"
             )
-        self.shapes = choose_shapes(histogram, batch_tokens, num_buckets, multiple_of, self.layout)
+        self.shapes = choose_shapes(histogram, batch_tokens, num_buckets, share.multiple_of, self.layout)
         buckets = np.concatenate([self._bucket(block) for block in self._blocks()])
         self._members = [np.flatnonzero(buckets == b).astype(np.int32) for b in range(len(self.shapes))]
         self._table = np.array(  # of an epoch: int32[batches_per_epoch, 2], bucket and first row in the bucket
@@ -179,10 +175,9 @@ class Batches:
         items, batches = self._order(epoch)
         bucket, start = self._table[batches[position]]
         shape = self.shapes[bucket]
-        share = shape.rows // self.process_count
-        first = start + self.process_index * share
-        members = items[bucket][first : first + share]
-        return self.layout.arrays(self._items(n, members, shape) if len(members) else [], shape._replace(rows=share))
+        own = self.share.of(shape.rows)
+        members = items[bucket][start + own.start : start + own.stop]
+        return self.layout.arrays(self._items(n, members, shape) if len(members) else [], shape._replace(rows=len(own)))
 
     def _items(self, n: int, members: np.ndarray, shape: Shape) -> Sequence[Any]:
         best_segmentations = self.corpus.__getitems__(members)

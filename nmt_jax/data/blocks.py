@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nmt_jax.data.share import ALL, Share
 from nmt_jax.data.vocab import EOS, PAD
 from nmt_jax.errors import UserError
 
@@ -27,22 +28,19 @@ class Blocks:
         *,
         block_length: int,
         batch_tokens: int,
-        multiple_of: int = 1,
+        share: Share = ALL,
         seed: int = 0,
         steps: int | None = None,
-        process_index: int = 0,
-        process_count: int = 1,
     ):
         """ids int[N]: the text, its last token EOS.
 
-        A batch has at most `batch_tokens` tokens, but its rows are a multiple of `multiple_of` (devices times
-        accumulation), and at least that. `steps` None: one epoch. Of each batch, process i of n gets the i-th n-th of
-        the rows. Raises UserError where a block does not fit into batch_tokens.
+        A batch has at most `batch_tokens` tokens, but its rows are a multiple of `share.multiple_of`, and at least
+        that; of them the `share` is made. `steps` None: one epoch. Raises UserError where a block does not fit into
+        batch_tokens.
         """
-        check_divisible(multiple_of, process_count)
-        rows = rows_of(batch_tokens, block_length, multiple_of, "config.train.batch_tokens")
+        rows = rows_of(batch_tokens, block_length, share.multiple_of, "config.train.batch_tokens")
         self.ids, self.seed, self.shapes = ids, seed, [(rows, block_length)]
-        self.process_index, self.process_count = process_index, process_count
+        self.share = share
         self.blocks_per_epoch = -(-len(ids) // block_length)
         self.steps = self.batches_per_epoch if steps is None else steps
         self._order = functools.lru_cache(maxsize=2)(self._draw_order)  # prefetching looks into the next epoch
@@ -62,11 +60,11 @@ class Blocks:
         epoch, position = divmod(n, self.batches_per_epoch)
         offset, order = self._order(epoch)
         rows, length = self.shapes[0]
-        share = rows // self.process_count
-        first = position * rows + self.process_index * share
-        starts = order[first : first + share, None] * length
+        own = self.share.of(rows)
+        first = position * rows + own.start
+        starts = order[first : first + len(own), None] * length
         places = starts + np.arange(length + 1)
-        batch = _filler(share, length)
+        batch = _filler(len(own), length)
         # The token before the first is the last one, an EOS.
         batch["tokens"][: len(starts)] = self.ids[(offset + places - 1) % len(self.ids)]
         batch["weights"][: len(starts)] = places[:, :-1] < len(self.ids)  # the last block reaches into the first
@@ -113,12 +111,6 @@ def rows_of(batch_tokens: int, block_length: int, multiple_of: int, key: str) ->
     if batch_tokens < block_length:
         raise UserError(f"{key}={batch_tokens} is less than a block: config.data.block_length={block_length}")
     return max(batch_tokens // block_length // multiple_of, 1) * multiple_of
-
-
-def check_divisible(multiple_of: int, process_count: int) -> None:
-    """ValueError where the rows of a batch would not be the same number for each process."""
-    if multiple_of % process_count:
-        raise ValueError(f"multiple_of = {multiple_of} is not divisible by the number of processes, {process_count}")
 
 
 def _filler(rows: int, length: int) -> Batch:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_jax.data.batches import Batch
-from nmt_jax.data.blocks import check_divisible, rows_of
+from nmt_jax.data.blocks import rows_of
+from nmt_jax.data.share import ALL, Share
 from nmt_jax.data.words import NO_WORD
 
 DEVIATIONS = 6  # a Gaussian is larger once in a billion
@@ -51,22 +52,19 @@ class Contexts:
         window: int,
         block_length: int,
         batch_tokens: int,
-        multiple_of: int = 1,
+        share: Share = ALL,
         seed: int = 0,
         steps: int | None = None,
-        process_index: int = 0,
-        process_count: int = 1,
     ):
         """ids int[N]: words, NO_WORD after each text; shares float[V]: how probably each is kept, see `kept_share`.
 
-        batch_tokens, multiple_of, steps, process_index and process_count: as of `Blocks`.
+        batch_tokens, share, steps: as of `Blocks`.
         """
-        check_divisible(multiple_of, process_count)
-        rows = rows_of(batch_tokens, block_length, multiple_of, "config.train.batch_tokens")
+        rows = rows_of(batch_tokens, block_length, share.multiple_of, "config.train.batch_tokens")
         self.ids, self.window, self.seed, self.shapes = ids, window, seed, [(rows, block_length)]
         self.shares = np.asarray(shares, np.float32).copy()
         self.shares[NO_WORD] = 1.0
-        self.process_index, self.process_count = process_index, process_count
+        self.share = share
         expected = float(np.bincount(ids, minlength=len(shares)) @ self.shares)
         self.blocks_per_epoch = -(-int(expected + DEVIATIONS * expected**0.5) // block_length)
         self.steps = self.batches_per_epoch if steps is None else steps
@@ -87,15 +85,15 @@ class Contexts:
         number, position = divmod(n, self.batches_per_epoch)
         epoch = self._epoch(number)
         rows, length = self.shapes[0]
-        share = rows // self.process_count
-        first = position * rows + self.process_index * share
-        blocks = epoch.order[first : first + share, None]
+        own = self.share.of(rows)
+        first = position * rows + own.start
+        blocks = epoch.order[first : first + len(own), None]
         start, stop = epoch.firsts[blocks], epoch.firsts[blocks + 1]
         places = start + np.arange(-self.window, length + self.window)
         inside = (places >= 0) & (places < np.minimum(stop + self.window, len(epoch.words)))
-        words = np.full((share, places.shape[1]), NO_WORD, np.int32)
+        words = np.full((len(own), places.shape[1]), NO_WORD, np.int32)
         words[: len(blocks)] = np.where(inside, epoch.words[np.clip(places, 0, len(epoch.words) - 1)], NO_WORD)
-        weights = np.zeros((share, length), np.float32)
+        weights = np.zeros((len(own), length), np.float32)
         centres = slice(self.window, self.window + length)
         weights[: len(blocks)] = (places[:, centres] < stop) & (words[: len(blocks), centres] != NO_WORD)
         return {"words": words, "weights": weights}

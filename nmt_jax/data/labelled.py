@@ -1,7 +1,7 @@
 """Labelled texts: rows of a TSV or JSONL file, or the embedded grammar, each a label and the sentences of a text.
 
-A text has one sentence or many, from one column (field) or several. Where there is no file of development texts, one
-fold of the training file is held out.
+A text has one sentence or many, from one column (field) or several. Files of a split follow one another, and need not
+name their columns alike. Where there is no file of development texts, one fold of the training texts is held out.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ HELD_OUT = 200  # development texts of the embedded grammar
 
 
 class Labelled(NamedTuple):
-    """A text as its sentences, what it is, and where it stands (FILE:LINE), for messages."""
+    """A text as its sentences, what it is, and where it stands (FILE:LINE), for messages.
+
+    columns: where the label comes from; of several columns it has tabs between.
+    """
 
     label: str
     sentences: list[str]
     where: str
+    columns: tuple[str, ...] = ("label",)
 
 
 class LabelledTexts(Protocol):
@@ -44,27 +48,33 @@ class LabelledTexts(Protocol):
 def open_labelled(data: Any, split: str) -> LabelledTexts:
     """The split ("train" or "dev") of the labelled texts that `config.data` describes.
 
-    Without a file of its own, `data.dev` empty, the development set is fold `data.fold` of the `data.folds` folds of
-    the training file. Raises UserError at once where a file is missing, and while reading where it is at fault.
+    Names of several files, and of several columns of the label, have commas between; "score|human_z" is the one of
+    these columns that a file has. Without a file of its own, `data.dev` empty, the development set is fold `data.fold`
+    of the `data.folds` folds of the training texts. Raises UserError at once where a file is missing, and while reading
+    where it is at fault.
     """
     if split not in SPLITS:
         raise ValueError(f"split {split!r} is not one of {', '.join(SPLITS)}")
     if data.corpus == "grammar":
-        return GrammarTexts(split, data.size if split == "train" else HELD_OUT)
+        size = data.size if split == "train" else HELD_OUT
+        if not data.get("scores"):
+            return GrammarTexts(split, size)
+        return GrammarPairs(split, size, tuple(names.split("|")[0] for names in data.label.split(",")))
     if data.corpus not in KINDS:
         raise UserError(f"config.data.corpus: {data.corpus!r} is not one of {', '.join(KINDS)}")
     if not data.directory:
         raise UserError(f"config.data.directory: name the folder of {data.train or 'the labelled texts'}")
-    name = data[split] or data.train
-    path = find(pathlib.Path(data.directory).expanduser() / name)
-    texts = TextFile(path, data.label, tuple(data.texts))
+    names = (data[split] or data.train).split(",")
+    paths = [find(pathlib.Path(data.directory).expanduser() / name) for name in names]
+    files = tuple(TextFile(path, data.label, tuple(data.texts)) for path in paths)
+    texts = files[0] if len(files) == 1 else Files(files)
     if data.dev:
         return texts
     if data.folds < 2 or not 0 <= data.fold < data.folds:
         raise UserError(
             f"config.data.fold={data.fold} of data.folds={data.folds}: take one of 0 … folds-1 of 2 or more"
         )
-    return Fold(texts, data.fold, data.folds, split)
+    return Fold(texts, data.fold, data.folds, split, by_label=not data.get("scores"))
 
 
 # Files
@@ -74,6 +84,7 @@ def open_labelled(data: Any, split: str) -> LabelledTexts:
 class TextFile:
     """A .tsv or .jsonl file, plain or .gz; `label` and `texts` name its columns, or the fields of its objects.
 
+    label: a column, or several with commas between. "a|b": the first of these that the file has.
     TSV: a header, then rows; fields end at tabs, and a quotation mark is a character like any other. JSONL: an object a
     line; a text is a string, or a list of strings, its sentences.
     """
@@ -100,17 +111,16 @@ class TextFile:
     def _tsv(self) -> Iterator[Labelled]:
         lines = read_lines(self.path)
         header = next(lines).split("\t")
-        for column in (self.label, *self.texts):
-            if column not in header:
-                raise UserError(f"{self.path}:1: no column {column!r} in the header; it has {', '.join(header)}")
-        label, *texts = (header.index(column) for column in (self.label, *self.texts))
+        labels, texts = self._columns(header, 1, "column")
+        places = [header.index(column) for column in (*labels, *texts)]
         for number, line in enumerate(lines, start=2):
             fields = line.split("\t")
             if len(fields) != len(header):
                 raise UserError(
                     f"{self.path}:{number}: {len(fields)} fields between tabs, the header has {len(header)}"
                 )
-            yield self._labelled(fields[label], [fields[text] for text in texts], number)
+            values = [fields[place] for place in places]
+            yield self._labelled(values[: len(labels)], values[len(labels) :], number, labels)
 
     def _jsonl(self) -> Iterator[Labelled]:
         for number, line in enumerate(read_lines(self.path), start=1):
@@ -120,23 +130,51 @@ class TextFile:
                 raise UserError(f"{self.path}:{number}: not JSON ({error})") from None
             if not isinstance(row, dict):
                 raise UserError(f"{self.path}:{number}: not a JSON object")
-            for field in (self.label, *self.texts):
-                if field not in row:
-                    raise UserError(f"{self.path}:{number}: no field {field!r}; it has {', '.join(row)}")
-            if not isinstance(row[self.label], str | int):
-                raise UserError(f"{self.path}:{number}: {self.label!r} is neither a string nor an integer")
+            labels, texts = self._columns(list(row), number, "field")
+            for field in labels:
+                if not isinstance(row[field], str | int):
+                    raise UserError(f"{self.path}:{number}: {field!r} is neither a string nor an integer")
             sentences = []
-            for field in self.texts:
+            for field in texts:
                 value = [row[field]] if isinstance(row[field], str) else row[field]
                 if not isinstance(value, list) or not all(isinstance(sentence, str) for sentence in value):
                     raise UserError(f"{self.path}:{number}: {field!r} is neither a string nor a list of strings")
                 sentences += value
-            yield self._labelled(str(row[self.label]), sentences, number)
+            yield self._labelled([str(row[field]) for field in labels], sentences, number, labels)
 
-    def _labelled(self, label: str, sentences: list[str], number: int) -> Labelled:
-        if not label.strip():
+    def _columns(self, header: Sequence[str], number: int, what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The columns of the label and of the texts; UserError for one that is not there."""
+
+        def find_column(names: str) -> str:
+            for name in names.split("|"):
+                if name in header:
+                    return name
+            raise UserError(
+                f"{self.path}:{number}: no {what} {names!r}{' in the header' * (what == 'column')}; it has "
+                f"{', '.join(header)}"
+            )
+
+        return tuple(map(find_column, self.label.split(","))), tuple(map(find_column, self.texts))
+
+    def _labelled(self, label: list[str], sentences: list[str], number: int, columns: tuple[str, ...]) -> Labelled:
+        if not all(value.strip() for value in label):
             raise UserError(f"{self.path}:{number}: the label is empty")
-        return Labelled(label, sentences, f"{self.path}:{number}")
+        return Labelled("\t".join(label), sentences, f"{self.path}:{number}", columns)
+
+
+@dataclasses.dataclass(frozen=True)
+class Files:
+    """The texts of several files, one file after another."""
+
+    files: tuple[TextFile, ...]
+
+    @property
+    def name(self) -> str:
+        """The first path, and how many follow."""
+        return f"{self.files[0].name} and {len(self.files) - 1} more"
+
+    def __iter__(self) -> Iterator[Labelled]:
+        return itertools.chain.from_iterable(self.files)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,13 +182,15 @@ class Fold:
     """The texts in fold `fold` of `folds`, for "dev", or all others, for "train".
 
     The distinct texts of a label, in the order of their SHA-256, are dealt to the folds in turn: folds have equal
-    shares of every label whatever the order of the file, and a text that occurs twice is in one fold.
+    shares of every label whatever the order of the file, and a text that occurs twice is in one fold. Not by_label, as
+    scores want it: all texts are dealt together.
     """
 
-    texts: TextFile
+    texts: LabelledTexts
     fold: int
     folds: int
     split: str
+    by_label: bool = True
 
     @property
     def name(self) -> str:
@@ -158,7 +198,7 @@ class Fold:
         return f"{self.texts.name}, {'without ' if self.split == 'train' else ''}fold {self.fold} of {self.folds}"
 
     def __iter__(self) -> Iterator[Labelled]:
-        keys = [(item.label, _digest(item.sentences)) for item in self.texts]
+        keys = [(item.label if self.by_label else "", _digest(item.sentences)) for item in self.texts]
         position: dict[str, Iterator[int]] = {label: itertools.count() for label, _ in keys}
         folds = {(label, digest): next(position[label]) % self.folds for label, digest in sorted(set(keys))}
         for key, item in zip(keys, self.texts, strict=True):
@@ -191,3 +231,32 @@ class GrammarTexts:
             side = number % 2
             sentences = [pair[side] for pair in itertools.islice(pairs, 1 + number % 3)]
             yield Labelled(("en", "de")[side], sentences, f"{self.name}:{number + 1}")
+
+
+@dataclasses.dataclass(frozen=True)
+class GrammarPairs:
+    """`size` pairs of an English sentence of the embedded grammar and what is left of it; the score: its share, 0 to 1.
+
+    What is missing is a run of words; every fourth time words of another sentence stand in its place. All `columns` of
+    scores are the same.
+    """
+
+    split: str
+    size: int
+    columns: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The grammar and the split."""
+        return f"embedded grammar {self.split}"
+
+    def __iter__(self) -> Iterator[Labelled]:
+        pairs = grammar.pairs(self.split, 2 * self.size)
+        for number in range(self.size):
+            words, others = (pair[0].split(" ") for pair in itertools.islice(pairs, 2))
+            missing = number * 7 % (len(words) + 1)
+            start = number * 5 % (len(words) - missing + 1)
+            left = [*words[:start], *others[: missing * (number % 4 == 0)], *words[start + missing :]]
+            score = f"{1 - missing / len(words):.3f}"
+            label, where = "\t".join(score for _ in self.columns), f"{self.name}:{number + 1}"
+            yield Labelled(label, [" ".join(words), " ".join(left)], where, self.columns)

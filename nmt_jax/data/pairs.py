@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_jax.data.blocks import check_divisible
 from nmt_jax.data.corrupt import Corruption
 from nmt_jax.data.segments import Segments
+from nmt_jax.data.share import ALL, Share
 from nmt_jax.errors import UserError
 
 Batch = dict[str, np.ndarray]
@@ -101,21 +101,18 @@ class PairBatches:
         *,
         max_length: int,
         batch_tokens: int,
-        multiple_of: int = 1,
+        share: Share = ALL,
         seed: int = 0,
         steps: int | None = None,
-        process_index: int = 0,
-        process_count: int = 1,
     ):
-        """Rows of `max_length` tokens, at most `batch_tokens` in a batch, but rows are a multiple of `multiple_of`.
+        """Rows of `max_length` tokens, at most `batch_tokens` in a batch, but a multiple of `share.multiple_of`.
 
-        `steps` None: one epoch. Of each batch, process i of n gets the i-th n-th of the rows.
+        Of them the `share` is made. `steps` None: one epoch.
         """
-        check_divisible(multiple_of, process_count)
         self.pairs, self.corruption, self.seed = pairs, corruption, seed
-        self.rows = max(batch_tokens // max_length // multiple_of, 1) * multiple_of
+        self.rows = max(batch_tokens // max_length // share.multiple_of, 1) * share.multiple_of
         self.max_length, self.shapes = max_length, [(self.rows, max_length)]
-        self.process_index, self.process_count = process_index, process_count
+        self.share = share
         self.batches_per_epoch = -(-len(pairs) // self.rows)
         self.steps = self.batches_per_epoch if steps is None else steps
         self._order = functools.lru_cache(maxsize=2)(self._draw_order)  # prefetching looks into the next epoch
@@ -128,10 +125,10 @@ class PairBatches:
         if not 0 <= n < self.steps:
             raise IndexError(f"batch {n} of {self.steps}")
         epoch, position = divmod(n, self.batches_per_epoch)
-        share = self.rows // self.process_count
-        first = position * self.rows + self.process_index * share
-        batch = self.empty(share)
-        for row, example in enumerate(self._order(epoch)[first : first + share]):
+        own = self.share.of(self.rows)
+        first = position * self.rows + own.start
+        batch = self.empty(len(own))
+        for row, example in enumerate(self._order(epoch)[first : first + len(own)]):
             random = np.random.default_rng((self.seed, epoch, int(example)))
             drawn = self.pairs.draw(int(example), random)
             question = self.corruption(drawn.ids, random)

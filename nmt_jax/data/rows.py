@@ -65,11 +65,14 @@ class RowReader:
         return self.max_length - sum(map(len, self._templates[count][0]))
 
     def fit(self, texts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The beginnings of texts int32[S] that fit into a row together: piece by piece, the longest loses its last."""
+        """The beginnings of texts int32[S] that fit into a row together: piece by piece, the longest loses its last.
+
+        Of two equally long the second does, as in BERT (Devlin et al., 2019) and BLEURT (Sellam et al., 2020).
+        """
         room = self.room(len(texts))
         lengths = [min(len(ids), room) for ids in texts]
         while sum(lengths) > room:
-            lengths[lengths.index(max(lengths))] -= 1
+            lengths[max(range(len(lengths)), key=lambda text: (lengths[text], text))] -= 1
         return [ids[:length] for ids, length in zip(texts, lengths, strict=True)]
 
     def row(self, *texts: np.ndarray) -> tuple[Item, list[int]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmt_jax.pictures.style import DEV, QUIET, TRAIN
+from nmt_jax.record import higher_is_better
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ def draw_curves(
         points = [(row["step"], row[name]) for row in rows if row.get(name) is not None]
         return [float(step) for step, _ in points if step is not None], [float(y) for _, y in points if y is not None]
 
-    higher_is_better = not measure.endswith(("loss", "perplexity"))
+    upwards = higher_is_better(measure)
     speeds = [name for row in rows for name in row if name.endswith("_per_second")]
     unit = speeds[0].removesuffix("_per_second") if speeds else "tokens"
     figure = Figure(figsize=(10.0, 5.2), layout="constrained")
@@ -55,15 +56,15 @@ def draw_curves(
     bleu.plot(steps, values, color=DEV, linewidth=1.6, marker="o", markersize=3.5)
     bleu.set_title(f"{NAMES.get(measure, measure.replace('_', ' '))} of the dev set")
     if values:
-        best = int(np.argmax(values) if higher_is_better else np.argmin(values))
+        best = int(np.argmax(values) if upwards else np.argmin(values))
         bleu.plot(steps[best], values[best], "o", markersize=9, markerfacecolor="none", color=DEV)
         bleu.annotate(
             f"{values[best]:.1f}",
             (steps[best], values[best]),
-            (0, -9 if higher_is_better else 9),
+            (0, -9 if upwards else 9),
             textcoords="offset points",
             ha="center",
-            va="top" if higher_is_better else "bottom",
+            va="top" if upwards else "bottom",
             color=DEV,
             weight="bold",
         )

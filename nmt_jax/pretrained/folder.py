@@ -43,7 +43,7 @@ def load(
     pretraining run, whose best checkpoint counts. dtype: of the products, float32 or bfloat16. UserError, one line, for
     what is missing, damaged, of another shape, or does not belong together.
     """
-    folder = _find(place, download, revision)
+    folder = find_folder(place, download, revision)
     if (folder / "checkpoints").is_dir():
         from nmt_jax.pretrained.workdir import load_workdir  # late: most have no need of the library of checkpoints
 
@@ -118,7 +118,7 @@ def _read_params(path: pathlib.Path, kind: str, prefix: str, names: list[str], m
     return flax.traverse_util.unflatten_dict(params, sep="/")
 
 
-def _find(place: str | os.PathLike[str], download: bool, revision: str) -> pathlib.Path:
+def find_folder(place: str | os.PathLike[str], download: bool, revision: str) -> pathlib.Path:
     """The folder of a model: given, in an installed package of this name, or downloaded."""
     folder = pathlib.Path(place)
     if folder.is_dir():

@@ -97,6 +97,7 @@ FAMILIES = {
         pad_id=0,
         counts_from_pad=False,
     ),
+    "bleurt": Family("BleurtModel", BERT, BERT_FIELDS, "hidden_act", {}, pad_id=0, counts_from_pad=False),
 }
 ORDINARY = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 

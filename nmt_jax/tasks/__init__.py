@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 # By the name that `config.task` gives them.
 TASKS = (
     *("translate", "language_model", "classify", "sentences", "tag", "span", "pretrain", "word_vectors"),
-    *("bidirectional_language_model", "feature_tagger"),
+    *("bidirectional_language_model", "feature_tagger", "ruse"),
 )
 
 Batch = dict[str, np.ndarray]

@@ -64,7 +64,7 @@ class BidirectionalLanguageModel:
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         self.config = config
         self.workdir = Path(workdir)
-        self.mesh = mesh
+        self.mesh, self.local_mesh = mesh, sharding.local(mesh)
 
     @functools.cached_property
     def words(self) -> Words:
@@ -126,12 +126,9 @@ class BidirectionalLanguageModel:
             text.ids,
             block_length=config.data.block_length,
             batch_tokens=config.train.batch_tokens,
-            # At least 8, so that 1, 2, 4, 8 devices see the same batches.
-            multiple_of=math.lcm(8, self.mesh.shape["data"] * config.train.accumulate),
+            share=sharding.share(self.mesh, config.train.accumulate),
             seed=config.seed,
             steps=steps,
-            process_index=jax.process_index(),
-            process_count=jax.process_count(),
         )
         return SpeltBlocks(blocks, text.characters(self.model.max_characters), self._classes(text))
 
@@ -205,12 +202,12 @@ class BidirectionalLanguageModel:
             nats = 0.0
             for batch in self._windows(ids):
                 turned = {name: array[:, ::-1] for name, array in batch.items()} if number else batch
-                placed = sharding.shard_batch(spell(turned, characters, classes), self.mesh)
+                placed = sharding.shard_batch(spell(turned, characters, classes), self.local_mesh)
                 nats += float(self._eval_losses[number](params, placed))
             means.append(nats / len(ids))
         return means[0], means[1]
 
     def _windows(self, ids: np.ndarray) -> Iterator[Batch]:
         settings, length = self.config.eval, self.config.data.block_length
-        rows = rows_of(settings.batch_tokens, length, self.mesh.shape["data"], "config.eval.batch_tokens")
+        rows = rows_of(settings.batch_tokens, length, self.local_mesh.shape["data"], "config.eval.batch_tokens")
         return windows(ids, block_length=length, context=settings.context, rows=rows)

@@ -4,7 +4,6 @@ import functools
 import importlib
 import itertools
 import json
-import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +53,7 @@ class Classify:
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         self.config = config
         self.workdir = Path(workdir)
-        self.mesh = mesh
+        self.mesh, self.local_mesh = mesh, sharding.local(mesh)
 
     @functools.cached_property
     def vocabulary(self) -> Vocab:
@@ -138,17 +137,11 @@ class Classify:
             self.train_corpus,
             batch_tokens=config.train.batch_tokens,
             num_buckets=config.data.num_buckets,
-            multiple_of=self._rows_multiple(config.train.accumulate),
+            share=sharding.share(self.mesh, config.train.accumulate),
             seed=config.seed,
             steps=steps,
-            process_index=jax.process_index(),
-            process_count=jax.process_count(),
             layout=Documents(),
         )
-
-    def _rows_multiple(self, accumulate: int = 1) -> int:
-        """What the rows of a batch are a multiple of: at least 8, so that 1, 2, 4, 8 devices see the same batches."""
-        return math.lcm(8, self.mesh.shape["data"] * accumulate)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """(rows, N, W) -> a full batch."""
@@ -209,7 +202,7 @@ class Classify:
             self.dev_corpus,
             batch_tokens=self.config.eval.batch_tokens,
             num_buckets=self.config.data.num_buckets,
-            multiple_of=self._rows_multiple(),
+            share=sharding.share(self.local_mesh),
             layout=Documents(),
         )
 
@@ -226,7 +219,7 @@ class Classify:
         """-> `dev/loss` (nats a text, not smoothed), `dev/accuracy` (percent), over all development texts."""
         total = weight = right = 0.0
         for number in range(len(self.dev_batches)):
-            sums = self._measure(params, sharding.shard_batch(self.dev_batches[number], self.mesh))
+            sums = self._measure(params, sharding.shard_batch(self.dev_batches[number], self.local_mesh))
             loss, count, hits = map(float, sums)
             total, weight, right = total + loss, weight + count, right + hits
         return {"dev/loss": total / weight, "dev/accuracy": 100 * right / weight}
@@ -257,10 +250,10 @@ class Classify:
         boxes = boxed(
             [documents[number] for number in filled],
             batch_tokens=self.config.eval.batch_tokens,
-            multiple_of=self.mesh.shape["data"],
+            multiple_of=self.local_mesh.shape["data"],
         )
         for rows, words in boxes:
-            outputs = map(np.asarray, self._predict(params, sharding.shard_batch(words, self.mesh)))
+            outputs = map(np.asarray, self._predict(params, sharding.shard_batch(words, self.local_mesh)))
             for row, probabilities, word_weights, sentence_weights in zip(rows, *outputs, strict=False):
                 sentences = documents[filled[row]]
                 predictions[filled[row]] = Prediction(

@@ -200,15 +200,15 @@ class FeatureTagger(Tag):
     @functools.cached_property
     def _outputs(self) -> Any:
         """One compiled program a shape."""
-        return jax.jit(self._apply, out_shardings=sharding.replicated(self.mesh))
+        return jax.jit(self._apply, out_shardings=sharding.replicated(self.local_mesh))
 
     def outputs(self, params: Any, items: Sequence[Item]) -> list[np.ndarray]:
         """Logits of the words of each item, float32[S, C]; items never see each other."""
         found: list[Any] = [None] * len(items)
         layout, lengths = FeatureRows({}, self.shapes), [len(item["ids"]) for item in items]
-        for numbers, shape in boxes(lengths, self.config.eval.batch_tokens, self.mesh.shape["data"], bucket):
+        for numbers, shape in boxes(lengths, self.config.eval.batch_tokens, self.local_mesh.shape["data"], bucket):
             batch = layout.arrays([items[number] for number in numbers], shape)
-            rows = np.asarray(self._outputs(params, sharding.shard_batch(batch, self.mesh)))
+            rows = np.asarray(self._outputs(params, sharding.shard_batch(batch, self.local_mesh)))
             for number, row in zip(numbers, rows, strict=False):
                 found[number] = row[: lengths[number]]
         return found

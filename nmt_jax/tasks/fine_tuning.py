@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import importlib
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -94,7 +93,7 @@ class FineTuning:
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         self.config = config
         self.workdir = Path(workdir)
-        self.mesh = mesh
+        self.mesh, self.local_mesh = mesh, sharding.local(mesh)
 
     # What a task tells of itself
 
@@ -207,12 +206,9 @@ class FineTuning:
             self.train_corpus(),
             batch_tokens=config.train.batch_tokens,
             num_buckets=config.data.num_buckets,
-            # At least 8, so that 1, 2, 4, 8 devices see the same batches.
-            multiple_of=math.lcm(8, self.mesh.shape["data"] * config.train.accumulate),
+            share=sharding.share(self.mesh, config.train.accumulate),
             seed=config.seed,
             steps=steps,
-            process_index=jax.process_index(),
-            process_count=jax.process_count(),
             layout=self.layout,
         )
 
@@ -238,19 +234,18 @@ class FineTuning:
         def outputs(params: Any, batch: dict[str, jax.Array]) -> jax.Array:
             return self.model.apply({"params": params}, batch["ids"], batch["mask"], batch.get("segments"))
 
-        return jax.jit(outputs, out_shardings=sharding.replicated(self.mesh))
+        return jax.jit(outputs, out_shardings=sharding.replicated(self.local_mesh))
 
     def outputs(self, params: Any, items: Sequence[Item]) -> list[np.ndarray]:
         """What the head says of each item: float32[C], or of its pieces, float32[S, C]; items never see each other."""
         found: list[Any] = [None] * len(items)
         layout, longest = Rows({}, self.reader.segments, self.num_texts), self.reader.max_length
         lengths = [num_pieces(item) for item in items]
-        places = boxes(
-            lengths, self.config.eval.batch_tokens, self.mesh.shape["data"], lambda length: bucket(length, longest)
-        )
+        data = self.local_mesh.shape["data"]
+        places = boxes(lengths, self.config.eval.batch_tokens, data, lambda length: bucket(length, longest))
         for numbers, shape in places:
             batch = layout.arrays([items[number] for number in numbers], shape)
-            rows = np.asarray(self._outputs(params, sharding.shard_batch(batch, self.mesh)))
+            rows = np.asarray(self._outputs(params, sharding.shard_batch(batch, self.local_mesh)))
             for number, row in zip(numbers, rows, strict=False):
                 found[number] = row[: lengths[number]] if row.ndim == 2 else row
         return found

@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ class LanguageModel:
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         self.config = config
         self.workdir = Path(workdir)
-        self.mesh = mesh
+        self.mesh, self.local_mesh = mesh, sharding.local(mesh)
 
     @functools.cached_property
     def vocab(self) -> Vocab:
@@ -97,12 +96,9 @@ class LanguageModel:
             self.train_text.ids,
             block_length=config.data.block_length,
             batch_tokens=config.train.batch_tokens,
-            # At least 8, so that 1, 2, 4, 8 devices see the same batches.
-            multiple_of=math.lcm(8, self.mesh.shape["data"] * config.train.accumulate),
+            share=sharding.share(self.mesh, config.train.accumulate),
             seed=config.seed,
             steps=steps,
-            process_index=jax.process_index(),
-            process_count=jax.process_count(),
         )
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
@@ -158,13 +154,13 @@ class LanguageModel:
         """
         total = weight = 0.0
         for batch in self._windows(ids):
-            loss, count = self._eval_loss(params, sharding.shard_batch(batch, self.mesh))
+            loss, count = self._eval_loss(params, sharding.shard_batch(batch, self.local_mesh))
             total, weight = total + float(loss), weight + float(count)
         return total, weight
 
     def _windows(self, ids: np.ndarray) -> Iterator[Batch]:
         settings, length = self.config.eval, self.config.data.block_length
-        rows = rows_of(settings.batch_tokens, length, self.mesh.shape["data"], "config.eval.batch_tokens")
+        rows = rows_of(settings.batch_tokens, length, self.local_mesh.shape["data"], "config.eval.batch_tokens")
         return windows(ids, block_length=length, context=settings.context, rows=rows)
 
     @functools.cached_property

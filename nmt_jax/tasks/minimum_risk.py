@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 from ml_collections import ConfigDict
 
 from metrics_jax import parse
@@ -32,11 +32,13 @@ Array = jax.Array
 class MinimumRisk:
     """The expected risk of what the one model of `translator` says, as `settings` has it: `config.loss.risk`.
 
+    mesh: that of the training.
     UserError for a metric that does not exist or needs more than text, and for settings out of their range.
     """
 
     translator: Translator
     settings: ConfigDict
+    mesh: Mesh
 
     def __post_init__(self) -> None:
         settings, where = self.settings, "config.loss.risk"
@@ -126,7 +128,7 @@ class MinimumRisk:
             return jax.pure_callback(self.score, jax.ShapeDtypeStruct(rows.shape[:2], jnp.float32), rows)
 
         rows = PartitionSpec("data")
-        return jax.shard_map(ask, mesh=self.translator.mesh, in_specs=rows, out_specs=rows)(candidates)
+        return jax.shard_map(ask, mesh=self.mesh, in_specs=rows, out_specs=rows)(candidates)
 
     def score(self, candidates: np.ndarray) -> np.ndarray:
         """`risks` on the host; a text that comes twice in a line is scored once."""

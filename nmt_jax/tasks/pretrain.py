@@ -45,7 +45,7 @@ class Pretrain:
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         self.config = config
         self.workdir = Path(workdir)
-        self.mesh = mesh
+        self.mesh, self.local_mesh = mesh, sharding.local(mesh)
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
@@ -147,10 +147,8 @@ class Pretrain:
             self.train_text,
             self.masking(),
             config.train.batch_tokens,
-            multiple_of=math.lcm(8, self.mesh.shape["data"] * config.train.accumulate),
+            share=sharding.share(self.mesh, config.train.accumulate),
             seed=config.seed,
-            process_index=jax.process_index(),
-            process_count=jax.process_count(),
         )
 
     def batches(self, steps: int) -> PairBatches:
@@ -210,8 +208,8 @@ class Pretrain:
         15 % of the tokens, all of them as [MASK]: what a model need not guess would only blur the figures.
         """
         masking = dataclasses.replace(self.masking(), share=0.15, mask=1.0, random=0.0, whole_words=False)
-        multiple_of = math.lcm(8, self.mesh.shape["data"])
-        return self._batches(self.dev_text, masking, self.config.eval.batch_tokens, multiple_of=multiple_of)
+        share = sharding.share(self.local_mesh)
+        return self._batches(self.dev_text, masking, self.config.eval.batch_tokens, share=share)
 
     @functools.cached_property
     def _measure(self) -> Any:
@@ -241,4 +239,5 @@ class Pretrain:
         return {"dev/loss": loss, **measures}
 
     def _dev(self) -> Iterator[dict[str, jax.Array]]:
-        return (sharding.shard_batch(self.dev_batches[number], self.mesh) for number in range(len(self.dev_batches)))
+        batches = map(self.dev_batches.__getitem__, range(len(self.dev_batches)))
+        return (sharding.shard_batch(batch, self.local_mesh) for batch in batches)

@@ -1,7 +1,6 @@
 """One or two sentences in, a label or a number out, by a pretrained encoder: is it grammatical, does it follow."""
 
 import functools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,12 +17,16 @@ from nmt_jax import losses
 from nmt_jax.counting import counted
 from nmt_jax.data.labelled import Labelled, open_labelled
 from nmt_jax.data.rows import Field, Item, RowCorpus
+from nmt_jax.data.scales import Scales
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.fine_tuning import FineTuning, saved
 
 
 class Prediction(NamedTuple):
-    """What a row was taken for: a label, or a number as text, "" for no word; and float32[C], the probabilities."""
+    """What a row was taken for: a label, or a number as text, "" for no word; and float32[C], the probabilities.
+
+    Several numbers have tabs between.
+    """
 
     label: str
     probabilities: np.ndarray
@@ -33,7 +36,8 @@ class Sentences(FineTuning):
     """The task (`tasks.Task`) of one workdir: labels, or numbers where `config.data.scores` says so.
 
     Two columns of text are a pair: in one row, or with `siamese_head` each in its own. Numbers are learned in units of
-    their standard deviation; the cosine of `siamese_head` is 0 for the least of them and 1 for the greatest.
+    their standard deviation, each column's its own; the cosine of `siamese_head` is 0 for the least of them and 1 for
+    the greatest. Several columns of numbers are learned together, one output each.
     """
 
     next_command = "nmt-jax classify --workdir={workdir} < texts.tsv > labels.txt"
@@ -42,12 +46,16 @@ class Sentences(FineTuning):
         super().__init__(config, workdir, mesh)
         self.scores = config.data.scores
         self.measures = ("loss", "pearson", "spearman") if self.scores else ("loss", "accuracy", "f1", "matthews")
-        self.fields = {"target": Field(np.float32 if self.scores else np.int32)}
+        self.labelled_by = config.data.label.split(",") if self.scores else [config.data.label]
+        self.targets = ["target", *(f"target_{number}" for number in range(1, len(self.labelled_by)))]
+        self.fields = {name: Field(np.float32 if self.scores else np.int32) for name in self.targets}
         if not 1 <= len(config.data.texts) <= 2:
             raise UserError(f"config.data.texts={list(config.data.texts)}: name one column of text, or two for pairs")
         self.apart = config.model_name == "siamese_head"
         if self.apart and not (self.scores and len(config.data.texts) == 2):
             raise UserError("config.model_name=siamese_head: for pairs (two config.data.texts) and config.data.scores")
+        if len(self.labelled_by) > 1 and self.apart:
+            raise UserError(f"config.data.label={config.data.label!r}: siamese_head learns one column of scores")
         self.num_texts = 2 if self.apart else 1
 
     @property
@@ -68,24 +76,18 @@ class Sentences(FineTuning):
         return [] if self.scores else saved(self.workdir / "vocab" / "labels.json", make)
 
     @functools.cached_property
-    def unit_of_scores(self) -> tuple[float, float]:
-        """The workdir's origin and unit of scores: the mean and standard deviation, or the least and the range."""
+    def scales(self) -> Scales:
+        """The workdir's origin and unit of each column of scores."""
 
-        def make() -> dict[str, float]:
-            found = np.array([_number(item) for item in open_labelled(self.config.data, "train")])
-            if not found.std():
-                raise UserError(f"config.data.label={self.config.data.label!r}: all training texts have one score")
-            if self.apart:
-                return {"origin": float(found.min()), "unit": float(np.ptp(found))}
-            return {"origin": float(found.mean()), "unit": float(found.std())}
+        def make() -> dict[str, Sequence[float]]:
+            return dict(Scales.fit(open_labelled(self.config.data, "train"), by_range=self.apart).columns)
 
-        scale = saved(self.workdir / "vocab" / "scores.json", make)
-        return scale["origin"], scale["unit"]
+        return Scales(saved(self.workdir / "vocab" / "scales.json", make))
 
     @property
     def num_outputs(self) -> int:  # type: ignore[override]
-        """One a label, or one."""
-        return len(self.labels) or 1
+        """One a label, or one a column of scores."""
+        return len(self.labels) or len(self.targets)
 
     # Texts
 
@@ -104,7 +106,7 @@ class Sentences(FineTuning):
         filled = [number for number, item in enumerate(items) if item]
         corpus = RowCorpus(
             texts.name,
-            [{**items[number], "target": targets[number]} for number in filled],
+            [items[number] | dict(zip(self.targets, targets[number], strict=True)) for number in filled],
             self.reader.max_length,
         )
         report = f"{texts.name}: {len(filled):,} of {len(found):,} rows"
@@ -113,21 +115,20 @@ class Sentences(FineTuning):
 
     def _texts(self, item: Labelled) -> list[str]:
         """The one or two texts of a row; all sentences of the embedded grammar are one text."""
-        if self.config.data.corpus == "grammar" or self.columns == 1:
+        if self.columns == 1 or (self.config.data.corpus == "grammar" and not self.scores):
             return [" ".join(item.sentences)]
         if len(item.sentences) != self.columns:
             raise UserError(f"{item.where}: {len(item.sentences)} texts; {self.columns} are read, each a string")
         return item.sentences
 
-    def _target(self, item: Labelled) -> float:
-        """The number of the label, or the score in its units."""
+    def _target(self, item: Labelled) -> list[float]:
+        """The number of the label, or each score in the unit of its column."""
         if self.scores:
-            origin, unit = self.unit_of_scores
-            return (_number(item) - origin) / unit
+            return self.scales.scaled(item)
         if item.label not in self._numbers:
             known = ", ".join(self.labels[:10]) + ", …" * (len(self.labels) > 10)
             raise UserError(f"{item.where}: the training texts have no label {item.label!r}; they have {known}")
-        return self._numbers[item.label]
+        return [self._numbers[item.label]]
 
     @functools.cached_property
     def _numbers(self) -> dict[str, int]:
@@ -161,8 +162,7 @@ class Sentences(FineTuning):
         rows = [*self.encoder_rows(), ("training texts", self._corpus("train")[1])]
         rows.append(("development texts", self._corpus("dev")[1]))
         if self.scores:
-            origin, unit = self.unit_of_scores
-            return [*rows, ("scores", f"{origin:.3g} + {unit:.3g} y, y learned")]
+            return [*rows, ("scores", f"{self.scales}, y learned")]
         return [
             *rows,
             ("labels", f"{len(self.labels)}: " + ", ".join(self.labels[:8]) + ", …" * (len(self.labels) > 8)),
@@ -170,27 +170,38 @@ class Sentences(FineTuning):
 
     # Learning and predicting
 
+    def warm_start(self, params: Any) -> Any:
+        """As every fine-tuning; where the head reads the first piece, its hidden product begins as the pooler."""
+        warm = super().warm_start(params)
+        if not (self.config.encoder.place and self.config.model.pooling == "first" and "hidden" in params):
+            return warm
+        pooler = self._pretrained.params.get("pooler_dense")
+        fits = pooler is not None and jax.tree.map(np.shape, pooler) == jax.tree.map(np.shape, params["hidden"])
+        return {**warm, "hidden": pooler} if fits else warm
+
     def loss(self, outputs: jax.Array, batch: Mapping[str, jax.Array]) -> jax.Array:
-        """Cross-entropy, smoothed; of scores the squared error in units of their variance."""
+        """Cross-entropy, smoothed; of scores the squared error in units of their variance, the mean over columns."""
         if self.scores:
-            return jnp.square(outputs[:, 0] - batch["target"])
-        return losses.smoothed_cross_entropy(outputs, batch["target"], self.config.loss.label_smoothing)
+            targets = jnp.stack([batch[name] for name in self.targets], axis=-1)
+            return jnp.mean(jnp.square(outputs - targets), axis=-1)
+        return losses.smoothed_cross_entropy(outputs, batch[self.targets[0]], self.config.loss.label_smoothing)
 
     def evaluate(self, params: Any) -> dict[str, float]:
         """-> `dev/loss` (nats, or squared errors in units of the variance), and in percent: accuracy, F1, Matthews.
 
-        F1 is that of the last label where there are two, else the mean over labels. Of scores: both correlations.
+        F1 is that of the last label where there are two, else the mean over labels. Of scores: both correlations, of
+        several columns their mean.
         """
         items = self._corpus("dev")[0].items
-        targets = np.array([item["target"] for item in items])
         outputs = np.stack(self.outputs(params, items))
         if self.scores:
-            found = outputs[:, 0]
-            correlations = {
-                "dev/pearson": 100 * pearson(found, targets),
-                "dev/spearman": 100 * spearman(found, targets),
-            }
-            return {"dev/loss": float(np.mean((found - targets) ** 2)), **correlations}
+            wanted = np.array([[item[name] for name in self.targets] for item in items])
+            measures = {"dev/loss": float(np.mean((outputs - wanted) ** 2))}
+            for name, correlation in (("pearson", pearson), ("spearman", spearman)):
+                columns = zip(outputs.T, wanted.T, strict=True)
+                measures[f"dev/{name}"] = 100 * float(np.mean([correlation(*column) for column in columns]))
+            return measures
+        targets = np.array([item[self.targets[0]] for item in items])
         logs = np.asarray(jax.nn.log_softmax(outputs))
         found, binary = outputs.argmax(axis=-1), len(self.labels) == 2
         f1 = precision_recall_f1(found, targets, "binary" if binary else "macro").f1
@@ -211,20 +222,9 @@ class Sentences(FineTuning):
         predictions = [Prediction("", np.zeros(len(self.labels), np.float32))] * len(rows)
         for number, outputs in zip(filled, self.outputs(params, [items[n] for n in filled]), strict=True):
             if self.scores:
-                origin, unit = self.unit_of_scores
-                predictions[number] = Prediction(f"{origin + unit * float(outputs[0]):.4f}", np.zeros(0, np.float32))
+                written = self.scales.written(self.config.data.label, outputs.tolist())
+                predictions[number] = Prediction(written, np.zeros(0, np.float32))
             else:
                 probabilities = np.asarray(jax.nn.softmax(outputs))
                 predictions[number] = Prediction(self.labels[int(probabilities.argmax())], probabilities)
         return predictions
-
-
-def _number(item: Labelled) -> float:
-    """The score of a text; UserError where it is no number."""
-    try:
-        score = float(item.label)
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise UserError(f"{item.where}: the score {item.label!r} is no number; for labels set config.data.scores=false")
-    return score

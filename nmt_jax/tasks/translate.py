@@ -4,7 +4,6 @@ import functools
 import importlib
 import inspect
 import itertools
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ class Translate:
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         self.config = config
         self.workdir = Path(workdir)
-        self.mesh = mesh
+        self.mesh, self.local_mesh = mesh, sharding.local(mesh)
         if self.num_sources > 1 and not _takes(self._model_class, "num_sources"):
             raise UserError(
                 f"config.data.source: {config.data.source!r} are several sources, but "
@@ -161,11 +160,9 @@ class Translate:
             self.train_corpus,
             batch_tokens=config.train.batch_tokens,
             num_buckets=config.data.num_buckets,
-            multiple_of=self._rows_multiple(config.train.accumulate),
+            share=sharding.share(self.mesh, config.train.accumulate),
             seed=config.seed,
             steps=steps,
-            process_index=jax.process_index(),
-            process_count=jax.process_count(),
             sampling_alpha=config.vocab.sampling_alpha,
             layout=Pairs(self.num_sources),
         )
@@ -201,7 +198,7 @@ class Translate:
     @functools.cached_property
     def minimum_risk(self) -> MinimumRisk:
         """The loss that `config.loss.risk` describes."""
-        return MinimumRisk(self.translator, self.config.loss.risk)
+        return MinimumRisk(self.translator, self.config.loss.risk, self.mesh)
 
     def _cross_entropy(
         self, params: Any, batch: dict[str, jax.Array], step: Step | None
@@ -239,13 +236,9 @@ class Translate:
             self.dev_corpus,
             batch_tokens=config.eval.batch_tokens,
             num_buckets=config.data.num_buckets,
-            multiple_of=self._rows_multiple(),
+            share=sharding.share(self.local_mesh),
             layout=Pairs(self.num_sources),
         )
-
-    def _rows_multiple(self, accumulate: int = 1) -> int:
-        """What the rows of a batch are a multiple of: at least 8, so that 1, 2, 4, 8 devices see the same batches."""
-        return math.lcm(8, self.mesh.shape["data"] * accumulate)
 
     @functools.cached_property
     def _dev_pairs(self) -> list[tuple[str, str]]:
@@ -261,7 +254,7 @@ class Translate:
         settings, batches = self.config.eval, self.dev_batches
         total = weight = 0.0
         for number in range(len(batches)):
-            loss, count = self._eval_loss(params, sharding.shard_batch(batches[number], self.mesh))
+            loss, count = self._eval_loss(params, sharding.shard_batch(batches[number], self.local_mesh))
             total, weight = total + float(loss), weight + float(count)
         measures = {"dev/loss": total / weight, "dev/perplexity": float(np.exp(total / weight))}
         if settings.max_segments:
@@ -275,11 +268,22 @@ class Translate:
     @functools.cached_property
     def translator(self) -> Translator:
         """What turns lines into lines; parameters are given to each call."""
-        return Translator(self.config, [self.model], self.vocabularies, self.mesh)
+        return Translator(self.config, [self.model], self.vocabularies, self.local_mesh)
 
     def translate(self, params: Any, sentences: Sequence[str], **options: Any) -> list[list[Hypothesis]]:
         """Sentences -> the n best hypotheses of each, by the search of `config.decode` but for these options."""
         return self.translator.translate((params,), sentences, self.translator.search(**options))
+
+    @functools.cached_property
+    def _watch(self) -> Any:
+        """What the model looks at; the compiler leaves out what is not asked for."""
+        kinds = ("encoder", "decoder", "cross")
+
+        def watch(params: Any, source: jax.Array, target: jax.Array) -> dict[str, Any]:
+            out = self.model.apply({"params": params}, source, target)[1]
+            return {kind: out[kind] for kind in kinds if kind in out}
+
+        return jax.jit(watch)
 
     def attention(self, params: Any, source: str, target: str) -> dict[str, Any]:
         """All attention weights of one pair: its pieces, and `encoder`, `decoder`, `cross` float[L, H, ·, ·].
@@ -293,13 +297,27 @@ class Translate:
         source_ids = [*sources.encode(source, self.num_sources, encode), EOS]
         target_ids = [*target_vocab.encode(target, unknown), EOS]
         lengths = sources.lengths(source_ids)
-        source_batch = sources.fill([source_ids], (1, max(lengths)), self.num_sources)
-        _, out = self.model.apply({"params": params}, source_batch, np.array([target_ids], np.int32))
+        # Padded, so that sentences of about one length share a compiled program.
+        width = 1 << (int(max(lengths)) - 1).bit_length()
+        source_batch = sources.fill([source_ids], (1, width), self.num_sources)
+        target_batch = np.full((1, 1 << (len(target_ids) - 1).bit_length()), PAD, np.int32)
+        target_batch[0, : len(target_ids)] = target_ids
+        out = jax.device_get(self._watch(params, source_batch, target_batch))
         if self.num_sources > 1 and "cross" in out:
-            real = np.arange(max(lengths)) < lengths[:, None]  # [N, S]
+            real = np.arange(width) < lengths[:, None]  # [N, S]
             out["cross"] = [np.swapaxes(heads, 1, 2)[:, :, real][:, None] for heads in out["cross"]]
+        source_length, target_length = int(sum(lengths)), len(target_ids)
+        sizes = {
+            "encoder": (source_length, source_length),
+            "decoder": (target_length, target_length),
+            "cross": (target_length, source_length),
+        }
         return {
             "source_pieces": source_vocab.pieces(source_ids, unknown),
             "target_pieces": target_vocab.pieces(target_ids, unknown),
-            **{kind: np.concatenate(out[kind]) for kind in ("encoder", "decoder", "cross") if kind in out},
+            **{
+                kind: np.concatenate(out[kind])[..., :queries, :keys]
+                for kind, (queries, keys) in sizes.items()
+                if kind in out
+            },
         }

@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from nmt_jax import config as configs
 from nmt_jax import sharding
 from nmt_jax.data import character_ngrams
 from nmt_jax.data.contexts import Contexts, kept_share
+from nmt_jax.data.share import Share
 from nmt_jax.data.words import Words, prepare, read_texts
 from nmt_jax.errors import UserError
 from nmt_jax.negative_sampling import Alias, negative_sampling
@@ -34,7 +34,7 @@ class WordVectors:
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         self.config = config
         self.workdir = Path(workdir)
-        self.mesh = mesh
+        self.mesh, self.local_mesh = mesh, sharding.local(mesh)
 
     @functools.cached_property
     def words(self) -> Words:
@@ -96,9 +96,10 @@ class WordVectors:
     def batches(self, steps: int) -> Contexts:
         """The training batches of `steps` steps."""
         self._check_settings()
-        return self._contexts(self.train_ids, self.config.seed, steps)
+        share = sharding.share(self.mesh, self.config.train.accumulate)
+        return self._contexts(self.train_ids, share, self.config.seed, steps)
 
-    def _contexts(self, ids: np.ndarray, seed: int, steps: int | None) -> Contexts:
+    def _contexts(self, ids: np.ndarray, share: Share, seed: int, steps: int | None) -> Contexts:
         config = self.config
         return Contexts(
             ids,
@@ -106,12 +107,9 @@ class WordVectors:
             window=self.model.window,
             block_length=config.data.block_length,
             batch_tokens=config.train.batch_tokens,
-            # At least 8, so that 1, 2, 4, 8 devices see the same batches.
-            multiple_of=math.lcm(8, self.mesh.shape["data"] * config.train.accumulate),
+            share=share,
             seed=seed,
             steps=steps,
-            process_index=jax.process_index(),
-            process_count=jax.process_count(),
         )
 
     def _check_settings(self) -> None:
@@ -159,9 +157,9 @@ class WordVectors:
 
     def evaluate(self, params: Any) -> dict[str, float]:
         """-> `dev/loss`, nats a word of the dev text, thinned out as in training; the same draws every time."""
-        contexts = self._contexts(self.dev_ids, seed=0, steps=None)
+        contexts = self._contexts(self.dev_ids, sharding.share(self.local_mesh), seed=0, steps=None)
         sums = [
-            self._eval_loss(params, sharding.shard_batch(batch, self.mesh))
+            self._eval_loss(params, sharding.shard_batch(batch, self.local_mesh))
             for batch in map(contexts.__getitem__, range(len(contexts)))
         ]
         loss, weight = np.sum([[float(part) for part in pair] for pair in sums], axis=0)

@@ -5,6 +5,7 @@ import pytest
 
 from nmt_jax.data.batches import iterator
 from nmt_jax.data.contexts import Contexts, kept_share
+from nmt_jax.data.share import Share
 from nmt_jax.data.words import NO_WORD
 from nmt_jax.errors import UserError
 
@@ -18,7 +19,7 @@ def text(length: int) -> np.ndarray:
 
 
 def contexts(length: int = 101, shares=None, **changes) -> Contexts:
-    settings = {"window": 2, "block_length": 8, "batch_tokens": 32, "multiple_of": 2, "seed": 3}
+    settings = {"window": 2, "block_length": 8, "batch_tokens": 32, "share": Share(2), "seed": 3}
     shares = np.ones(length + 1) if shares is None else shares
     return Contexts(text(length), shares, **(settings | changes))
 
@@ -86,11 +87,9 @@ def test_a_restart_goes_on_with_the_next_batch():
 
 def test_processes_share_a_batch():
     for n in range(3):
-        parts = [contexts(process_index=i, process_count=2)[n] for i in (0, 1)]
+        parts = [contexts(share=Share(2, i, 2))[n] for i in (0, 1)]
         for name, array in contexts()[n].items():
             np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), array)
-    with pytest.raises(ValueError, match="multiple_of = 2 is not divisible by the number of processes, 3"):
-        contexts(process_count=3)
 
 
 def test_blocks_that_cannot_be():

@@ -8,7 +8,7 @@ import json
 import pytest
 from ml_collections import ConfigDict
 
-from nmt_jax.data.labelled import GrammarTexts, TextFile, open_labelled
+from nmt_jax.data.labelled import GrammarPairs, GrammarTexts, TextFile, open_labelled
 from nmt_jax.errors import UserError
 
 TSV = 'id\tlabel\ttitle\tbody\n1\tgood\tA "quoted\tone\n2\tbad\t\ttwo \u2028 lines\n'
@@ -125,3 +125,52 @@ def test_embedded_texts_are_english_and_german_in_turn():
     assert not {text for item in texts for text in item.sentences} & {
         text for item in GrammarTexts("dev", 8) for text in item.sentences
     }
+
+
+def test_scores_are_dealt_to_folds_whatever_they_are(tmp_path):
+    (tmp_path / "a.tsv").write_text("label\ttext\n" + "".join(f"{n / 90}\ttext {n % 60}\n" for n in range(90)))
+    devs = [texts_of(open_labelled(data(tmp_path, fold=number, scores=True), "dev")) for number in range(3)]
+    assert [len({text for _, text in dev}) for dev in devs] == [20, 20, 20]
+    assert sum(map(len, devs)) == 90
+    assert all(not {text for _, text in a} & {text for _, text in b} for a, b in itertools.combinations(devs, 2))
+
+
+def test_several_files_name_their_columns_as_they_like(tmp_path):
+    (tmp_path / "a.tsv").write_text("score\tone\tother\n1\ta\tx\n2\tb\ty\n")
+    (tmp_path / "b.jsonl").write_text('{"z": 3, "score2": 5, "text": "c"}\n')
+    given = data(tmp_path, train="a.tsv,b.jsonl", dev="a.tsv", label="z|score", texts=["text|one"])
+    texts = open_labelled(given, "train")
+    assert texts.name == f"{tmp_path / 'a.tsv'} and 1 more"
+    found = [(item.label, item.sentences, item.where, item.columns) for item in texts]
+    assert found == [
+        ("1", ["a"], f"{tmp_path / 'a.tsv'}:2", ("score",)),
+        ("2", ["b"], f"{tmp_path / 'a.tsv'}:3", ("score",)),
+        ("3", ["c"], f"{tmp_path / 'b.jsonl'}:1", ("z",)),
+    ]
+    folds = data(tmp_path, train="a.tsv,b.jsonl", label="z|score", texts=["text|one"])
+    both = [item for split in ("train", "dev") for item in open_labelled(folds, split)]
+    assert sorted(item.label for item in both) == ["1", "2", "3"]
+    with pytest.raises(UserError, match=r"a\.tsv:1: no column 'z\|y' in the header; it has score, one, other"):
+        list(open_labelled(data(tmp_path, label="z|y", texts=["one"]), "train"))
+    with pytest.raises(UserError, match=r"b\.jsonl:1: no field 'y'; it has z, score2, text"):
+        list(open_labelled(data(tmp_path, train="b.jsonl", dev="b.jsonl", label="y"), "train"))
+
+
+def test_several_columns_of_scores(tmp_path):
+    (tmp_path / "a.tsv").write_text("bleu\trouge\ttext\n0.5\t1\ta\n")
+    (item,) = open_labelled(data(tmp_path, dev="a.tsv", label="rouge,bleu"), "train")
+    assert (item.label, item.columns) == ("1\t0.5", ("rouge", "bleu"))
+
+
+def test_embedded_pairs_are_scored_by_what_is_left():
+    pairs = list(GrammarPairs("train", 40, ("a", "b")))
+    assert len(pairs) == 40
+    for number, item in enumerate(pairs):
+        words, left = (sentence.split() for sentence in item.sentences)
+        share = float(item.label.split("\t")[0])
+        assert item.label == f"{share:.3f}\t{share:.3f}"
+        if number % 4:
+            assert len(left) / len(words) == pytest.approx(share, abs=1e-3)
+    assert {item.sentences[0] for item in pairs}.isdisjoint(
+        item.sentences[0] for item in GrammarPairs("dev", 40, ("a",))
+    )

@@ -6,6 +6,7 @@ import pytest
 from nmt_jax.data.corrupt import LeftToRight, Masking
 from nmt_jax.data.pairs import NEXT, RANDOM, SINGLE, PairBatches, Pairs
 from nmt_jax.data.segments import Segments
+from nmt_jax.data.share import Share
 from nmt_jax.errors import UserError
 
 CLS, SEP, MASK, ROOM, LONGEST = 2, 3, 4, 20, 10
@@ -45,7 +46,7 @@ def masking(text):
 
 
 def batches_of(text, next_sentence=True, corruption=None, **options):
-    options = {"max_length": S, "batch_tokens": 16 * S, "multiple_of": 8, **options}
+    options = {"max_length": S, "batch_tokens": 16 * S, "share": Share(8), **options}
     return PairBatches(pairs_of(text, next_sentence), corruption or masking(text), **options)
 
 
@@ -146,12 +147,10 @@ def test_a_batch_hangs_on_its_number_alone(text):
 
 def test_processes_share_the_rows(text):
     whole = batches_of(text, steps=9)
-    shares = [batches_of(text, steps=9, process_index=index, process_count=4) for index in range(4)]
+    shares = [batches_of(text, steps=9, share=Share(8, index, 4)) for index in range(4)]
     for number in range(9):
         for name, array in whole[number].items():
             np.testing.assert_array_equal(array, np.concatenate([share[number][name] for share in shares]))
-    with pytest.raises(ValueError, match="not divisible"):
-        batches_of(text, process_count=3)
 
 
 def test_shapes_are_static_and_padding_has_no_weight(text):

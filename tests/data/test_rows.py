@@ -6,6 +6,7 @@ import tokenizers
 
 from nmt_jax.data.batches import Batches, Shape
 from nmt_jax.data.rows import Field, RowCorpus, RowReader, Rows, boxes
+from nmt_jax.data.share import Share
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.tokenizer import Tokenizer
 from tests.pretrained.folders import words
@@ -63,19 +64,23 @@ def test_the_longest_is_cut(tokenizer):
         ((4, 20), (4, 6)),
         ((20, 30), (5, 5)),
         ((7, 7), (5, 5)),
+        ((6, 5), (5, 5)),
+        ((5, 6), (5, 5)),
     ):
         fitting = reader.fit([np.arange(length) for length in lengths])
         assert tuple(map(len, fitting)) == wanted
         assert all(ids.tolist() == list(range(len(ids))) for ids in fitting)
         assert len(reader.row(*fitting)[0]["ids"]) <= 13
     assert len(reader.fit([np.arange(20)])[0]) == 11
+    odd = RowReader(tokenizer, 14, segments=True)
+    assert [len(ids) for ids in odd.fit([np.arange(20), np.arange(20)])] == [6, 5]  # of equals the second is cut
 
 
 def test_batches_hold_every_item_and_padding_nothing():
     items = [{"ids": np.full(n, n, np.int32), "tags": np.full(n, n, np.int32), "label": n} for n in range(1, 12)]
     layout = Rows({"tags": Field(np.int32, -1, of_pieces=True), "label": Field(np.int32)}, segments=False)
     corpus = RowCorpus("corpus", items, 16)
-    batches = Batches(corpus, batch_tokens=64, num_buckets=2, multiple_of=2, layout=layout)
+    batches = Batches(corpus, batch_tokens=64, num_buckets=2, share=Share(2), layout=layout)
     seen = []
     for batch in map(batches.__getitem__, range(len(batches))):
         for row in range(len(batch["ids"])):

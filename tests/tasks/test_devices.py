@@ -1,38 +1,65 @@
-"""The same command on one device and on eight, on real batches of uneven padding, with dropout."""
+"""The same command on one device and on eight, on real batches of uneven padding, with dropout; also that program.
+
+python -m tests.tasks.test_devices FOLDER NAME … trains the variants NAME in FOLDER/NAME and prints bytes a device.
+"""
 
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
+import pytest
 
+from nmt_jax import train
 from tests.conftest import ROOT
 
-STEPS = 20
+STEPS = 12
+SETTINGS = {"train.steps": STEPS, "train.log_every": 1, "train.eval_every": 1000, "train.checkpoint_every": 1000}
+SETTINGS |= {"eval.max_segments": 0, "train.early_stopping_metric": "loss"}
+TOGETHER = {"train.accumulate": 2, "model.remat": True}
+VARIANTS = {
+    "data": {},
+    "tensor": {"mesh.model": 2},
+    "fsdp": {"mesh.fsdp": True},
+    "accumulated": TOGETHER,
+    "all": {**TOGETHER, "mesh.model": 2, "mesh.fsdp": True},
+}
 
 
-def train(folder, devices: int) -> list[float]:
-    """The losses of a short run of the smoke-sized quickstart in a process with so many simulated devices."""
+if __name__ == "__main__":
+    for name in sys.argv[2:]:
+        changes = {key: str(value) for key, value in {**SETTINGS, **VARIANTS[name]}.items()}
+        train.run(f"{ROOT}/configs/quickstart.py:smoke=true", Path(sys.argv[1]) / name, changes)
+
+
+def losses(folder, devices, names):
+    """Of a process with so many simulated devices, by variant."""
     environment = os.environ | {
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
         "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "compilation"),
         "NMT_JAX_CACHE": str(folder / "cache"),
     }
-    overrides = {"steps": STEPS, "eval_every": 1000, "checkpoint_every": 1000}
-    command = [sys.executable, "-m", "nmt_jax", "train", f"--config={ROOT}/configs/quickstart.py:smoke=true"]
-    command += [f"--workdir={folder / str(devices)}", "--config.eval.max_segments=0"]
-    command += ["--config.train.early_stopping_metric=loss"]
-    command += [f"--config.train.{key}={value}" for key, value in overrides.items()]
+    command = [sys.executable, "-m", "tests.tasks.test_devices", str(folder / str(devices)), *names]
     finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     assert f"devices: {devices} x cpu" in finished.stderr
-    rows = [json.loads(line) for line in (folder / str(devices) / "metrics.jsonl").read_text().splitlines()]
-    return [row["loss"] for row in rows if "loss" in row]
+    logs = {name: (folder / str(devices) / name / "metrics.jsonl").read_text().splitlines() for name in names}
+    return {name: [row["loss"] for row in map(json.loads, log) if "loss" in row] for name, log in logs.items()}
 
 
-def test_eight_devices_log_the_losses_of_one(tmp_path):
-    one, eight = train(tmp_path, 1), train(tmp_path, 8)
-    assert len(one) == STEPS
-    assert one[-1] < one[0]
-    np.testing.assert_allclose(eight, one, atol=1e-5, rtol=0)
+@pytest.fixture(scope="module")
+def eight(tmp_path_factory):
+    """The losses of each variant on eight devices, and those of one device."""
+    folder = tmp_path_factory.mktemp("devices")
+    return losses(folder, 8, VARIANTS), losses(folder, 1, ["data", "accumulated"])
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_eight_devices_log_the_losses_of_one(eight, name):
+    ours = eight[0][name]
+    theirs = eight[1]["accumulated" if name in ("accumulated", "all") else "data"]
+    assert len(ours) == STEPS
+    assert ours[-1] < ours[0]
+    np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=0)

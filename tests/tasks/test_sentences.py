@@ -191,7 +191,7 @@ def test_scores_are_learned_and_written_as_numbers(folder, tmp_path, model_name)
     texts, given = [line.split("\t")[:2] for line in lines], [float(line.split("\t")[2]) for line in lines]
     found = [float(result.label) for result in task.predict(params, texts)]
     assert 100 * pearson(found, given) == pytest.approx(measures["dev/pearson"], abs=0.1)  # four digits are written
-    origin, unit = task.unit_of_scores
+    origin, unit = task.scales.columns["label"]
     if model_name == "siamese_head":
         assert min(given) - 1e-6 <= origin <= origin + unit <= 5
         assert all(origin - unit - 1e-3 <= score <= origin + unit + 1e-3 for score in found)

@@ -1,0 +1,194 @@
+"""How metrics agree with people, as people and programs read it: a table, rows in a pipe, JSON, Markdown, LaTeX."""
+
+import dataclasses
+import io
+import json
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from metrics_jax.pairs import mean_of_groups
+from metrics_jax.significance import Interval
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A coefficient of M metrics with one column of one file's judgements.
+
+    values: float[M]. intervals, p_values (float[M, M]) and clusters (int[M], 1 the best): where they were asked for.
+    """
+
+    name: str
+    human: str
+    coefficient: str
+    metrics: list[str]
+    values: np.ndarray
+    intervals: list[Interval] | None = None
+    p_values: np.ndarray | None = None
+    clusters: np.ndarray | None = None
+
+    @property
+    def title(self) -> str:
+        """File, judgements and coefficient."""
+        return f"{self.name} {self.human}, {self.coefficient}"
+
+
+def write_text(columns: Sequence[Column]) -> str:
+    """A table on a terminal; in a pipe rows without a heading, as `write_tsv`."""
+    return _table(columns) if sys.stdout.isatty() else "\n".join(_rows(columns))
+
+
+def write_tsv(columns: Sequence[Column]) -> str:
+    """Tab-separated rows under a heading, one a metric, file, column of judgements and coefficient."""
+    heading = ["metric", "data", "human", "coefficient", "value"]
+    heading += ["lower", "upper"] * bool(columns[0].intervals)
+    heading += ["cluster"] * (columns[0].clusters is not None)
+    return "\n".join(["\t".join(heading), *_rows(columns)])
+
+
+def write_json(columns: Sequence[Column]) -> str:
+    """A list of objects, one a column, with values, intervals, clusters and p-values by metric; undefined is null."""
+    objects = []
+    for column in columns:
+        item: dict[str, Any] = {"data": column.name, "human": column.human, "coefficient": column.coefficient}
+        item["values"] = dict(zip(column.metrics, map(_plain, column.values), strict=True))
+        if column.intervals:
+            bounds = ([_plain(one.lower), _plain(one.upper)] for one in column.intervals)
+            item["intervals"] = dict(zip(column.metrics, bounds, strict=True))
+        if column.clusters is not None and column.p_values is not None:
+            item["clusters"] = dict(zip(column.metrics, column.clusters.tolist(), strict=True))
+            item["p_values"] = [list(map(_plain, row)) for row in column.p_values]
+        objects.append(item)
+    return json.dumps(objects, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def write_markdown(columns: Sequence[Column]) -> str:
+    """A table, a row a metric, the best of each column in bold; of one column alone also the p-values of every two."""
+    heading, rows = _cells(columns, lambda text: f"**{text}**")
+    tables = [[["metric", *heading], *rows]]
+    if len(columns) == 1 and columns[0].p_values is not None:
+        tables.append(_matrix(columns[0]))
+    return "\n\n".join(_markdown(table) for table in tables)
+
+
+def write_latex(columns: Sequence[Column]) -> str:
+    """A table of the booktabs package, the best of each column in bold; clusters as exponents."""
+    heading, rows = _cells(columns, lambda text: rf"\textbf{{{text}}}", lambda rank: rf"$^{{{rank}}}$")
+    lines = [rf"\begin{{tabular}}{{l{'r' * len(heading)}}}", r"\toprule"]
+    lines += [" & ".join(map(_latex, ["metric", *heading])) + r" \\", r"\midrule"]
+    lines += [" & ".join([_latex(name), *cells]) + r" \\" for name, *cells in rows]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+WRITERS: dict[str, Callable[[Sequence[Column]], str]] = {
+    "text": write_text,
+    "tsv": write_tsv,
+    "json": write_json,
+    "markdown": write_markdown,
+    "latex": write_latex,
+}
+
+
+def _rows(columns: Sequence[Column]) -> list[str]:
+    rows = []
+    for column in columns:
+        for number, metric in enumerate(column.metrics):
+            row = [metric, column.name, column.human, column.coefficient, f"{column.values[number]:.6f}"]
+            if column.intervals:
+                row += [f"{bound:.6f}" for bound in (column.intervals[number].lower, column.intervals[number].upper)]
+            if column.clusters is not None:
+                row.append(str(column.clusters[number]))
+            rows.append("\t".join(row))
+    return rows
+
+
+def _cells(
+    columns: Sequence[Column],
+    bold: Callable[[str], str],
+    exponent: Callable[[int], str] = lambda rank: f" ({rank})",
+) -> tuple[list[str], list[list[str]]]:
+    """Headings of the columns, the mean of those of a coefficient after them, and a row of cells for each metric."""
+    heading, cells = [], []
+    for coefficient in dict.fromkeys(column.coefficient for column in columns):
+        several = [column for column in columns if column.coefficient == coefficient]
+        for column in several:
+            heading.append(_heading(column, columns))
+            cells.append([_cell(column, number, bold, exponent) for number in range(len(column.metrics))])
+        if len(several) > 1:
+            means = mean_of_groups(np.stack([column.values for column in several], axis=-1))
+            heading.append(f"mean {coefficient}")
+            cells.append([_best(f"{mean:.3f}", mean, means, bold) for mean in means.tolist()])
+    return heading, [[metric, *row] for metric, *row in zip(columns[0].metrics, *cells, strict=True)]
+
+
+def _heading(column: Column, columns: Sequence[Column]) -> str:
+    """What of file, judgements and coefficient tells a column from the others."""
+    parts = [column.name]
+    parts += [column.human] * (len({(one.name, one.human) for one in columns}) > len({one.name for one in columns}))
+    return " ".join([*parts, column.coefficient])
+
+
+def _cell(column: Column, number: int, bold: Callable[[str], str], exponent: Callable[[int], str]) -> str:
+    value = float(column.values[number])
+    text = _best(f"{value:.3f}", value, column.values, bold)
+    if column.intervals:
+        text += f" [{column.intervals[number].lower:.3f}, {column.intervals[number].upper:.3f}]"
+    return text if column.clusters is None else text + exponent(int(column.clusters[number]))
+
+
+def _best(text: str, value: float, values: np.ndarray, bold: Callable[[str], str]) -> str:
+    return bold(text) if len(values) > 1 and value == np.max(np.nan_to_num(values, nan=-np.inf)) else text
+
+
+def _matrix(column: Column) -> list[list[str]]:
+    """The p-values of every two metrics, under a heading."""
+    rows = [["p of a difference", *column.metrics]]
+    for metric, values in zip(column.metrics, np.asarray(column.p_values).tolist(), strict=True):
+        rows.append([metric, *("" if math.isnan(value) else f"{value:.3f}" for value in values)])
+    return rows
+
+
+def _markdown(table: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in table]
+    return "\n".join([lines[0], "|---" * len(table[0]) + "|", *lines[1:]])
+
+
+def _table(columns: Sequence[Column]) -> str:
+    """Metrics down, columns across, the best of each emphasised."""
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    file = io.StringIO()
+    console = Console(file=file, highlight=False, force_terminal=True)
+    heading, rows = _cells(columns, lambda text: f"\0{text}\1")
+    tables = [[["metric", *heading], *rows]]
+    if len(columns) == 1 and columns[0].p_values is not None:
+        tables.append(_matrix(columns[0]))
+    for first, *rest in tables:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for number, cell in enumerate(first):
+            table.add_column(escape(cell), justify="right" if number else "left", overflow="fold")
+        for row in rest:
+            table.add_row(*(escape(cell).replace("\0", "[bold green]").replace("\1", "[/]") for cell in row))
+        console.print(table)
+    if columns[0].intervals:
+        console.print("[ ]: the 95 % bootstrap interval", style="dim", markup=False)
+    if columns[0].clusters is not None:
+        console.print("( ): clusters; no metric of one is significantly worse than another of it", style="dim")
+    return file.getvalue().rstrip("\n")
+
+
+def _plain(value: float) -> float | None:
+    """A number for JSON, which has no NaN."""
+    return None if math.isnan(value) else float(value)
+
+
+def _latex(text: str) -> str:
+    """Text with the characters that LaTeX takes as commands escaped."""
+    escapes = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
+    return "".join(escapes.get(c, rf"\{c}" if c in "&%$#_{}" else c) for c in text)

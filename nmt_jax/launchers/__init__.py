@@ -1,0 +1,1 @@
+"""Where a training can run: each room turns a command of `nmt-jax` into processes or a job of one scheduler."""

@@ -1,0 +1,68 @@
+"""A manifest for Kubernetes with JobSet, which restarts all processes together when one fails.
+
+Written after the documentation of Kubernetes (indexed jobs, `$(JOB_COMPLETION_INDEX)`) and of JobSet
+(host names NAME-REPLICATED_JOB-0-INDEX.NAME, failurePolicy).
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from absl import flags
+
+from nmt_jax import config as configs
+from nmt_jax.errors import UserError
+
+PORT = 50000
+RESTARTS = 20
+
+
+def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
+    """Print the manifest of `command`, for `kubectl apply -f -`: YAML's subset JSON."""
+    if not flag_values.image:
+        raise UserError("nmt-jax launch --on=kubernetes needs --image=IMAGE, with nmt-jax installed in it")
+    print(json.dumps(write_manifest(flag_values, command), indent=2))
+    return 0
+
+
+def write_manifest(flag_values: flags.FlagValues, command: Sequence[str]) -> dict[str, Any]:
+    """The JobSet of `command`: one indexed job, a pod a process; SIGTERM leaves each `grace` seconds to save."""
+    name, processes = flag_values.name, flag_values.processes
+    meeting = []
+    if processes > 1:
+        meeting = [f"--coordinator={name}-workers-0-0.{name}:{PORT}", f"--processes={processes}"]
+        meeting.append("--process=$(JOB_COMPLETION_INDEX)")
+    container: dict[str, Any] = {
+        "name": "train",
+        "image": flag_values.image,
+        "command": ["nmt-jax", *command, *meeting],
+    }
+    pod: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": flag_values.grace,
+        "containers": [container],
+    }
+    if flag_values.resource:
+        container["resources"] = {"limits": dict(configs.split_override(text) for text in flag_values.resource)}
+    if flag_values.volume:
+        claim, colon, path = flag_values.volume.partition(":")
+        if not (claim and colon and path.startswith("/")):
+            raise UserError(f"--volume={flag_values.volume}: write it as CLAIM:/PATH")
+        pod["volumes"] = [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}]
+        container["volumeMounts"] = [{"name": "shared", "mountPath": path}]
+    job = {
+        "completionMode": "Indexed",
+        "completions": processes,
+        "parallelism": processes,
+        "backoffLimit": 0,
+        "template": {"spec": pod},
+    }
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": {"maxRestarts": RESTARTS},
+            "replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": job}}],
+        },
+    }

@@ -1,0 +1,117 @@
+"""Several processes on this machine, ended together: for trying out what a cluster will do."""
+
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from types import FrameType
+from typing import IO
+
+from absl import flags
+
+from nmt_jax.interrupts import SIGNALS, Interrupted
+
+LEAVE_SECONDS = 90.0  # for processes to notice by themselves that another has gone: longer than train's --lost_seconds
+
+
+def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
+    """Start `command` in so many processes -> the first exit code that is not 0."""
+    commands = [["nmt-jax", *arguments] for arguments in placed(command, flag_values.processes, _free_port())]
+    if flag_values.dry_run:
+        print("\n".join(map(shlex.join, commands)))
+        return 0
+    environment = dict(os.environ)
+    if flag_values.devices:
+        simulated = f"--xla_force_host_platform_device_count={flag_values.devices}"
+        environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {simulated}".strip()
+    return _Group([[sys.executable, "-m", "nmt_jax", *arguments] for _, *arguments in commands], environment).run()
+
+
+def placed(command: Sequence[str], processes: int, port: int) -> list[list[str]]:
+    """The arguments of each process."""
+    if processes == 1:
+        return [list(command)]
+    meeting = [f"--coordinator=127.0.0.1:{port}", f"--processes={processes}"]
+    return [[*command, *meeting, f"--process={process}"] for process in range(processes)]
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+class _Group:
+    """Processes that end together; the first speaks as it would alone, what the others say gets their number."""
+
+    def __init__(self, commands: Sequence[Sequence[str]], environment: dict[str, str]):
+        self._received = 0
+        self._processes = [
+            subprocess.Popen(
+                command, env=environment, stderr=subprocess.PIPE if number else None, start_new_session=True
+            )
+            for number, command in enumerate(commands)
+        ]
+        self._readers = [
+            threading.Thread(target=_prefix, args=(f"[{number}] ", process.stderr), daemon=True)
+            for number, process in enumerate(self._processes)
+            if process.stderr
+        ]
+
+    def run(self) -> int:
+        """Wait for all; what this process is told by a signal it tells them."""
+        for reader in self._readers:
+            reader.start()
+        previous = {number: signal.signal(number, self._pass_on) for number in SIGNALS}
+        try:
+            first = self._wait()
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            self._signal(signal.SIGKILL)
+        for reader in self._readers:
+            reader.join(timeout=5)
+        if self._received and first == 128 + self._received:
+            raise Interrupted(self._received)
+        return first
+
+    def _wait(self) -> int:
+        """-> the exit code of the first that failed; the others are given time to leave, then ended."""
+        codes: dict[int, int] = {}  # of those that have ended, in that order
+        deadline = float("inf")
+        while len(codes) < len(self._processes):
+            for number, process in enumerate(self._processes):
+                if number not in codes and process.poll() is not None:
+                    codes[number] = process.returncode
+                    if process.returncode:
+                        deadline = min(deadline, time.monotonic() + LEAVE_SECONDS)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        killed = {number: code for number, code in codes.items() if code < 0}  # the others left because of it
+        for number, code in killed.items():
+            who = f"process {number} of {len(self._processes)} was ended by {signal.Signals(-code).name}"
+            print(f"nmt-jax: error: {who}: start again with the same command", file=sys.stderr, flush=True)
+        first = next((code for code in [*killed.values(), *codes.values()] if code), 0)
+        return 128 - first if first < 0 else first
+
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        self._received = number
+        self._signal(number)
+
+    def _signal(self, number: int) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.send_signal(number)
+
+
+def _prefix(prefix: str, stream: IO[bytes]) -> None:
+    for line in stream:
+        sys.stderr.write(prefix + line.decode(errors="replace"))
+        sys.stderr.flush()

@@ -1,0 +1,39 @@
+"""A multilayer perceptron over features: rectified hidden layers and a linear output."""
+
+import flax.linen as nn
+import jax
+
+from nmt_jax.models.hyperparameters import check_positive, check_rates
+from nmt_jax.models.layers import Dense, Dropout
+
+Array = jax.Array
+
+
+class Model(nn.Module):
+    """y = W_n drop(relu(… relu(W_1 drop(x) + b_1) …)) + b_n; with num_layers=0 a linear regression."""
+
+    num_outputs: int = 1
+    num_layers: int = 1  # hidden ones
+    d_hidden: int = 256
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        """ValueError on hyperparameters that cannot be meant."""
+        check_positive(self, "num_outputs", "d_hidden")
+        check_rates(self, "dropout")
+        if self.num_layers < 0:
+            raise ValueError(f"num_layers={self.num_layers}: hidden layers are 0 or more")
+        super().__post_init__()
+
+    def setup(self) -> None:
+        """Create the products."""
+        self.hidden = [Dense(self.d_hidden) for _ in range(self.num_layers)]
+        self.output = Dense(self.num_outputs)
+        self.drop = Dropout(self.dropout)
+
+    def __call__(self, features: Array, train: bool = False) -> Array:
+        """Features float[B, F] -> float32[B, num_outputs]."""
+        x = self.drop(features, train)
+        for dense in self.hidden:
+            x = self.drop(nn.relu(dense(x)), train)
+        return self.output(x)

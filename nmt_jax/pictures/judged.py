@@ -1,0 +1,84 @@
+"""Metrics beside people: scores against judgements, and how well each metric agrees with them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nmt_jax.pictures.labels import cut
+from nmt_jax.pictures.style import QUIET, SYSTEMS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAMED = 30  # points that still have room for their names
+ACROSS = 4  # panels beside one another
+
+
+def draw_scatter(scores: Mapping[str, np.ndarray], human: np.ndarray, names: Sequence[str], title: str) -> "Figure":
+    """A panel a metric: each text's or system's score against people's judgement, and the line of least squares.
+
+    scores: float[N] by metric; human: float[N]; names: of the points, none for texts.
+    """
+    from matplotlib.figure import Figure
+
+    across = min(len(scores), ACROSS)
+    down = math.ceil(len(scores) / across)
+    figure = Figure(figsize=(max(3.1 * across, 4.0), 2.9 * down + 0.3), layout="constrained")
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    few = len(human) <= NAMED
+    for axes, (name, values) in zip(panels, scores.items(), strict=False):
+        size, shade = (18.0, 1.0) if few else (max(2.0, 150 / math.sqrt(len(human))), 0.4)
+        axes.scatter(values, human, s=size, alpha=shade, color=SYSTEMS[1], linewidths=0)
+        if np.ptp(values) > 0:
+            ends = np.array([values.min(), values.max()])
+            slope, height = np.polyfit(values - values.mean(), human, 1)
+            axes.plot(ends, height + slope * (ends - values.mean()), color=SYSTEMS[0], linewidth=1.2)
+        for point, label in enumerate(names if few else ()):
+            axes.annotate(
+                cut(label), (values[point], human[point]), (2, 2), textcoords="offset points", fontsize=5, color=QUIET
+            )
+        axes.set_title(cut(name), parse_math=False)
+    for axes in panels[len(scores) :]:
+        axes.set_visible(False)
+    figure.supylabel("people", fontsize=9)
+    figure.suptitle(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def draw_ranking(
+    metrics: Sequence[str],
+    values: np.ndarray,
+    bounds: Sequence[tuple[float, float]] | None,
+    clusters: np.ndarray | None,
+    title: str,
+) -> "Figure":
+    """Metrics from the best down, each with its coefficient, its interval, and the colour of its cluster."""
+    from matplotlib.figure import Figure
+
+    order = np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")
+    figure = Figure(figsize=(6.4, 0.8 + 0.32 * len(metrics)), layout="constrained")
+    axes = figure.subplots()
+    for place, number in enumerate(order.tolist()):
+        color = SYSTEMS[(int(clusters[number]) - 1) % len(SYSTEMS)] if clusters is not None else SYSTEMS[1]
+        if math.isnan(values[number]):
+            axes.annotate("undefined", (0.02, place), xycoords=("axes fraction", "data"), va="center", color=QUIET)
+            continue
+        if bounds and not math.isnan(bounds[number][0]):
+            axes.plot(bounds[number], (place, place), color=color, linewidth=1.6)
+        axes.plot(values[number], place, "o", color=color, markersize=6)
+        axes.annotate(
+            f"{values[number]:.3f}",
+            (values[number], place),
+            (0, 5),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7,
+        )
+    axes.set_yticks(range(len(metrics)), [metrics[k] for k in order], color="black", parse_math=False)
+    axes.set_ylim(len(metrics) - 0.5, -0.7)
+    axes.grid(visible=False, axis="y")
+    title += "" if clusters is None else "; one colour: a cluster"
+    axes.set_title(title, parse_math=False)
+    return figure

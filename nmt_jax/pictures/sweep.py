@@ -1,0 +1,182 @@
+"""A measure of the runs of a sweep against each key that they change."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nmt_jax.errors import UserError
+from nmt_jax.pictures.labels import cut
+from nmt_jax.pictures.style import QUIET, SYSTEMS
+from nmt_jax.sweep_table import Row, Table, has_seeds, read_log
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ACROSS = 3  # pictures beside each other
+LOGARITHMIC = 8.0  # from the least value of a key to the largest
+Values = tuple[str, ...]
+
+
+class Place(NamedTuple):
+    """A row in the picture of a key: what else is not as usual, the value of the key, the mean and its deviation."""
+
+    others: str
+    value: Values
+    row: Row
+    mean: float
+    deviation: float | None
+
+
+def draw_sweep(table: Table, base: Mapping[str, str], measure: str) -> "Figure":
+    """A picture a key, or keys that only change together: a point a row, bars for the standard deviation of its seeds.
+
+    base: what a key is where a row leaves it alone. The row that is so in every key has a ring, and a line goes through
+    all pictures at its mean. In the picture of a key are the rows that change it, and that row; of one colour are those
+    that agree in all other keys. UserError where no row has the measure.
+    """
+    from matplotlib.figure import Figure
+
+    if not any(row.values[measure] for row in table.rows):
+        raise UserError(f"{measure}: no run has measured it yet; --measure=KEY draws another key of metrics.jsonl")
+    if not table.keys:
+        raise UserError("the runs differ in nothing but the seed: there is nothing to draw them against")
+    settings = {row.name: {key: row.point.get(key, base.get(key, "")) for key in table.keys} for row in table.rows}
+    panels = [
+        (keys, _places(table, keys, settings, base, measure)) for keys in together(table.keys, [*settings.values()])
+    ]
+    panels = [(keys, places) for keys, places in panels if len(places) > 1] or panels
+    as_usual = next((row for row in table.rows if settings[row.name] == dict(base) and row.values[measure]), None)
+    across = min(len(panels), ACROSS)
+    down = -(-len(panels) // across)
+    figure = Figure(figsize=(max(3.4 * across, 4.6), 2.9 * down + 0.5), layout="constrained")
+    grid = figure.subplots(down, across, sharey=True, squeeze=False)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
+    for axes, (keys, places) in zip(grid.flat, panels, strict=False):
+        _draw(axes, keys, places, as_usual)
+    for axes in grid[:, 0]:
+        axes.set_ylabel(measure)
+    bars = "; bars: standard deviation of seeds" if has_seeds(table) else ""
+    ring = "; ring and dotted line: what the others change" if as_usual else ""
+    figure.suptitle(f"{measure} of {len(table.rows)} points{bars}{ring}", x=0.01, ha="left", fontsize=9, color=QUIET)
+    return figure
+
+
+def draw_progress(table: Table, measure: str) -> "Figure":
+    """A measure over the steps: a colour a point, a line a run; where seeds share steps, their mean is thick."""
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.0, max(3.6, 0.22 * len(table.rows) + 0.6)), layout="constrained")
+    axes = figure.subplots()
+    shades = colormaps["turbo"](np.linspace(0.05, 0.95, len(table.rows)))
+    colors = SYSTEMS if len(table.rows) <= len(SYSTEMS) else [tuple(shade) for shade in shades]
+    for row, color in zip(table.rows, colors, strict=False):
+        runs = [
+            {line["step"]: line[measure] for line in read_log(run) if line.get(measure) is not None} for run in row.runs
+        ]
+        runs = [run for run in runs if run]
+        steps = sorted(set.intersection(*map(set, runs))) if runs else []
+        for run in runs if len(runs) > 1 else []:
+            axes.plot(*zip(*run.items(), strict=True), color=color, linewidth=0.7, alpha=0.5)
+        means = [np.mean([run[step] for run in runs]) for step in steps]
+        axes.plot(steps, means, color=color, linewidth=1.8, marker="o", markersize=3, label=cut(row.name))
+    axes.set_title(f"{measure} of each point" + ("; thin: its seeds" if has_seeds(table) else ""))
+    axes.set_xlabel("step")
+    figure.legend(frameon=False, loc="outside right upper", fontsize=8)
+    return figure
+
+
+def together(keys: Sequence[str], settings: Sequence[Mapping[str, str]]) -> list[tuple[str, ...]]:
+    """The keys, those in one group that are changed only together: the value of one says that of the other."""
+    groups: list[list[str]] = []
+    for key in keys:
+        for group in groups:
+            pairs = {(setting[group[0]], setting[key]) for setting in settings}
+            if len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs}):
+                group.append(key)
+                break
+        else:
+            groups.append([key])
+    return [tuple(group) for group in groups]
+
+
+def _places(
+    table: Table,
+    keys: tuple[str, ...],
+    settings: Mapping[str, Mapping[str, str]],
+    base: Mapping[str, str],
+    measure: str,
+) -> list[Place]:
+    """The rows in the picture of some keys."""
+    places = []
+    for row in table.rows:
+        setting = settings[row.name]
+        others = {key: value for key, value in setting.items() if key not in keys and value != base.get(key)}
+        mean = row.mean(measure)
+        if mean is not None and (not others or any(key in row.point for key in keys)):
+            label = ", ".join(f"{_tail(key)}={value}" for key, value in others.items())
+            places.append(Place(label, tuple(setting[key] for key in keys), row, mean, row.deviation(measure)))
+    return places
+
+
+def _draw(axes: "Axes", keys: tuple[str, ...], places: Sequence[Place], as_usual: Row | None) -> None:
+    """One picture."""
+    numbers = {place.value: _numbers(place.value) for place in places}
+    ordered = all(number is not None for number in numbers.values())
+    values = sorted(numbers, key=lambda value: numbers[value] or ()) if ordered else list(numbers)
+    numeric = ordered and len(keys) == 1  # several keys are categories in their order
+    positions = {value: number[0] if numeric and number else values.index(value) for value, number in numbers.items()}
+    labels = sorted(dict.fromkeys(place.others for place in places), key=bool)  # the base's colour is always the first
+    named = len(labels) <= len(SYSTEMS)
+    for number, label in enumerate(labels):
+        own = sorted((place for place in places if place.others == label), key=lambda place: values.index(place.value))
+        shift = 0.0 if numeric else 0.5 * (number - (len(labels) - 1) / 2) / max(len(labels), 3)
+        xs = [positions[place.value] + shift for place in own]
+        axes.errorbar(
+            xs,
+            [place.mean for place in own],
+            yerr=[place.deviation or 0.0 for place in own],
+            color=SYSTEMS[number] if named else QUIET,
+            linestyle="-" if numeric else "none",
+            linewidth=1.4,
+            elinewidth=1.0,
+            capsize=2.5,
+            marker="o",
+            markersize=4,
+            label=label if label and named else None,
+            alpha=1.0 if named else 0.5,
+        )
+        for x, place in zip(xs, own, strict=True):
+            if place.row is as_usual:
+                axes.plot(x, place.mean, "o", markersize=10, markerfacecolor="none", color=SYSTEMS[0])
+    if as_usual:
+        axes.axhline(next(p.mean for p in places if p.row is as_usual), color=QUIET, linewidth=0.8, linestyle=":")
+    least, most = min(positions.values()), max(positions.values())
+    if numeric and least > 0 and most >= LOGARITHMIC * least:
+        axes.set_xscale("log")
+    axes.set_xticks([positions[value] for value in values], [cut(", ".join(value)) for value in values])
+    axes.minorticks_off()
+    if not numeric:
+        axes.set_xlim(-0.6, len(values) - 0.4)
+        if sum(len(label.get_text()) for label in axes.get_xticklabels()) > 32:
+            axes.tick_params(axis="x", rotation=30)
+    axes.grid(visible=True, axis="y")
+    axes.grid(visible=False, axis="x")
+    axes.set_title(", ".join(map(_tail, keys)))
+    if any(labels) and named:
+        axes.legend(frameon=False, fontsize=7)
+
+
+def _tail(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def _numbers(value: Values) -> tuple[float, ...] | None:
+    """The values as numbers, if all of them are."""
+    try:
+        return tuple(map(float, value))
+    except ValueError:
+        return None

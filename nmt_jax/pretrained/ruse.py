@@ -1,0 +1,37 @@
+"""RUSE from its workdir: the encoders of sentences that lie in it, and the regressor that was trained over them."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import jax
+import numpy as np
+
+from metrics_jax.encoder import Encoder
+from metrics_jax.ruse import Regressor
+from nmt_jax.checkpoint import load_params
+from nmt_jax.errors import UserError
+from nmt_jax.pretrained.encoder import load_encoder
+from nmt_jax.pretrained.tokenizer import read_json
+
+
+def load_ruse(workdir: str | os.PathLike[str], dtype: str = "float32") -> Regressor:
+    """What RUSE judges with, from the best checkpoint of a workdir of task "ruse".
+
+    dtype: of the encoders' products. UserError, one line, for a workdir of another task or without a checkpoint.
+    """
+    folder = pathlib.Path(workdir).expanduser().absolute()
+    config = read_json(folder / "config.json")
+    if config.get("task") != "ruse":
+        raise UserError(f"{folder}: its task is {config.get('task')!r}: RUSE comes of 'ruse', as configs/ruse.py does")
+    params = jax.tree.map(np.asarray, load_params(folder, "best"))
+    names = [*(f"hidden_{number}" for number in range(len(params) - 1)), "output"]
+    layers = tuple((params[name]["kernel"], params[name]["bias"]) for name in names)
+    return Regressor(read_encoders(folder, dtype), layers, config["encoders"]["normalize"])
+
+
+def read_encoders(folder: pathlib.Path, dtype: str = "float32") -> tuple[Encoder, ...]:
+    """Those that lie in `vocab/` of a workdir."""
+    places = sorted((folder / "vocab").glob("encoder_[0-9]*"), key=lambda place: int(place.name.split("_")[1]))
+    return tuple(load_encoder(place, dtype) for place in places)

@@ -1,0 +1,1 @@
+"""Pages that tell of a run or of a sweep: what `nmt-jax report` writes."""

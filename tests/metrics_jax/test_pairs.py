@@ -1,0 +1,133 @@
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from metrics_jax.pairs import COEFFICIENTS, Groups, calibrate
+from tests.metrics_jax import golden
+
+
+def slow(name, scores, human, labels, threshold=0.0):
+    """The coefficient, a pair at a time."""
+    per_group = {}
+    for i, j in itertools.combinations(range(len(scores)), 2):
+        if labels[i] != labels[j]:
+            continue
+        counts = per_group.setdefault(labels[i], dict.fromkeys(("C", "D", "Th", "Tm", "Thm", "all"), 0))
+        if name == "darr" and abs(human[i] - human[j]) < 25:
+            continue
+        tied = abs(scores[i] - scores[j]) <= threshold
+        if human[i] == human[j]:
+            counts["Thm" if tied else "Th"] += 1
+        elif tied:
+            counts["Tm"] += 1
+        else:
+            counts["C" if (scores[i] > scores[j]) == (human[i] > human[j]) else "D"] += 1
+        counts["all"] += 1
+    if name.startswith("wmt") or name == "darr":
+        pooled = {key: sum(group[key] for group in per_group.values()) for key in ("C", "D", "Tm")}
+        concordant, discordant, ties = pooled.values()
+        if name in ("darr", "wmt_discordant"):
+            discordant += ties
+            ties = 0
+        below = concordant + discordant + (ties if name == "wmt_neutral" else 0)
+        return (concordant - discordant) / below
+    values = []
+    for c in per_group.values():
+        if name in ("acc", "acc_eq"):
+            values.append((c["C"] + c["Thm"]) / c["all"])
+        elif name == "kendall_a":
+            values.append((c["C"] - c["D"]) / c["all"])
+        else:
+            below = (c["C"] + c["D"] + c["Th"]) * (c["C"] + c["D"] + c["Tm"])
+            values.append((c["C"] - c["D"]) / below**0.5 if below else np.nan)
+    return np.nanmean(values)
+
+
+def random_case(seed, decimals):
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 12, 90)
+    labels = np.unique(labels, return_inverse=True)[1]
+    human = random.integers(0, 5, 90) * 20.0
+    scores = np.round(human / 60 + random.normal(size=90), decimals)
+    return scores, human, labels
+
+
+@pytest.mark.parametrize("name", COEFFICIENTS)
+def test_as_pair_by_pair(name):
+    coefficient = COEFFICIENTS[name]
+    for seed, decimals in itertools.product(range(4), (0, 1, 6)):
+        scores, human, labels = random_case(seed, decimals)
+        groups = Groups.of(labels)
+        threshold = coefficient.threshold(groups, scores, human)
+        assert coefficient.calibrated or threshold == 0
+        value = coefficient.value(coefficient.sums(groups, scores, human, threshold))
+        assert value == pytest.approx(slow(name, scores, human, labels, threshold), abs=1e-12)
+
+
+def test_the_threshold_is_the_best_of_all():
+    for seed, decimals in itertools.product(range(6), (0, 1, 6)):
+        scores, human, labels = random_case(seed, decimals)
+        candidates = {0.0}
+        for i, j in itertools.combinations(range(len(scores)), 2):
+            candidates |= {abs(scores[i] - scores[j])} if labels[i] == labels[j] else set()
+        accuracies = {one: slow("acc_eq", scores, human, labels, one) for one in sorted(candidates)}
+        best = max(accuracies.values())
+        first = next(one for one, value in accuracies.items() if value > best - 1e-12)
+        assert calibrate(Groups.of(labels), scores, human) == first
+
+
+def test_every_golden_count_of_wmt(shared):
+    file = golden.read(shared, "correlation")
+    cases = [case for case in file["cases"] if case["level"] == "pairs"]
+    assert len(cases) == 3
+    for case in cases:
+        human, scores = (np.array(file["inputs"][case["input"]][side]) for side in ("human", "metric"))
+        groups = Groups.of(np.repeat(np.arange(len(human)), human.shape[1]))
+        for ties in ("discordant", "excluded", "neutral"):
+            coefficient = COEFFICIENTS[f"wmt_{ties}"]
+            if least := case["options"]["min_human_difference"]:
+                # The rule in the file keeps pairs 25 apart, as WMT's program does; its counts leave three such out.
+                coefficient = dataclasses.replace(coefficient, least=np.nextafter(least, 100))
+            sums = coefficient.sums(groups, scores.ravel(), human.ravel())
+            assert coefficient.value(sums) == pytest.approx(case["expected"][f"tau_ties_{ties}"], abs=1e-9)
+            if ties == "neutral":
+                counts = case["expected"]
+                assert sums[1].sum() == sum(counts[key] for key in ("concordant", "discordant", "metric_ties"))
+                assert groups.num_pairs == sums[1].sum() + counts["skipped"]
+
+
+def test_pairs_25_points_apart_are_kept():
+    sums = COEFFICIENTS["darr"].sums(
+        Groups.of(np.zeros(3, int)), np.array([1.0, 2.0, 3.0]), np.array([0.0, 25.0, 49.9])
+    )
+    assert sums[:, 0].tolist() == [2, 2, 2]  # 24.9 apart are not
+
+
+def test_blocks_hold_every_pair_once(monkeypatch):
+    labels = np.array([0, 1, 1, 0, 2, 1, 1, 3, 3, 0, 1])
+    wanted = {(i, j) for i, j in itertools.combinations(range(11), 2) if labels[i] == labels[j]}
+    for at_once in (1, 3, 7, 100):
+        monkeypatch.setattr("metrics_jax.pairs._AT_ONCE", at_once)
+        blocks = Groups.of(labels).pairs()
+        found = [pair for _, one, other in blocks for pair in zip(one.ravel(), other.ravel(), strict=True)]
+        assert len(found) == len(wanted) == Groups.of(labels).num_pairs
+        assert {tuple(sorted(map(int, pair))) for pair in found} == wanted
+
+
+def test_of_many_differences_some_are_tried(monkeypatch):
+    scores, human, labels = random_case(0, 6)
+    groups = Groups.of(labels)
+    best = calibrate(groups, scores, human)
+    accuracy = slow("acc_eq", scores, human, labels, best)
+    monkeypatch.setattr("metrics_jax.pairs._CANDIDATES", 100)
+    near = slow("acc_eq", scores, human, labels, calibrate(groups, scores, human))
+    assert accuracy - 0.02 < near <= accuracy
+
+
+def test_no_pair_at_all_is_nan():
+    lonely = Groups.of(np.arange(3))
+    for coefficient in COEFFICIENTS.values():
+        assert np.isnan(coefficient.value(coefficient.sums(lonely, np.arange(3.0), np.arange(3.0))))
+    assert calibrate(lonely, np.arange(3.0), np.arange(3.0)) == 0

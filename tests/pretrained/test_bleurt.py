@@ -1,0 +1,93 @@
+"""BLEURT's weights: equal to the published program's scores with the golden file's random ones."""
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from metrics_jax import BLEURT
+from nmt_jax.errors import UserError
+from nmt_jax.pretrained.bleurt import load_bleurt
+from tests.metrics_jax import golden
+from tests.pretrained import bleurt_folder
+
+
+@pytest.fixture(scope="module")
+def folders(shared, tmp_path_factory):
+    golden.read(shared, "bleurt")  # skips loudly
+    folder = tmp_path_factory.mktemp("bleurt")
+    return {length: bleurt_folder.write(shared, folder / str(length), length) for length in (32, 128)}
+
+
+def test_equals_bleurt(shared, folders):
+    """google-research/bleurt cebe7e6, its own graph and input encoder; of 32 pieces most pairs are cut."""
+    stored, count, cut = golden.read(shared, "bleurt"), 0, 0
+    for case in (case for case in stored["cases"] if case["level"] == "sentence"):
+        hypotheses, references = (stored["inputs"][case["input"]][side] for side in ("hypotheses", "references"))
+        metric = BLEURT(load_bleurt(folders[case["options"]["max_seq_length"]]))
+        found = metric(hypotheses, references)
+        expected = [row["score"] for row in case["expected"]]
+        np.testing.assert_allclose(found.segments, expected, atol=1e-5, rtol=0, err_msg=case["id"])
+        rows = metric.scorer.tokenize([group[0] for group in references], hypotheses)
+        for row, wanted in zip(rows, case["expected"], strict=True):
+            if "input_ids" in wanted:
+                assert row.ids.tolist() == [one for one in wanted["input_ids"] if one]
+                assert row.segments.tolist() == wanted["segment_ids"][: len(row.ids)]
+        count, cut = count + len(expected), cut + found.parts["long"]
+    assert count == 160
+    assert cut > 30
+
+
+def test_of_two_equally_long_texts_the_candidate_is_cut(folders):
+    scorer = load_bleurt(folders[32])
+    (row,) = scorer.tokenize(["the " * 40], ["the " * 40])
+    assert (len(row.ids), row.num_pieces) == (32, 83)
+    assert (np.count_nonzero(row.segments == 0), np.count_nonzero(row.segments)) == (17, 15)  # 15 and 14 pieces
+
+
+def test_the_names_of_either_kind_of_folder(shared, folders, tmp_path):
+    other = bleurt_folder.write(shared, tmp_path / "bleurt", 32, body="bleurt")
+    tanh = bleurt_folder.write(shared, tmp_path / "tanh", 32, hidden_act="gelu_new")
+    first, *others = (load_bleurt(folder) for folder in (folders[32], other, tanh))
+    assert {one.fingerprint for one in others} == {first.fingerprint}
+    assert load_bleurt(folders[128]).fingerprint != first.fingerprint
+    relu = bleurt_folder.write(shared, tmp_path / "relu", 32, hidden_act="relu")
+    assert load_bleurt(relu).fingerprint != first.fingerprint
+
+
+def test_other_weights_are_another_metric(shared, folders, tmp_path):
+    folder = bleurt_folder.write(shared, tmp_path / "other", 32)
+    weights = safetensors.numpy.load_file(folder / "model.safetensors")
+    weights["classifier.bias"] = weights["classifier.bias"] + 1
+    safetensors.numpy.save_file(weights, folder / "model.safetensors")
+    one, other = BLEURT(load_bleurt(folders[32])), BLEURT(load_bleurt(folder))
+    assert one.signature != other.signature
+    assert other(["a"], ["b"]).score == pytest.approx(one(["a"], ["b"]).score + 1, abs=1e-5)
+    assert BLEURT(load_bleurt(folders[32], "bfloat16")).signature != one.signature
+
+
+def test_what_is_no_bleurt_is_one_line(shared, folders, tmp_path):
+    for name, words in (("classifier", "no tensor classifier"), ("bert.pooler", "no tensor pooler")):
+        folder = bleurt_folder.write(shared, tmp_path / name, 32)
+        weights = safetensors.numpy.load_file(folder / "model.safetensors")
+        kept = {tensor: value for tensor, value in weights.items() if not tensor.startswith(name)}
+        safetensors.numpy.save_file(kept, folder / "model.safetensors")
+        with pytest.raises(UserError, match=words):
+            load_bleurt(folder)
+    (tmp_path / "w" / "checkpoints").mkdir(parents=True)
+    for config, words in (
+        ({"task": "translate"}, "a BLEURT is a run of task 'sentences' on the scores of pairs"),
+        ({"task": "sentences", "data": {"scores": True, "texts": ["a"]}}, "a BLEURT is a run"),
+    ):
+        (tmp_path / "w" / "config.json").write_text(json.dumps(config))
+        with pytest.raises(UserError, match=words):
+            load_bleurt(tmp_path / "w")
+    data = {"scores": True, "texts": ["a", "b"], "label": "bleu,rouge"}
+    config = {"task": "sentences", "model_name": "siamese_head", "data": data}
+    (tmp_path / "w" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match="siamese_head reads two texts apart"):
+        load_bleurt(tmp_path / "w")
+    (tmp_path / "w" / "config.json").write_text(json.dumps({**config, "model_name": "sentence_head"}))
+    with pytest.raises(UserError, match=r"one of several numbers is no score; .* --config\.encoder\.place="):
+        load_bleurt(tmp_path / "w")

@@ -1,0 +1,243 @@
+import json
+import pathlib
+import re
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from metrics_jax import BLEU, ChrF
+from nmt_jax import __main__ as cli
+from nmt_jax.data.judgements import Columns, Judged
+from nmt_jax.judge import run
+from nmt_jax.judged_scores import contributions, judged_scores
+from tests.pretrained.folders import write_folder
+
+WORDS = ["the", "old", "man", "sleeps", "in", "the", "garden", "of", "a", "red", "house", "near", "the", "river"]
+
+
+def rows(systems=4, items=8, seed=0):
+    """System, item, hypothesis, reference, human: worse systems lose more words."""
+    random = np.random.default_rng(seed)
+    for system in range(systems):
+        for item in range(items):
+            words = [WORDS[k] for k in random.permutation(len(WORDS))[:9]]
+            lost = random.integers(0, 2 + 2 * system)
+            text = " ".join(words[: 9 - lost])
+            yield f"s{system}", f"i{item}", text, " ".join(words), -float(lost) + round(0.2 * random.normal(), 3)
+
+
+def write(path, rows, header="system\titem\thypothesis\treference\thuman"):
+    path.write_text("\n".join([header, *("\t".join(map(str, row)) for row in rows)]) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write(tmp_path / "a.tsv", rows())
+
+
+def judge(capsys, *arguments):
+    assert cli.main(["judge", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+COMMON = ("--human=human", "--system=system", "--item=item", "--metrics=chrf,ter")
+
+
+def test_a_row_a_metric_and_coefficient_in_a_pipe(table, capsys):
+    found = [line.split("\t") for line in judge(capsys, table, *COMMON).splitlines()]
+    assert [row[:4] for row in found] == [
+        [metric, "a", "human", name] for name in ("pearson", "kendall") for metric in ("chrf", "ter")
+    ]
+    given = list(rows())
+    scores = ChrF()([row[2] for row in given], [row[3] for row in given]).segments
+    human = [row[4] for row in given]
+    assert float(found[0][4]) == pytest.approx(scipy.stats.pearsonr(scores, human).statistic, abs=1e-6)
+    assert float(found[2][4]) == pytest.approx(scipy.stats.kendalltau(scores, human).statistic, abs=1e-6)
+    assert float(found[1][4]) > 0.8  # TER is an error rate, which counts negated
+
+
+def test_systems_are_judged_by_their_scores_as_corpora(table):
+    columns = Columns(human=("human",), system="system", item="item")
+    column = run([table], columns, metrics=["bleu", "chrf"], level="system")[0]
+    by_system = {}
+    for system, _, hypothesis, reference, human in rows():
+        one = by_system.setdefault(system, ([], [], []))
+        for side, value in zip(one, (hypothesis, reference, human), strict=True):
+            side.append(value)
+    people = [np.mean(human) for _, _, human in by_system.values()]
+    for metric, value in zip((BLEU(), ChrF()), column.values, strict=True):
+        corpora = [metric(hypotheses, references).score for hypotheses, references, _ in by_system.values()]
+        assert value == pytest.approx(scipy.stats.pearsonr(corpora, people).statistic, abs=1e-9)
+
+
+def test_what_segments_add_to_a_corpus():
+    given = list(rows(1, 12))
+    hypotheses, references = [row[2] for row in given], [row[3] for row in given]
+    for metric in (BLEU(), ChrF()):
+        statistics = metric.statistics(hypotheses, references)
+        assert contributions(metric, statistics).mean() == pytest.approx(metric(hypotheses, references).score)
+        assert contributions(metric, statistics[:1]) == pytest.approx(metric(hypotheses[:1], references[:1]).score)
+
+    class Mean:
+        def score(self, statistics):
+            return statistics[..., 0] / statistics[..., 1]
+
+    values = np.random.default_rng(0).random(9)
+    np.testing.assert_allclose(contributions(Mean(), np.stack([values, np.ones(9)], axis=1)), values)
+
+
+def test_scores_of_systems_come_from_a_file(table, tmp_path, capsys):
+    write(tmp_path / "s.tsv", [("s0", 4), ("s1", 3), ("s2", 2), ("s3", 1)], "system\thuman")
+    flags = ("--level=system", "--correlation=spearman", f"--system_scores={tmp_path / 's.tsv'}")
+    values = [float(line.split("\t")[4]) for line in judge(capsys, table, *COMMON, *flags).splitlines()]
+    assert values == [1, 1]
+
+
+def test_several_files_a_column_each_and_the_mean(table, tmp_path, capsys):
+    other = write(tmp_path / "b.tsv", rows(seed=1), "sys\tdoc\ttext\tref\tadequacy")
+    own = f"{other}|system:sys|item:doc|hypothesis:text|reference:ref|human:adequacy"
+    command = (table, own, *COMMON, "--correlation=acc_eq,kendall", "--grouping=item")
+    header, _, *body = judge(capsys, *command, "--format=markdown").splitlines()
+    assert [cell.strip() for cell in header.strip("|").split("|")] == [
+        *("metric", "a acc_eq", "b acc_eq", "mean acc_eq", "a kendall", "b kendall", "mean kendall")
+    ]
+    for row in body:
+        numbers = [float(cell.strip(" *")) for cell in row.strip("|").split("|")[1:]]
+        assert numbers[2] == pytest.approx(np.mean(numbers[:2]), abs=1.1e-3)
+    latex = judge(capsys, *command, "--format=latex")
+    assert r"metric & a acc\_eq & b acc\_eq & mean acc\_eq" in latex
+    assert r"\textbf{" in latex
+
+
+def test_intervals_tests_and_clusters(table, tmp_path, capsys):
+    (tmp_path / "noise.txt").write_text("".join(f"{x:.4f}\n" for x in np.random.default_rng(0).normal(size=32)))
+    command = (table, *COMMON, f"--scores=noise={tmp_path / 'noise.txt'}", "--trials=199", "--correlation=pearson")
+    command += ("--confidence", "--significance=permutation")
+    found = json.loads(judge(capsys, *command, "--format=json"))[0]
+    assert found["clusters"]["noise"] == max(found["clusters"].values()) > 1
+    assert found["clusters"]["chrf"] < found["clusters"]["noise"]
+    assert found["p_values"][0][0] is None
+    assert found["p_values"][0][2] == found["p_values"][2][0] <= 0.01
+    lower, upper = found["intervals"]["chrf"]
+    assert lower < found["values"]["chrf"] < upper
+    tsv = judge(capsys, *command, "--format=tsv").splitlines()
+    assert tsv[0].split("\t") == ["metric", "data", "human", "coefficient", "value", "lower", "upper", "cluster"]
+    markdown = judge(capsys, *command, "--format=markdown")
+    assert "| p of a difference | chrf | ter | noise |" in markdown
+    williams = json.loads(judge(capsys, *command[:-1], "--significance=williams", "--format=json"))[0]
+    assert williams["clusters"]["noise"] == max(williams["clusters"].values()) > 1
+
+
+def test_a_table_on_a_terminal(table, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    out = judge(capsys, table, *COMMON, "--confidence", "--significance=permutation", "--trials=50")
+    assert "a pearson" in out
+    assert "95 % bootstrap interval" in out
+    assert "clusters" in out
+
+
+def test_a_column_of_scores_and_ranked_pairs(tmp_path, capsys):
+    path = write(tmp_path / "p.tsv", [("a b c", "x", "a b c"), ("a b", "a b c", "a b c")], "up\tdown\treference")
+    found = judge(capsys, path, "--hypothesis=up", "--worse=down", "--metrics=chrf", "--correlation=darr,wmt_neutral")
+    assert [float(line.split("\t")[4]) for line in found.splitlines()] == [0, 0]  # one of two pairs
+    table = write(tmp_path / "a.tsv", rows())
+    out = judge(capsys, table, "--human=human", "--metrics=", "--scores=human", "--scores=-human")
+    assert {line.split("\t")[4] for line in out.splitlines()} in ({"1.000000"}, {"-1.000000"})
+
+
+def test_outliers_are_left_out_only_where_asked(table, capsys):
+    given = [(*row[:4], row[4] - 50 * (row[0] == "s9")) for row in rows(10)]
+    path = write(pathlib.Path(table).with_name("o.tsv"), given)
+    flags = (path, *COMMON, "--level=system", "--correlation=pearson")
+    with_all, without = (judge(capsys, *flags, *more) for more in ((), ("--nooutliers",)))
+    assert with_all != without
+
+
+def test_texts_are_encoded_once(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.tsv", rows(2, 4))
+    from metrics_jax import forward
+
+    seen = []
+    usual = forward.Forward.__call__
+    monkeypatch.setattr(
+        forward.Forward, "__call__", lambda self, texts, batch: (seen.append(len(texts)), usual(self, texts, batch))[1]
+    )
+    encoder = write_folder(tmp_path / "encoder")
+    columns = Columns(human=("human",))
+    metrics = ["bertscore|layer:1|long:window", "yisi1|layer:1|long:window"]
+    found = run([path], columns, metrics=metrics, correlation=["pearson"], encoder=str(encoder))
+    assert np.isfinite(found[0].values).all()
+    assert seen[0] > 0
+    assert sum(seen[1:]) == 0
+
+
+def test_a_reference_is_learnt_from_once():
+    class Seen:
+        name, at_once, higher_is_better = "seen", 2, False
+
+        def fitted(self, references):
+            assert references == [("r",), ("s",)]
+            return self
+
+        def statistics(self, hypotheses, references):
+            assert len(hypotheses) <= 2
+            return np.array([[len(text), 1.0] for text in hypotheses])
+
+        def score(self, statistics):
+            return statistics[..., 0] / statistics[..., 1]
+
+    judged = Judged("n", ["aaa", "b", "aaa", "cc"], [["r"], ["s"], ["r"], ["r"]], list("1234"), {}, {}, None, None, {})
+    assert judged_scores("seen", Seen(), judged, False).tolist() == [-3, -1, -3, -2]
+
+
+def test_pictures(table, tmp_path, capsys):
+    plots = tmp_path / "plots"
+    for flags in ((), ("--level=system", "--confidence", "--significance=permutation", "--trials=30")):
+        judge(capsys, table, *COMMON, "--correlation=pearson", f"--plots={plots}", *flags)
+        for name in ("a.human.png", "a.human.pearson.png"):
+            assert (plots / name).read_bytes().startswith(b"\x89PNG")
+            (plots / name).unlink()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "needs judged texts"),
+        (("T",), "--human=COLUMN"),
+        (("T", "--human=nothing"), r"a\.tsv:2: no column 'nothing'"),
+        (("T", "--human=human", "--metrics="), "needs metrics"),
+        (("T", "--human=human", "--metrics=blue"), "did you mean bleu"),
+        (("T", "--human=human", "--correlation=tau"), "there is no 'tau'; there are pearson"),
+        (("T", "--human=human", "--level=system"), "--system=COLUMN"),
+        (("T", "--human=human", "--grouping=item"), "there are no items"),
+        (("T", *COMMON, "--correlation=spa"), "take level system"),
+        (("T", *COMMON, "--significance=williams"), "Pearson's r"),
+        (("T", "T", "--human=human"), "two files are called a"),
+        (("T|humans:z", "--human=human"), "column:name, of hypothesis"),
+        (("T", "--human=human", "--scores=x=F"), r"short\.txt has 1 lines but a 32 judged texts"),
+        (("T", "--human=human", "--scores=x=N"), r"words\.txt:2: not a number: 'two'"),
+        (("T", "U", "--human=human", "--scores=x=F"), "one file of judgements, not with 2"),
+        (("T", "--human=human", "--scores=other"), "no column 'other'"),
+        (("U", "--human=human", "--system=system", "--item=item"), r"b\.tsv:34: system s0 has a text of item i0"),
+    ],
+)
+def test_mistakes_are_one_line(table, tmp_path, capsys, arguments, words):
+    (tmp_path / "short.txt").write_text("1\n")
+    (tmp_path / "words.txt").write_text("1\ntwo\n")
+    other = write(tmp_path / "b.tsv", [*rows(), next(rows())])
+    places = {"T": table, "U": other, "F": str(tmp_path / "short.txt"), "N": str(tmp_path / "words.txt")}
+    given = [re.sub(r"(^|=)([TUFN])(?=$|\|)", lambda match: match[1] + places[match[2]], one) for one in arguments]
+    assert cli.main(["judge", *given]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert re.search(words, err), err
+
+
+def test_a_score_that_is_no_number_is_named_with_its_place(tmp_path, capsys):
+    path = write(tmp_path / "a.tsv", rows())
+    (tmp_path / "nan.txt").write_text("1\n" * 4 + "nan\n" + "1\n" * 27)
+    assert cli.main(["judge", path, "--human=human", f"--scores=mine={tmp_path / 'nan.txt'}"]) == 2
+    assert f"{path}:6: mine scores this text nan" in capsys.readouterr().err

@@ -1,0 +1,167 @@
+"""Several processes train as one: the same losses, one fate, and no run that hangs."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from nmt_jax import checkpoint
+from nmt_jax.processes import find_difference
+from tests import toy
+from tests.toy import ROOT
+
+STEPS = 30
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def start(workdir, processes, devices=1, changes=None, of_one=None):
+    """A toy training in so many processes; `of_one[i]` are settings of process i alone."""
+    environment = {**toy.ENVIRONMENT, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+    address, started = f"127.0.0.1:{free_port()}", []
+    for process in range(processes):
+        settings = {"train.steps": STEPS, **(changes or {}), **(of_one or {}).get(process, {})}
+        if processes > 1:
+            settings = {"place": [address, processes, process], **settings}
+        arguments = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+        command = [sys.executable, "-m", "tests.toy", str(workdir), *arguments]
+        started.append(subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True))
+    return started
+
+
+def finish(started, seconds=120):
+    """-> (exit code, stderr) of each; none may hang."""
+    deadline = time.monotonic() + seconds
+    try:
+        return [
+            (process.returncode, error)
+            for process in started
+            for error in [process.communicate(timeout=max(deadline - time.monotonic(), 0.1))[1]]
+        ]
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def run(workdir, processes, devices=1, **changes):
+    results = finish(start(workdir, processes, devices, changes))
+    assert [code for code, _ in results] == [0] * processes, results
+    return losses(workdir)
+
+
+def losses(workdir):
+    return [row["loss"] for row in toy.rows(workdir) if "loss" in row]
+
+
+def wait_for_step(workdir, step, seconds=60):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        log = workdir / "metrics.jsonl"
+        if log.exists() and any(f'"step": {step},' in line for line in log.read_text().splitlines()):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"step {step} was never logged")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The workdir of one process with one device, never disturbed."""
+    workdir = tmp_path_factory.mktemp("alone")
+    run(workdir, 1)
+    return workdir
+
+
+@pytest.mark.parametrize(("processes", "devices"), [(1, 2), (2, 1), (2, 2), (4, 1), (4, 2)])
+def test_any_number_of_processes_logs_the_losses_of_one(alone, tmp_path, processes, devices):
+    np.testing.assert_allclose(run(tmp_path, processes, devices), losses(alone), atol=1e-5, rtol=0)
+
+
+def test_a_checkpoint_of_four_goes_on_in_one_and_in_two(alone, tmp_path):
+    run(tmp_path, 4, **{"train.steps": 10, "mesh.fsdp": True})
+    run(tmp_path, 1, **{"train.steps": 20})
+    np.testing.assert_allclose(run(tmp_path, 2), losses(alone), atol=1e-5, rtol=0)
+
+
+def test_all_stop_at_the_step_where_one_is_told_to(alone, tmp_path):
+    started = start(tmp_path, 2, changes={"toy.pause": 0.05})
+    wait_for_step(tmp_path, 3)
+    started[1].send_signal(signal.SIGUSR1)
+    results = finish(started)
+    assert [code for code, _ in results] == [128 + signal.SIGUSR1] * 2
+    assert "saved at step" in results[0][1]
+    np.testing.assert_allclose(run(tmp_path, 2), losses(alone), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_when_one_is_killed_the_others_name_it_and_the_next_start_finishes(alone, tmp_path, killed):
+    started = start(tmp_path, 2, changes={"toy.pause": 0.05})
+    wait_for_step(tmp_path, 7)
+    started[killed].kill()
+    results = finish(started, seconds=30)
+    code, error = results[1 - killed]
+    assert code not in (0, None)
+    assert f"nmt-jax: error: process {killed} of 2 ({socket.gethostname()}) is gone" in error
+    np.testing.assert_allclose(run(tmp_path, 2), losses(alone), atol=1e-5, rtol=0)
+    assert not [path for path in (tmp_path / "checkpoints").iterdir() if not path.name.isdecimal()]
+
+
+def test_one_that_falls_silent_is_named(tmp_path):
+    started = start(tmp_path, 2, changes={"toy.pause": 0.05})
+    wait_for_step(tmp_path, 2)
+    os.kill(started[1].pid, signal.SIGSTOP)
+    code, error = finish(started[:1], seconds=40)[0]
+    started[1].kill()
+    started[1].communicate()
+    assert code == 1
+    assert f"process 1 of 2 ({socket.gethostname()}) has said nothing for 10 s" in error
+
+
+def test_a_mistake_of_one_is_told_by_all(tmp_path):
+    results = finish(start(tmp_path, 2, of_one={1: {"optimizer.learning_rate": 0.5}}))
+    for code, error in results:
+        assert code == 2
+        assert "another config than process 0" in error
+        assert "optimizer.learning_rate=0.5 instead of 0.02" in error
+
+
+def test_a_process_that_fails_takes_the_others_along(tmp_path):
+    """Poison in the rows of both stops all; here only that no one waits for ever."""
+    results = finish(start(tmp_path, 2, changes={"toy.poison": list(range(5, 30))}))
+    assert {code for code, _ in results} <= {1, 2}
+    assert "no finite loss and gradient in 10 steps" in results[0][1]
+
+
+def cards(**changes):
+    own = {"code": "a1b2", "versions": {"jax": "1"}, "workdir": "", "config": {"model": {"d_model": 8}, "seed": 1}}
+    return [{"process": 0, "host": "a", **own}, {"process": 1, "host": "b", **own, **changes}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"code": "ffff"}, "process 1 (b) has other code than process 0 (a): ffff instead of a1b2"),
+        ({"versions": {"jax": "2"}}, 'other versions than process 0 (a): {"jax": "2"} instead of {"jax": "1"}'),
+        ({"workdir": "Permission denied"}, "process 1 (b) cannot write the workdir: Permission denied"),
+        ({"config": {"model": {"d_model": 9}, "seed": 1}}, "model.d_model=9 instead of 8: start all"),
+        ({"config": {"model": {}, "seed": 2}}, "model.d_model=None instead of 8 and 1 more keys"),
+    ],
+)
+def test_what_processes_must_agree_on(changes, message):
+    assert find_difference(cards()) is None
+    assert message in find_difference(cards(**changes))
+
+
+def test_parameters_split_over_processes_are_read_whole(tmp_path):
+    run(tmp_path, 2, **{"train.steps": 5, "mesh.fsdp": True})
+    params = checkpoint.load_params(tmp_path, "last")
+    assert params["embedding"]["table"].shape == (toy.VOCABULARY, toy.WIDTH)

@@ -1,0 +1,57 @@
+import json
+import math
+
+import pytest
+
+from nmt_jax.record import Record, best_step, has_ended, read_record
+from nmt_jax.workdir import Workdir
+from tests import toy
+from tests.toy import VOCABULARY, WIDTH
+
+
+def test_the_record_is_what_training_wrote(tmp_path):
+    toy.train(tmp_path, **{"train.steps": 6, "train.eval_every": 2, "train.checkpoint_every": 2})
+    record = read_record(Workdir(tmp_path))
+    assert record is not None
+    assert record.step == 6
+    assert record.parameters == 2 * VOCABULARY * WIDTH + VOCABULARY
+    assert record.seconds > 0
+    assert has_ended(toy.config(**{"train.steps": 6}), record)
+    assert not has_ended(toy.config(**{"train.steps": 7}), record)
+
+
+def test_a_run_that_lost_patience_has_ended(tmp_path):
+    changes = {"train.steps": 40, "train.eval_every": 1, "train.patience": 2, "optimizer.learning_rate": 9.0}
+    end = toy.train(tmp_path, **changes)
+    record = read_record(Workdir(tmp_path))
+    assert end["step"] < 40
+    assert record is not None
+    assert record.step == end["step"]
+    assert has_ended(toy.config(**changes), record)
+    assert not has_ended(toy.config(**changes | {"train.patience": 3}), record)
+
+
+@pytest.mark.parametrize(("seconds", "ended"), [(59.0, False), (61.0, True)])
+def test_a_run_whose_time_is_up_has_ended(seconds, ended):
+    config = toy.config(**{"train.steps": 30, "train.minutes": 1.0})
+    assert has_ended(config, Record(step=3, stale=0, seconds=seconds, parameters=1)) == ended
+    assert not has_ended(config, None)
+
+
+def test_a_checkpoint_that_is_damaged_is_passed_over(tmp_path):
+    for step, text in (
+        (5, json.dumps({"custom_metadata": {"shapes": {}, "meta": {"stale": 1, "seconds": 2.0}}})),
+        (9, "{"),
+    ):
+        (tmp_path / "checkpoints" / str(step)).mkdir(parents=True)
+        (tmp_path / "checkpoints" / str(step) / "_CHECKPOINT_METADATA").write_text(text)
+    record = read_record(Workdir(tmp_path))
+    assert record == Record(step=5, stale=1, seconds=2.0, parameters=0)
+    assert read_record(Workdir(tmp_path / "nowhere")) is None
+
+
+def test_the_best_step():
+    rows = [{"step": n, "dev/mlm_loss": abs(n - 4.0), "dev/f1": abs(n - 4.0)} for n in range(7)] + [{"step": 9}]
+    assert best_step(rows, "dev/mlm_loss") == 4
+    assert best_step(rows, "dev/f1") == 0
+    assert best_step([*rows, {"step": 8, "dev/f1": None}], "dev/bleu") == math.inf

@@ -1,0 +1,286 @@
+import html.parser
+import itertools
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from metrics_jax import BLEU
+from metrics_jax.significance import bootstrap
+from nmt_jax import __main__ as cli
+from nmt_jax import report, train
+from nmt_jax.errors import UserError
+from nmt_jax.reports import translation
+from nmt_jax.reports.page import Section, report_page, table
+from nmt_jax.reports.run import failures
+from nmt_jax.reports.translation import Translated, differences
+from tests.sweeps import make_run
+
+pytest.importorskip("matplotlib")
+QUICKSTART = str(pathlib.Path(__file__).parent.parent / "configs" / "quickstart.py")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+VOID = ("meta", "img", "br", "link")
+
+
+class Read(html.parser.HTMLParser):
+    """What of a page a test wants to know."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.text += data
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def check(text: str) -> Read:
+    """A page that is whole, needs nothing from elsewhere, can be read aloud, and whose links lead somewhere."""
+    read = Read(text)
+    assert read.open == []
+    for _, attributes in read.tags:
+        for name in ("src", "href"):
+            if name in attributes:
+                assert attributes[name].startswith(("#", "data:")) or attributes[name].endswith("/report.html")
+        assert not [name for name in attributes if name.startswith("on")]
+    assert not re.findall(r"@import|url\(|<script|<link", text)
+    assert all(image["alt"] for image in read.all("img"))
+    assert [name["name"] for name in read.all("meta") if "name" in name] == ["viewport"]
+    headings = [int(tag[1]) for tag, _ in read.tags if re.fullmatch("h[1-6]", tag)]
+    assert headings[0] == 1
+    assert headings.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(headings))
+    names = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
+    assert len(names) == len(set(names))
+    linked = {link["href"][1:] for link in read.all("a") if link["href"].startswith("#")}
+    assert linked <= set(names)
+    return read
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory) -> pathlib.Path:
+    """A tiny translator that has learnt next to nothing."""
+    folder = tmp_path_factory.mktemp("report")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NMT_JAX_CACHE", str(folder / "cache"))
+        changes = {"eval.max_segments": "2", "decode.beam_size": "2", "decode.max_length_ratio": "0.5", "seed": "5"}
+        train.run(QUICKSTART + ":smoke=true", folder / "w", changes)
+        report.run(folder / "w", page=QUICKSTART + ":smoke=true", lines=4, samples=1)
+    return folder / "w"
+
+
+@pytest.fixture
+def sweep(tmp_path) -> pathlib.Path:
+    """A sweep of two points with two seeds each, of which one run failed."""
+    for width in (8, 16):
+        for seed in range(2):
+            make_run(tmp_path, {"model.d_model": width, "seed": seed}, [9.0, width + seed])
+    failed = tmp_path / "d_model=7"
+    failed.mkdir()
+    (failed / "log.txt").write_text("nmt-jax: error: d_model=7 is <odd>\n")
+    (tmp_path / "d_model=8,seed=0" / "report.html").write_text("")
+    return tmp_path
+
+
+def test_a_translator_is_reported_with_scores_samples_and_attention(workdir):
+    read = check((workdir / "report.html").read_text())
+    assert [read.text.count(name) for name in ("Best", "Median", "Worst")] == [1, 1, 1]
+    assert len(read.all("article")) == 3
+    maps = [one for one in read.all("details") if "name" in one]
+    assert 1 <= len(maps) <= 3  # an empty translation has none
+    assert len(read.all("img")) == 1 + len(maps)
+    assert "The first 4 lines of the dev set; beam 2" in read.text
+    assert "bleu|nrefs:1|tokenize:13a|" in read.text
+    assert re.search(r"seed\s*5\s*0", read.text)  # differs from the page
+    assert "no step was skipped" in read.text
+
+
+def test_scores_are_those_of_the_metric_with_its_interval():
+    rng = np.random.default_rng(0)
+    words = np.array(["a", "dog", "sees", "the", "cat"])
+    references = [" ".join(rng.choice(words, 9)) for _ in range(30)]
+    translations = [text if k % 2 else text.replace("dog", "cow") for k, text in enumerate(references)]
+
+    class Config:
+        class decode:  # noqa: N801
+            beam_size, length_penalty = 4, 0.6
+
+    shown = translation.scores(Translated("x", references, references, translations), Config).body
+    metric = BLEU()
+    interval = bootstrap(metric, metric.statistics(translations, references))
+    assert f">{metric(translations, references).score:.2f}<" in shown
+    assert f"{interval.lower:.2f} – {interval.upper:.2f}" in shown
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said", "wanted"),
+    [
+        ("a b c", "a b c", "a b c", "a b c"),
+        ("a x c", "a b b c", "a <ins>x</ins> c", "a <del>b b</del> c"),
+        ("", "a b", "", "<del>a b</del>"),
+        ("我们好", "你们好", "<ins>我</ins>们好", "<del>你</del>们好"),
+        ("<i> &", "<i> b", "&lt;i&gt; <ins>&amp;</ins>", "&lt;i&gt; <del>b</del>"),
+    ],
+)
+def test_differences_are_marked_on_both_sides(ours, theirs, said, wanted):
+    assert differences(ours, theirs) == (said, wanted)
+
+
+@pytest.mark.parametrize("lines", [1, 2, 5, 9, 40])
+def test_no_line_is_shown_twice_and_the_order_is_that_of_the_scores(lines):
+    values = np.random.default_rng(lines).permutation(lines).astype(float)
+    texts = ["x"] * lines
+    chosen = translation._chosen(Translated("", texts, texts, texts), values, 3)
+    shown = [line for group in chosen.values() for line in group]
+    assert len(shown) == len(set(shown)) == min(lines, 9)
+    assert values[chosen["Best"][0]] == lines - 1
+    if lines == 40:
+        assert sorted(values[chosen["Median"]]) == [19, 20, 21] or sorted(values[chosen["Median"]]) == [18, 19, 20]
+        assert sorted(values[chosen["Worst"]]) == [0, 1, 2]
+
+
+def test_other_texts_may_be_translated(workdir, tmp_path, capsys):
+    source, reference = tmp_path / "s.txt", tmp_path / "r.txt"
+    source.write_text("the dog sleeps .\n\nthe cat <b> sees .\n")
+    reference.write_text("der Hund schläft .\n\ndie Katze sieht .\n")
+    output = tmp_path / "page.html"
+    texts = [f"--source={source}", f"--reference={reference}"]
+    assert cli.main(["report", f"--workdir={workdir}", *texts, f"--output={output}"]) == 0
+    assert capsys.readouterr().out.strip() == str(output)
+    read = check(output.read_text())
+    assert "All 3 lines of s.txt" in read.text
+    assert "the cat <b> sees ." in read.text
+    reference.write_text("der Hund schläft .\n")
+    assert cli.main(["report", f"--workdir={workdir}", *texts]) == 2
+    assert "s.txt has 3 lines but" in capsys.readouterr().err
+    assert cli.main(["report", f"--workdir={workdir}", texts[0]]) == 2
+    assert "--source and --reference go together" in capsys.readouterr().err
+
+
+def test_a_dev_set_that_is_gone_costs_the_scores_and_not_the_page(workdir, tmp_path, capsys):
+    shutil.copytree(workdir, tmp_path / "w")
+    config = json.loads((tmp_path / "w" / "config.json").read_text())
+    config["data"] |= {"corpus": "text", "directory": str(tmp_path / "gone")}
+    (tmp_path / "w" / "config.json").write_text(json.dumps(config))
+    assert cli.main(["report", f"--workdir={tmp_path / 'w'}"]) == 0
+    read = check((tmp_path / "w" / "report.html").read_text())
+    assert "Nothing was translated: " in read.text
+    assert "val.en: no such file" in capsys.readouterr().err
+
+
+def test_a_run_of_another_task_has_everything_but_translations(tmp_path):
+    run = make_run(tmp_path, {}, [9.0, 5.0, 7.0])
+    output = report.run(run.workdir.path)
+    assert output == run.workdir.path / "report.html"
+    read = check(output.read_text())
+    assert "best dev/perplexity5 at step 13" in read.text
+    assert "best, step 13" in read.text
+    assert "last, step 20" in read.text
+    assert "Translations" not in read.text
+    with pytest.raises(UserError, match="no trained translator"):
+        report.run(run.workdir.path, texts=("a", "b"))
+
+
+def test_what_went_wrong_in_a_run(tmp_path):
+    run = make_run(tmp_path, {}, [9.0, 5.0], steps=10, log="step 9\nOut of luck <x>\n")
+    rows = [
+        {"step": 5, "skipped": 0},
+        {"step": 10, "skipped": 3},
+        {"step": 15, "skipped": 3},
+        {"step": 20, "skipped": 4},
+    ]
+    shown = failures(run.workdir, rows).body
+    assert "4 steps were skipped" in shown
+    assert "3 between 5 and 10, 1 between 15 and 20" in shown
+    assert "not at the end" in shown
+    assert "Out of luck &lt;x&gt;" in shown
+
+
+def test_a_sweep_is_reported_with_its_table_pictures_and_failures(sweep):
+    read = check(report.run(sweep).read_text())
+    assert "8.5000 ± 0.7071" in read.text
+    assert "d_model=7 is <odd>" in read.text
+    assert len(read.all("img")) == 2
+    assert [link["href"] for link in read.all("a") if not link["href"].startswith("#")] == [
+        "d_model%3D8%2Cseed%3D0/report.html"
+    ]
+    rows = [attributes for attributes in read.all("tr") if attributes.get("class") == "best"]
+    assert len(rows) == 1
+    assert "best dev/perplexityd_model=8: 8.5000" in read.text
+    read = check(report.run(sweep, measure="dev/loss").read_text())
+    assert "At the step of the best dev/perplexity, ±" in read.text
+    assert "dev/loss" in read.text
+
+
+def test_a_folder_that_is_neither_is_one_line(tmp_path, capsys):
+    for arguments, line in (
+        ([], "needs --workdir=FOLDER"),
+        ([f"--workdir={tmp_path}"], "not the folder of a sweep"),
+        ([f"--workdir={tmp_path / 'x'}"], "no such workdir"),
+        ([f"--workdir={tmp_path}", "--output=x.pdf"], "this picture ends in .html"),
+        (["x"], "takes no 'x'"),
+    ):
+        assert cli.main(["report", *arguments]) == 2
+        assert line in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "&lt;", '"', "'", "{x}", "\u2028"])
+def test_no_text_is_read_as_html(text):
+    read = Read(report_page(text, "x", [Section(text, "a", table(text, [text], [["x"]]))]))
+    assert read.open == []
+    assert "script" not in [tag for tag, _ in read.tags]
+    assert read.text.count(text) >= 4
+
+
+def browse(page: pathlib.Path, folder: pathlib.Path) -> tuple[str, list[str], list[str]]:
+    """A page in a browser without a network -> its document, what the console said, what it asked for elsewhere."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here: chromium, chromium-browser and google-chrome are not on the PATH")
+    log = folder / "net.json"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    flags += ["--disable-background-networking", "--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    flags += ["--enable-logging=stderr", "--v=0", f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}"]
+    command = [CHROMIUM, *flags, "--dump-dom", page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    console = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+    events = [event.get("params") or {} for event in json.loads(log.read_text())["events"]]
+    # What the browser asks for itself has an initiator that is not an origin.
+    asked = [event["url"] for event in events if event.get("initiator", "not an origin") != "not an origin"]
+    return done.stdout, console, [url for url in asked if not url.startswith(("file:", "data:"))]
+
+
+@pytest.mark.parametrize("what", ["run", "sweep"])
+def test_a_browser_finds_nothing_wrong_and_asks_nobody(what, workdir, sweep, tmp_path):
+    page = workdir / "report.html" if what == "run" else report.run(sweep)
+    document, console, asked = browse(page, tmp_path)
+    assert console == []
+    assert asked == []
+    assert "Summary" in Read(document).text
+    assert document.rstrip().endswith("</body></html>")
+
+
+def test_a_browser_that_finds_something_wrong_says_so(tmp_path):
+    page = tmp_path / "bad.html"
+    page.write_text("<body><img src='http://127.0.0.1:9/x.png'><script>console.error('boom')</script></body>")
+    _, console, asked = browse(page, tmp_path)
+    assert "boom" in console[0]
+    assert asked
+    assert set(asked) == {"http://127.0.0.1:9/x.png"}
