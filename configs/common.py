@@ -380,7 +380,8 @@ TASKS = {  # what each task adds
     "ruse": {
         "encoders": {
             "places": [],  # of sentences: as encoder.place elsewhere; none: one that stays random, of these sizes
-            "normalize": False,  # the vectors of sentences have length 1
+            "layers": [-1],  # whose means over a sentence are its vector, 0 the embeddings, -1 the last
+            "normalize": False,  # each of these means has a root mean square of 1
             "num_layers": 2,
             "d_model": 128,
             "d_ff": 512,
@@ -534,7 +535,7 @@ SMOKE = {  # what `smoke` makes of it: embedded text, and little of it
         "train": {"early_stopping_metric": "accuracy"},
     },
     "ruse": {
-        "encoders": {"places": [], "num_layers": 1, "d_model": 16, "d_ff": 32},
+        "encoders": {"places": [], "layers": [-1], "num_layers": 1, "d_model": 16, "d_ff": 32},
         "data": {"corpus": "grammar", "size": 100},
         "vocab": {"size": 400},
     },

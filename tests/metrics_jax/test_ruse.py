@@ -43,7 +43,7 @@ def test_a_score_by_hand(normalize):
     sides = []
     for text in ("the cat", "a cat"):
         means = [mean_state(encoder, text) for encoder in encoders()]
-        sides.append([mean / np.linalg.norm(mean) if normalize else mean for mean in means])
+        sides.append([mean / np.sqrt(np.mean(mean**2)) if normalize else mean for mean in means])
     row = np.concatenate([part for r, t in zip(*sides, strict=True) for part in (r, t, abs(r - t), r * t)])
     expected = np.maximum(row @ kernel + bias, 0) @ last + shift
     assert RUSE(found)(["a cat"], ["the cat"]).score == pytest.approx(float(expected[0]), abs=1e-4)
@@ -78,7 +78,7 @@ def test_long_texts_are_counted_or_read_in_windows():
 def test_vectors_of_equal_texts_are_equal():
     vectors, _ = sentence_vectors(tiny_encoder.make(), ["a b", "c", "a b"], normalize=True)
     np.testing.assert_array_equal(vectors[0], vectors[2])
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(np.mean(vectors**2, axis=1), 1, rtol=1e-6)
 
 
 def test_it_is_saved_and_signed(tmp_path):

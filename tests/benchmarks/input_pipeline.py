@@ -1,0 +1,102 @@
+"""How fast batches are made beside how fast they are trained on, and what memory that takes, for corpora of any length.
+
+    python -m tests.benchmarks.input_pipeline [--pairs=29000,3000000] [--config=configs/quickstart.py]
+
+Pairs of the embedded grammar, prepared on disk once; then batches of the page's `train.batch_tokens` in random order,
+and training steps of its model on some of them. Each size is measured in a process of its own; memory is what it holds
+once JAX and the model are there (private resident pages, those mapped from files not counted).
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from tests.benchmarks import measure
+
+BATCHES, STEPS = 400, 12
+
+
+def private_mib() -> float:
+    """Private resident memory of this process."""
+    fields = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/smaps_rollup").read_text().splitlines()[1:])
+    return sum(float(fields[name].split()[0]) for name in ("Private_Clean", "Private_Dirty")) / 1024
+
+
+def measured(pairs: int, page: str, folder: str) -> dict[str, float]:
+    """The figures of one size."""
+    measure.one_thread()
+    import jax
+
+    from nmt_jax import config as configs
+    from nmt_jax import sharding
+    from nmt_jax.optim import make_optimizer
+    from nmt_jax.step import make_train_step, new_state
+    from nmt_jax.tasks import make_task
+
+    changes = {"data.size": str(pairs), "data.cache": f"{folder}/cache"}
+    task = make_task(configs.load(page, changes), pathlib.Path(folder) / "w", sharding.make_mesh())
+    began = time.monotonic()
+    task.vocabularies  # noqa: B018  trained and saved
+    vocabulary, began = time.monotonic() - began, time.monotonic()
+    task.train_corpus  # noqa: B018  written and mapped
+    prepared = time.monotonic() - began
+    optimizer = make_optimizer(task.config.optimizer)
+    state = new_state(jax.jit(task.init)(jax.random.key(0)), optimizer, ema_decay=0.0)
+    step = make_train_step(task.loss_fn, optimizer, lambda update: 1e-4, accumulate=1, ema_decay=0.0, seed=0)
+    before = private_mib()
+    batches = task.batches(BATCHES)
+    for number in range(20):
+        batches[number]
+    start, tokens = time.process_time(), 0
+    for number in range(20, BATCHES):
+        tokens += int((batches[number]["target"] != 0).sum())
+    making = (time.process_time() - start) / tokens
+    after = private_mib()
+    some = [batches[number] for number in range(STEPS)]
+    for shape in {(batch["source"].shape, batch["target"].shape): batch for batch in some}.values():
+        state, _ = jax.block_until_ready(step(state, sharding.shard_batch(shape, task.mesh)))
+    start = time.process_time()
+    for batch in some:
+        state, _ = step(state, sharding.shard_batch(batch, task.mesh))
+    jax.block_until_ready(state)
+    training = (time.process_time() - start) / sum(int((batch["target"] != 0).sum()) for batch in some)
+    return {
+        "pairs": len(task.train_corpus),
+        "vocabulary_seconds": vocabulary,
+        "prepare_seconds": prepared,
+        "tokens_per_cpu_second": 1 / making,
+        "training_tokens_per_cpu_second": 1 / training,
+        "times_faster": training / making,
+        "memory_mib": before,
+        "memory_of_batches_mib": after - before,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pairs", default="29000,3000000")
+    parser.add_argument("--config", default="configs/quickstart.py")
+    parser.add_argument("--one", type=int, help="measure this size in this process")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.one:
+            print(json.dumps(measured(options.one, options.config, folder)))
+            return
+    for pairs in options.pairs.split(","):
+        command = [
+            sys.executable,
+            "-m",
+            "tests.benchmarks.input_pipeline",
+            f"--one={pairs}",
+            f"--config={options.config}",
+        ]
+        finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        measure.report(benchmark="input_pipeline", **json.loads(finished.stdout.splitlines()[-1]))
+
+
+if __name__ == "__main__":
+    main()
