@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from absl import flags
 
-from metrics_jax.agreement import LEVELS, agreement
-from metrics_jax.coefficient import NAMES, Coefficient
-from metrics_jax.comparison import clusters, intervals, p_values, williams
 from metrics_jax.correlation import pearson
-from metrics_jax.judgements import GROUPINGS, Judgements
+from metrics_jax.judging.agreement import LEVELS, agreement
+from metrics_jax.judging.coefficient import NAMES, Coefficient
+from metrics_jax.judging.comparison import clusters, intervals, p_values, williams
+from metrics_jax.judging.judgements import GROUPINGS, Judgements
 from metrics_jax.signature import ROOMS, SHORTHANDS, needs
 from metrics_jax.significance import SEED
-from nmt_jax import judge_table
 from nmt_jax.data.judgements import Columns, Judged, files, read_judged
 from nmt_jax.errors import UserError
-from nmt_jax.judge_table import Column
-from nmt_jax.judged_scores import given_scores, judged_scores
+from nmt_jax.judging import table as judge_table
+from nmt_jax.judging.scores import given_scores, judged_scores
+from nmt_jax.judging.table import Column
 from nmt_jax.metric import define_metric_flags, metric_options, open_metric
 
 TESTS = ("permutation", "williams")

@@ -12,8 +12,8 @@ from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.metric import define_metric_flags, metric_options, open_metric
 from nmt_jax.pictures.style import FORMATS, check_output, drawing, save, writing
-from nmt_jax.sweep_runs import base_values, find_runs
-from nmt_jax.sweep_table import collect, main_measure
+from nmt_jax.sweeps.runs import base_values, find_runs
+from nmt_jax.sweeps.table import collect, main_measure
 from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -218,7 +218,7 @@ def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> str:
 def plot_sweep(folder: pathlib.Path, measure: str | None = None, output: pathlib.Path | None = None) -> pathlib.Path:
     """Draw a measure of the runs of a sweep against each key that they change into `output` -> the file written.
 
-    measure: as of `sweep_table.collect`; by default the one that the best checkpoints are chosen by.
+    measure: as of `sweeps.table.collect`; by default the one that the best checkpoints are chosen by.
     """
     from nmt_jax.pictures.sweep import draw_sweep
 

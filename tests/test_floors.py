@@ -42,6 +42,8 @@ FORBIDDEN = {
     "nmt_jax.pretrained": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.decoding", "nmt_jax.config"),
     "nmt_jax.formats": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.decoding", "nmt_jax.config"),
     "nmt_jax.reports": ("nmt_jax.models", "nmt_jax.decoding", "nmt_jax.loop"),
+    "nmt_jax.distributed": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.models", "nmt_jax.data", "nmt_jax.config"),
+    "nmt_jax.sweeps": ("jax", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.models", "nmt_jax.sweep"),
     "nmt_jax.launchers": ("jax", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.models", "nmt_jax.sweep", "nmt_jax.train"),
     "nmt_jax.losses": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.config"),
     "nmt_jax.loop": ("nmt_jax.models", "nmt_jax.decoding", *(f"nmt_jax.{verb}" for verb in VERBS)),

@@ -10,7 +10,7 @@ from metrics_jax import BLEU, ChrF
 from nmt_jax import __main__ as cli
 from nmt_jax.data.judgements import Columns, Judged
 from nmt_jax.judge import run
-from nmt_jax.judged_scores import contributions, judged_scores
+from nmt_jax.judging.scores import contributions, judged_scores
 from tests.pretrained.folders import write_folder
 
 WORDS = ["the", "old", "man", "sleeps", "in", "the", "garden", "of", "a", "red", "house", "near", "the", "river"]

@@ -9,9 +9,9 @@ from nmt_jax import config as configs
 from nmt_jax import sweep
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted
-from nmt_jax.sweep_runs import Run
+from nmt_jax.sweeps.runs import Run
 from nmt_jax.workdir import Workdir
-from tests.sweeps import changed, make_run
+from tests.sweep_folders import changed, make_run
 from tests.toy import ENVIRONMENT
 
 CONFIGS = pathlib.Path(__file__).parent.parent / "configs"

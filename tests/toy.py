@@ -18,9 +18,9 @@ from ml_collections import ConfigDict
 
 from nmt_jax import loop, sharding
 from nmt_jax.data.share import ALL, Share
+from nmt_jax.distributed.place import Place
+from nmt_jax.distributed.processes import Processes, describe
 from nmt_jax.errors import UserError
-from nmt_jax.place import Place
-from nmt_jax.processes import Processes, describe
 from nmt_jax.tasks import Step
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -8,7 +8,7 @@ import numpy as np
 from nmt_jax.errors import UserError
 from nmt_jax.pictures.labels import cut
 from nmt_jax.pictures.style import QUIET, SYSTEMS
-from nmt_jax.sweep_table import Row, Table, has_seeds, read_log
+from nmt_jax.sweeps.table import Row, Table, has_seeds, read_log
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

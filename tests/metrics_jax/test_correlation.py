@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 from metrics_jax.correlation import kendall, pearson, spearman
-from metrics_jax.pairs import COEFFICIENTS, Groups
+from metrics_jax.judging.pairs import COEFFICIENTS, Groups
 from tests.metrics_jax import golden
 
 

@@ -4,9 +4,9 @@ from nmt_jax import __main__ as cli
 from nmt_jax.errors import UserError
 from nmt_jax.pictures.style import drawing
 from nmt_jax.pictures.sweep import draw_progress, draw_sweep, together
-from nmt_jax.sweep_runs import base_values
-from nmt_jax.sweep_table import collect
-from tests.sweeps import make_run
+from nmt_jax.sweeps.runs import base_values
+from nmt_jax.sweeps.table import collect
+from tests.sweep_folders import make_run
 
 pytest.importorskip("matplotlib")
 MEASURE = "dev/perplexity"

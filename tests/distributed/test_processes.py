@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from nmt_jax import checkpoint
+from nmt_jax.distributed.processes import check_shared, find_difference
 from nmt_jax.errors import UserError
-from nmt_jax.processes import check_shared, find_difference
 from tests import toy
 from tests.toy import ROOT
 

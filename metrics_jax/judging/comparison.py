@@ -10,8 +10,8 @@ import dataclasses
 import numpy as np
 import scipy.stats
 
-from metrics_jax.coefficient import Coefficient
 from metrics_jax.encoder import progress
+from metrics_jax.judging.coefficient import Coefficient
 from metrics_jax.significance import SEED, Interval
 
 _TIE = 1e-9  # differences this close are equal: sums of floats depend on their order

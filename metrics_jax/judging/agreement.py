@@ -6,11 +6,11 @@
 `comparison` makes intervals and tests of what it returns.
 """
 
-from metrics_jax import pairs
-from metrics_jax.coefficient import NAMES, Coefficient
-from metrics_jax.judgements import Judgements
-from metrics_jax.segment_agreement import PairAgreement, VectorAgreement
-from metrics_jax.system_agreement import SoftAgreement, SystemAgreement
+from metrics_jax.judging import pairs
+from metrics_jax.judging.coefficient import NAMES, Coefficient
+from metrics_jax.judging.judgements import Judgements
+from metrics_jax.judging.segment_agreement import PairAgreement, VectorAgreement
+from metrics_jax.judging.system_agreement import SoftAgreement, SystemAgreement
 
 LEVELS = ("segment", "system")
 

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from nmt_jax.jobs import Job, last_line, run_jobs
+from nmt_jax.sweeps.jobs import Job, last_line, run_jobs
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def job(folder: pathlib.Path, name: str, program: str) -> Job:
@@ -66,7 +66,7 @@ def test_a_signal_is_passed_on_once_and_nothing_is_started_any_more(tmp_path, nu
     )
     parent = (
         "import pathlib, signal, sys\n"
-        "from nmt_jax.jobs import Job, run_jobs\n"
+        "from nmt_jax.sweeps.jobs import Job, run_jobs\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"jobs = [Job(n, [sys.executable, '-c', {child!r}, n], pathlib.Path({str(tmp_path)!r}) / n) for n in 'abc']\n"
         "run_jobs(jobs, 2, lambda job, code: print(job.name, code))\n"

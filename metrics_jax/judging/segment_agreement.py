@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 import scipy.stats
 
-from metrics_jax import correlation, pairs
-from metrics_jax.coefficient import (
+from metrics_jax import correlation
+from metrics_jax.judging import pairs
+from metrics_jax.judging.coefficient import (
     AT_ONCE,
     TINY,
     VECTORS,
@@ -18,8 +19,8 @@ from metrics_jax.coefficient import (
     standardised,
     vector_coefficient,
 )
-from metrics_jax.judgements import Judgements
-from metrics_jax.pairs import PairCoefficient
+from metrics_jax.judging.judgements import Judgements
+from metrics_jax.judging.pairs import PairCoefficient
 
 _TAUS: dict[str, Literal["a", "b"]] = {"kendall": "b", "kendall_a": "a"}
 _LARGEST = 4096  # texts of a group of which all pairs are held in memory at once

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from metrics_jax.pairs import Groups
+from metrics_jax.judging.pairs import Groups
 
 GROUPINGS = ("none", "item", "system")
 OUTLIER = 2.5  # median absolute deviations, scaled as standard deviations of a normal distribution are

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from metrics_jax.pairs import mean_of_groups
+from metrics_jax.judging.pairs import mean_of_groups
 from metrics_jax.significance import Interval
 
 

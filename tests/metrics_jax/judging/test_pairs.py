@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 import pytest
 
-from metrics_jax.pairs import COEFFICIENTS, Groups, calibrate
+from metrics_jax.judging.pairs import COEFFICIENTS, Groups, calibrate
 from tests.metrics_jax import golden
 
 
@@ -109,7 +109,7 @@ def test_blocks_hold_every_pair_once(monkeypatch):
     labels = np.array([0, 1, 1, 0, 2, 1, 1, 3, 3, 0, 1])
     wanted = {(i, j) for i, j in itertools.combinations(range(11), 2) if labels[i] == labels[j]}
     for at_once in (1, 3, 7, 100):
-        monkeypatch.setattr("metrics_jax.pairs._AT_ONCE", at_once)
+        monkeypatch.setattr("metrics_jax.judging.pairs._AT_ONCE", at_once)
         blocks = Groups.of(labels).pairs()
         found = [pair for _, one, other in blocks for pair in zip(one.ravel(), other.ravel(), strict=True)]
         assert len(found) == len(wanted) == Groups.of(labels).num_pairs
@@ -121,7 +121,7 @@ def test_of_many_differences_some_are_tried(monkeypatch):
     groups = Groups.of(labels)
     best = calibrate(groups, scores, human)
     accuracy = slow("acc_eq", scores, human, labels, best)
-    monkeypatch.setattr("metrics_jax.pairs._CANDIDATES", 100)
+    monkeypatch.setattr("metrics_jax.judging.pairs._CANDIDATES", 100)
     near = slow("acc_eq", scores, human, labels, calibrate(groups, scores, human))
     assert accuracy - 0.02 < near <= accuracy
 

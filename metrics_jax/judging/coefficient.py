@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from metrics_jax import correlation, pairs
-from metrics_jax.judgements import Judgements
+from metrics_jax import correlation
+from metrics_jax.judging import pairs
+from metrics_jax.judging.judgements import Judgements
 
 VECTORS: dict[str, Any] = {"pearson": correlation.pearson, "spearman": correlation.spearman}
 NAMES = (*VECTORS, *pairs.COEFFICIENTS, "kendall_c", "spa")

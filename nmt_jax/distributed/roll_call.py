@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nmt_jax.distributed.place import Place
 from nmt_jax.errors import UserError
-from nmt_jax.place import Place
 
 LOST = 1  # exit code of those that another process left alone
 FAREWELL_SECONDS = 2.0  # for the last words to reach everybody

@@ -5,9 +5,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from metrics_jax import soft_accuracy
-from metrics_jax.coefficient import AT_ONCE, Coefficient, checked, counts_of_draws, standardised, vector_coefficient
-from metrics_jax.judgements import Judgements
+from metrics_jax.judging import soft_accuracy
+from metrics_jax.judging.coefficient import (
+    AT_ONCE,
+    Coefficient,
+    checked,
+    counts_of_draws,
+    standardised,
+    vector_coefficient,
+)
+from metrics_jax.judging.judgements import Judgements
 
 
 class SystemAgreement(Coefficient):

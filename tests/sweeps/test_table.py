@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from nmt_jax.errors import UserError
-from nmt_jax.sweep_runs import find_runs
-from nmt_jax.sweep_table import WRITERS, best, collect, has_finished
-from tests.sweeps import make_run
+from nmt_jax.sweeps.runs import find_runs
+from nmt_jax.sweeps.table import WRITERS, best, collect, has_finished
+from tests.sweep_folders import make_run
 
 
 @pytest.fixture

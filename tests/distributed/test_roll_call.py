@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from nmt_jax.distributed.place import Place
+from nmt_jax.distributed.roll_call import RollCall
 from nmt_jax.errors import UserError
-from nmt_jax.place import Place
-from nmt_jax.roll_call import RollCall
 
 
 @pytest.fixture

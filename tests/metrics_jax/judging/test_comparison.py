@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from metrics_jax.agreement import agreement
-from metrics_jax.comparison import clusters, intervals, p_values, williams
-from metrics_jax.judgements import Judgements
+from metrics_jax.judging.agreement import agreement
+from metrics_jax.judging.comparison import clusters, intervals, p_values, williams
+from metrics_jax.judging.judgements import Judgements
 
 
 def example(noise, seed=0, size=120):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from metrics_jax.agreement import agreement
-from metrics_jax.coefficient import NAMES
-from metrics_jax.judgements import Judgements
-from metrics_jax.soft_accuracy import p_values, soft_accuracy
-from tests.metrics_jax.test_pairs import slow
+from metrics_jax.judging.agreement import agreement
+from metrics_jax.judging.coefficient import NAMES
+from metrics_jax.judging.judgements import Judgements
+from metrics_jax.judging.soft_accuracy import p_values, soft_accuracy
+from tests.metrics_jax.judging.test_pairs import slow
 
 COMBINATIONS = [
     (name, level, grouping)
@@ -156,7 +156,7 @@ def test_memory_does_not_change_the_numbers(monkeypatch):
     whole = {}
     for at_once in (2**23, 200):
         for room in ("segment_agreement", "system_agreement"):
-            monkeypatch.setattr(f"metrics_jax.{room}.AT_ONCE", at_once)
+            monkeypatch.setattr(f"metrics_jax.judging.{room}.AT_ONCE", at_once)
         for kind in kinds:
             one = agreement(judged, *kind, "item")
             parts = {}
@@ -190,7 +190,7 @@ def test_bad_input():
 
 
 def test_too_many_texts_for_a_test_of_all_pairs(monkeypatch):
-    monkeypatch.setattr("metrics_jax.segment_agreement._LARGEST", 10)
+    monkeypatch.setattr("metrics_jax.judging.segment_agreement._LARGEST", 10)
     judged, scores = example()
     one = agreement(judged, "kendall")
     assert len(one.values(scores)) == 3

@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nmt_jax.sweep_runs import Run, name
+from nmt_jax.sweeps.runs import Run, name
 from nmt_jax.workdir import Workdir
 
 CONFIG: dict[str, Any] = {

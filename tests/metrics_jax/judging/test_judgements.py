@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from metrics_jax.judgements import Judgements, far_from_median
+from metrics_jax.judging.judgements import Judgements, far_from_median
 
 
 def test_groups_tables_and_means():

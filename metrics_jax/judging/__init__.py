@@ -1,0 +1,1 @@
+"""How well metrics agree with people: coefficients, their intervals and tests."""
