@@ -69,6 +69,11 @@ VERBS = {
         "--workdir=FOLDER [FLAG …] < TEXTS > LABELS",
         "--workdir=runs/ag_news < texts.txt > labels.txt",
     ),
+    "summarize": Verb(
+        "choose the sentences of a text that stand for the whole",
+        "[--method=lead|sumbasic|lexrank|textrank] [FLAG …] < TEXTS > SUMMARIES",
+        "--method=lexrank --sentences=3 < texts.txt > summaries.txt",
+    ),
     "neighbours": Verb(
         "name the words nearest to words, and to analogies such as king - man + woman",
         "--workdir=FOLDER|--vectors=FILE [FLAG …] < WORDS > NEIGHBOURS",

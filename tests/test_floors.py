@@ -22,7 +22,7 @@ VERBS = (
         "corpus",
         "plot",
     ),
-    *("sweep", "report", "export", "neighbours", "tag", "answer", "perturb", "launch", "__main__"),
+    *("sweep", "report", "export", "neighbours", "tag", "answer", "perturb", "launch", "summarize", "__main__"),
 )
 
 # What the modules of a room may not import. A room is a folder, or a file of nmt_jax.

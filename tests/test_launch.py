@@ -216,4 +216,5 @@ def test_a_notice_saves_and_the_job_goes_on_after_a_requeue(cluster, environment
         slurm.say(cluster, "scontrol", "update", f"JobId={job}", "StartTime=now")  # else minutes later
         return f"continued at step {saved}" in (tmp_path / f"slurm-{job}.log").read_text()
 
+    time.sleep(3)  # within the second in which it ended, SLURM would refuse the job's own credential
     slurm.wait_for(continued, 200, "no restart")
