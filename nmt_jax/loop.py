@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax.checkpoint import Checkpoints, load_params, name_differences
 from nmt_jax.data.batches import iterator
-from nmt_jax.distributed.processes import Processes
+from nmt_jax.distributed.processes import Processes, Vote
 from nmt_jax.distributed.watchdog import Watchdog
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts
@@ -99,7 +99,7 @@ class _Training:
     ):
         self.config, self.workdir, self.task, self.mesh = config, workdir, task, mesh
         self.processes, self.checkpoints, self.interrupts = processes, checkpoints, interrupts
-        self.vote = processes.vote(mesh)
+        self.vote = Vote(mesh)
         self.batches = processes.in_turn(lambda: task.batches(config.train.steps))
         schedule = make_schedule(config.optimizer, config.train.steps, config.model.get("d_model"))
         self.optimizer = make_optimizer(config.optimizer)

@@ -74,8 +74,8 @@ def run(
     card = describe(config.to_dict(), folder.path) if place else None
     with Processes(place, card, **waits) as processes:
         processes.broadcast(lambda: begin(config, folder))
-        check_shared(folder.config_file)
-        processes.check_same("config in the workdir", folder.config_file.read_text(encoding="utf-8"))
+        if place:
+            check_shared(processes, folder.path)
         task = make_task(config, folder.path, sharding.make_mesh(config.mesh.model))
         return loop.run(config, folder.path, task, processes)
 

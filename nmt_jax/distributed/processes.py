@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import platform
+import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -73,10 +74,6 @@ class Processes:
                 f"process {jax.process_index()}: the {what} is {value}, for process 0 it is {theirs}: "
                 "give all a --workdir on a file system that their hosts share"
             )
-
-    def vote(self, mesh: Mesh) -> "Vote":
-        """Opens a vote over the devices of `mesh`."""
-        return Vote(mesh)
 
     def __enter__(self) -> "Processes":
         return self
@@ -186,10 +183,18 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def check_shared(path: Path) -> None:
-    """UserError where a file that process 0 has written is not there for this one."""
-    if not path.is_file():
+def check_shared(processes: Processes, workdir: Path) -> None:
+    """UserError where this process does not see in `workdir` what the first has just written there."""
+    path = workdir / ".shared"
+
+    def write() -> str:
+        token = secrets.token_hex(8)
+        path.write_text(token)
+        return token
+
+    token = processes.broadcast(write)
+    if not path.is_file() or path.read_text() != token:
         raise UserError(
-            f"{path}: process {jax.process_index()} does not see what process 0 wrote: give all a --workdir on a file "
-            "system that their hosts share"
+            f"{workdir}: process {jax.process_index()} does not see what process 0 wrote: give all a --workdir on a "
+            "file system that their hosts share"
         )

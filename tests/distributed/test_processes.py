@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nmt_jax import checkpoint
-from nmt_jax.distributed.processes import check_shared, find_difference
+from nmt_jax.distributed.processes import Processes, check_shared, find_difference
 from nmt_jax.errors import UserError
 from tests import toy
 from tests.toy import ROOT
@@ -168,8 +168,21 @@ def test_parameters_split_over_processes_are_read_whole(tmp_path):
     assert params["embedding"]["table"].shape == (toy.VOCABULARY, toy.WIDTH)
 
 
+class Second:
+    """Another process than the first, which wrote elsewhere, or here."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def broadcast(self, make):
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / ".shared").write_text("of this start")
+        return "of this start"
+
+
 def test_a_workdir_that_is_not_shared(tmp_path):
-    (tmp_path / "config.json").touch()
-    check_shared(tmp_path / "config.json")
+    check_shared(Processes(), tmp_path)
+    check_shared(Second(tmp_path), tmp_path)
+    (tmp_path / ".shared").write_text("of the start before")
     with pytest.raises(UserError, match="process 0 does not see what process 0 wrote: give all a --workdir on a file"):
-        check_shared(tmp_path / "elsewhere" / "config.json")
+        check_shared(Second(tmp_path / "elsewhere"), tmp_path)
