@@ -6,7 +6,8 @@
 
 `small` (Multi30k, English to German; DIRECTORY as for multi30k.py) is an eighth of the paper's width and a third of
 its depth: heads 4, d_k 16, layers 2, d_model 64, d_ff 256. Each row changes what the paper's does, by about its factor.
-What is compared is BLEU. `paper` (WMT14 through TFDS) wants accelerators and has not been trained by us.
+BLEU of test_2016_flickr: the base model 24.6, the best row (d_model 128) 28.4 (2026-11-22, 4 minutes on one CPU core;
+docs/ablation.md has all rows). `paper` (WMT14 through TFDS) wants accelerators and has not been trained by us.
 """
 
 from collections.abc import Callable

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
 
 COMBINE = ("concatenate", "mean", "power_means")
 MIN_BUCKET, MIN_STEP = 8, 4
-# Tokens of a batch on each device: enough to keep it busy, and no more, since the last of a bucket is filled up.
-BATCH_TOKENS = {"cpu": 512, "accelerator": 16384}
+# Tokens of a batch on each device: enough to keep it busy; the last rows of a length go in smaller, less empty ones.
+BATCH_TOKENS = {"cpu": (1024, 256), "accelerator": (16384, 4096)}
 
 
 def bucket(length: int, max_length: int = sys.maxsize) -> int:
@@ -65,55 +67,63 @@ class Forward:
         A batch holds as many rows as come near `batch_tokens` a device (None: BATCH_TOKENS), half as many from where
         memory runs out. MemoryError if there is none for a single row.
         """
-        batch_tokens = batch_tokens or BATCH_TOKENS["cpu" if self._devices[0].platform == "cpu" else "accelerator"]
+        kind = "cpu" if self._devices[0].platform == "cpu" else "accelerator"
+        sizes = (batch_tokens,) if batch_tokens else BATCH_TOKENS[kind]
         todo = collections.deque(sorted(range(len(rows)), key=lambda number: -len(rows[number])))
-        flying: tuple[list[int], Any] | None = None  # the batch that the devices work on while the next is made
+        flying: tuple[_Batch, Any] | None = None  # the batch that the devices work on while the next is made
         while todo or flying:
-            batch = self._next(rows, todo, batch_tokens)
+            batch = self._next(rows, todo, sizes) if todo else None
             try:
-                started = (batch, self._start([rows[number] for number in batch], batch_tokens)) if batch else None
+                started = (batch, self._start(rows, batch)) if batch else None
                 vectors = np.asarray(flying[1]) if flying else None
             except Exception as error:
                 if not _out_of_memory(error):
                     raise
-                lost = [*(flying[0] if flying else ()), *batch]
-                if self._size(bucket(len(rows[lost[-1]]), self._max_length), batch_tokens) == len(self._devices):
+                lost = [number for one in (flying and flying[0], batch) if one for number in one.numbers]
+                if sizes[0] < 2 * bucket(len(rows[lost[-1]]), self._max_length):
                     raise MemoryError(f"no memory for {len(rows[lost[0]])} tokens on each device") from error
                 todo.extendleft(reversed(lost))
-                batch_tokens, flying = batch_tokens // 2, None
+                sizes, flying = (sizes[0] // 2,), None
                 continue
             if flying and vectors is not None:
-                for place, number in enumerate(flying[0]):
+                for place, number in enumerate(flying[0].numbers):
                     yield number, vectors[place, : len(rows[number])]
             flying = started
 
-    def _next(self, rows: Sequence[np.ndarray], todo: collections.deque[int], batch_tokens: int) -> list[int]:
-        """Takes the next rows of one padded length off `todo`."""
-        if not todo:
-            return []
+    def _next(self, rows: Sequence[np.ndarray], todo: collections.deque[int], sizes: Sequence[int]) -> _Batch:
+        """Takes the next rows of one padded length off `todo`, in the last of the sizes if they do not fill the first.
+
+        The shapes of a length are few, so that there is little to compile.
+        """
         length = bucket(len(rows[todo[0]]), self._max_length)
-        batch: list[int] = []
-        while todo and len(batch) < self._size(length, batch_tokens):
-            if bucket(len(rows[todo[0]]), self._max_length) != length:
-                break
-            batch.append(todo.popleft())
-        return batch
+        heights = [len(self._devices) * max(size // length, 1) for size in sizes]
+        alike = itertools.takewhile(lambda number: bucket(len(rows[number]), self._max_length) == length, todo)
+        numbers = [*itertools.islice(alike, heights[0])]
+        if len(numbers) < heights[0]:
+            del numbers[heights[-1] :]
+        for _ in numbers:
+            todo.popleft()
+        return _Batch(numbers, heights[0 if len(numbers) == heights[0] else -1], length)
 
-    def _size(self, length: int, batch_tokens: int) -> int:
-        """How many rows of this length are a batch."""
-        return len(self._devices) * max(batch_tokens // length, 1)
-
-    def _start(self, batch: Sequence[np.ndarray], batch_tokens: int) -> Array:
-        """Puts a batch on the devices, filled up: one shape a bucket, so that a row always has the same bits."""
+    def _start(self, rows: Sequence[np.ndarray], batch: _Batch) -> Array:
+        """Puts a batch on the devices, filled up."""
         import jax
 
-        length = bucket(max(map(len, batch)), self._max_length)
-        ids = np.zeros((self._size(length, batch_tokens), length), np.int32)
+        ids = np.zeros((batch.height, batch.length), np.int32)
         mask = np.zeros(ids.shape, bool)
-        for place, row in enumerate(batch):
-            ids[place, : len(row)] = row
-            mask[place, : len(row)] = True
+        for place, number in enumerate(batch.numbers):
+            ids[place, : len(rows[number])] = rows[number]
+            mask[place, : len(rows[number])] = True
         return self._program(self._embed, *jax.device_put((ids, mask), self._by_rows))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Batch:
+    """The numbers of rows, and the shape that they are filled up to."""
+
+    numbers: list[int]
+    height: int
+    length: int
 
 
 @functools.cache

@@ -15,17 +15,18 @@ from metrics_jax.judging.agreement import LEVELS, agreement
 from metrics_jax.judging.coefficient import NAMES, Coefficient
 from metrics_jax.judging.comparison import clusters, intervals, p_values, williams
 from metrics_jax.judging.judgements import GROUPINGS, Judgements
+from metrics_jax.judging.mean_agreement import MeanAgreement
 from metrics_jax.signature import ROOMS, SHORTHANDS, needs
 from metrics_jax.significance import SEED
-from nmt_jax.data.judgements import Columns, Judged, files, read_judged
+from nmt_jax.data.judgements import Columns, Judged
 from nmt_jax.errors import UserError
 from nmt_jax.judging import table as judge_table
+from nmt_jax.judging.places import Protocol, read_places
 from nmt_jax.judging.scores import given_scores, judged_scores
 from nmt_jax.judging.table import Column
 from nmt_jax.metric import define_metric_flags, metric_options, open_metric
 
 TESTS = ("permutation", "williams")
-_LISTS = ("reference", "human")  # columns of which there may be several, joined by + after a file's name
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -56,6 +57,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
         "grouping", "none", list(GROUPINGS), "Compare all texts, those of an item, or those of a system.", **given
     )
     flags.DEFINE_boolean("outliers", True, "Keep systems far from the median; WMT drops them at level system.", **given)
+    flags.DEFINE_boolean("average", False, "One column for all files of a folder: the mean of theirs.", **given)
     flags.DEFINE_boolean("confidence", False, "95 % intervals, by bootstrap.", **given)
     flags.DEFINE_enum("significance", None, list(TESTS), "Test every two metrics; a cluster a rank.", **given)
     flags.DEFINE_integer("trials", 1000, "Permutations, and bootstrap samples.", lower_bound=1, **given)
@@ -69,19 +71,23 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Flags in, a table out."""
-    names = ("hypothesis", "system", "item", "outputs", "worse")
-    given: dict[str, Any] = {name: flag_values[name].value for name in names}
-    columns = Columns(**given, reference=tuple(flag_values.reference), human=tuple(flag_values.human))
+
+    def given(*names: str) -> dict[str, Any]:
+        return {name: flag_values[name].value for name in names}
+
+    columns = Columns(
+        **given("hypothesis", "system", "item", "outputs", "worse"),
+        reference=tuple(flag_values.reference),
+        human=tuple(flag_values.human),
+    )
     table = run(
         positional,
         columns,
+        Protocol(tuple(flag_values.correlation), **given("level", "grouping", "outliers")),
         metrics=flag_values.metrics,
         scores=flag_values.scores,
         system_scores=flag_values.system_scores,
-        correlation=flag_values.correlation,
-        level=flag_values.level,
-        grouping=flag_values.grouping,
-        outliers=flag_values.outliers,
+        average=flag_values.average,
         confidence=flag_values.confidence,
         significance=flag_values.significance,
         trials=flag_values.trials,
@@ -93,17 +99,31 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     return 0
 
 
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """The judgements of a column of a file, and what M metrics say of their texts, float[M, N]."""
+
+    name: str
+    human: str
+    judgements: Judgements
+    scores: np.ndarray
+
+    @classmethod
+    def of(cls, protocol: Protocol, judged: Judged, human: str, scores: np.ndarray) -> "_Part":
+        """The texts that the protocol keeps, of scores of all."""
+        judgements, texts = protocol.judgements(judged, human)
+        return cls(judged.name, human, judgements, scores[:, texts])
+
+
 def run(
     places: Sequence[str],
     columns: Columns,
+    protocol: Protocol,
     *,
     metrics: Sequence[str] = (),
     scores: Sequence[str] = (),
     system_scores: str = "",
-    correlation: Sequence[str] = ("pearson",),
-    level: str = "segment",
-    grouping: str = "none",
-    outliers: bool = True,
+    average: bool = False,
     confidence: bool = False,
     significance: str | None = None,
     trials: int = 1000,
@@ -113,64 +133,67 @@ def run(
 ) -> list[Column]:
     """Judge metrics by people -> a column for each coefficient, file, and column of judgements.
 
-    places: files, or folders of files; after a file's name it may have its own columns: `FILE|human:fluency+adequacy`.
-    metrics: names or signatures; options: what some need, as of `open_metric`. scores: as of `given_scores`. The others
-    as the flags. UserError for files that cannot be read, and for what does not exist or go together.
+    places: as of `read_places`. average: one for all files of a place, the mean of their coefficients. metrics: names
+    or signatures; options: what some need, as of `open_metric`. scores: as of `given_scores`. The others as the flags.
+    UserError for files that cannot be read, and for what does not exist or go together.
     """
     if not places:
         raise UserError("nmt-jax judge needs judged texts: nmt-jax judge FILE --human=COLUMN")
     if not metrics and not scores:
         raise UserError("nmt-jax judge needs metrics: --metrics=NAME, or --scores=COLUMN")
-    if significance == "williams" and (set(correlation) != {"pearson"} or (level == "segment" and grouping != "none")):
-        raise UserError("--significance=williams is a test of Pearson's r of all texts, or of systems: or permutation")
     given = tuple(one.removeprefix("-") for one in scores if "=" not in one)
-    columns = dataclasses.replace(columns, scores=given)
-    sets = [judged for place in places for judged in _read(place, columns, system_scores)]
-    if repeated := [one.name for k, one in enumerate(sets) if one.name in [other.name for other in sets[:k]]]:
-        raise UserError(f"two files are called {repeated[0]}: rename one, the table names them so")
+    found = read_places(places, dataclasses.replace(columns, scores=given), protocol, system_scores)
+    if significance == "williams":
+        _check_williams([place.protocol for place in found], average)
     folder = _folder(plots)
-    found: dict[str, list[Column]] = {name: [] for name in correlation}
+    num_sets = sum(len(place.sets) for place in found)
+    result = []
     with _opened(metrics, options) as measures:
-        for judged in sets:
-            table = {name: judged_scores(name, one, judged, level == "system") for name, one in measures.items()}
-            table |= dict(given_scores(one, judged, len(sets)) for one in scores)
-            for human in judged.human:
-                judgements, texts = _judgements(judged, human, level, outliers)
-                kept = {name: values[texts] for name, values in table.items()}
-                for name in correlation:
+        made = {one.removeprefix("-").partition("=")[0]: one for one in scores}
+        names = [*measures, *made]
+        for place in found:
+            parts = []
+            for judged in place.sets:
+                of_systems = place.protocol.level == "system"
+                rows = [judged_scores(name, one, judged, of_systems) for name, one in measures.items()]
+                rows += [given_scores(one, judged, num_sets) for one in made.values()]
+                with _mistakes():
+                    parts += [_Part.of(place.protocol, judged, human, np.stack(rows)) for human in judged.human]
+            if folder:
+                for part in parts:
+                    _draw_scatter(folder, part, names, place.protocol.level)
+            several = dict.fromkeys((place.name if average else part.name, part.human) for part in parts)
+            for name, human in several:
+                some = [part for part in parts if part.human == human and (average or part.name == name)]
+                for coefficient in place.protocol.correlation:
                     with _mistakes():
-                        one = agreement(judgements, name, level, grouping)
-                        found[name].append(
-                            _column(one, judged, human, name, kept, confidence, significance, trials, seed)
-                        )
-                if folder:
-                    _draw_scatter(folder / f"{judged.name}.{human}.png", judgements, kept, level)
-    result = [column for several in found.values() for column in several]
+                        one, table = _agreement(some, coefficient, place.protocol)
+                        values = one.values(table)
+                        bounds = intervals(one, table, draws=trials, seed=seed) if confidence else None
+                        p = _tests(significance, one, table, trials, seed, some[0].judgements)
+                    ranks = clusters(values, p) if p is not None else None
+                    result.append(Column(name, human, coefficient, names, values, bounds, p, ranks, len(some)))
     if folder:
         _draw_rankings(folder, result)
     return result
 
 
-def _read(place: str, columns: Columns, system_scores: str) -> Iterator[Judged]:
-    """The files of a place, read by its own columns."""
-    path, *own = place.split("|")
-    known = [field.name for field in dataclasses.fields(Columns) if field.name != "scores"]
-    for option in own:
-        key, colon, value = option.partition(":")
-        if key == "system_scores" and colon:
-            system_scores = value
-        elif key in known and colon:
-            new: dict[str, Any] = {key: tuple(value.split("+")) if key in _LISTS else value}
-            columns = dataclasses.replace(columns, **new)
-        else:
+def _agreement(parts: Sequence[_Part], name: str, protocol: Protocol) -> tuple[Coefficient, np.ndarray]:
+    """The coefficient of one part, or the mean of several, and the scores that it is of."""
+    each = [agreement(part.judgements, name, protocol.level, protocol.grouping) for part in parts]
+    if len(each) == 1:
+        return each[0], parts[0].scores
+    scores = np.concatenate([part.scores for part in parts], axis=1)
+    return MeanAgreement(each, [part.scores.shape[1] for part in parts]), scores
+
+
+def _check_williams(protocols: Sequence[Protocol], average: bool) -> None:
+    """UserError for what Williams' test is not of."""
+    for one in protocols:
+        if average or set(one.correlation) != {"pearson"} or (one.level == "segment" and one.grouping != "none"):
             raise UserError(
-                f"{place}: after | stand column:name, of {', '.join([*known, 'system_scores'])}, not {option!r}"
+                "--significance=williams is a test of Pearson's r of all texts, or systems, of a file: or permutation"
             )
-    found = files(path)
-    if system_scores and len(found) > 1:
-        raise UserError(f"--system_scores={system_scores} is of one file, but {path} has {len(found)}")
-    for one in found:
-        yield read_judged(one, columns, system_scores or None)
 
 
 @contextlib.contextmanager
@@ -185,49 +208,15 @@ def _opened(metrics: Sequence[str], options: Mapping[str, Any]) -> Iterator[dict
         yield {spec: open_metric(spec, **given) for spec in metrics}
 
 
-def _judgements(judged: Judged, human: str, level: str, outliers: bool) -> tuple[Judgements, np.ndarray]:
-    """The judgements of a column, and which texts are among them."""
-    with _mistakes(f"{judged.name}: "):
-        judgements = Judgements(judged.human[human], judged.systems, judged.items, judged.system_human.get(human))
-        if level == "system" and judged.systems is None:
-            raise ValueError("there are no systems: --system=COLUMN")
-        if outliers or level == "segment":
-            return judgements, np.ones(len(judged.where), bool)
-        return judgements.without_outliers()
-
-
-def _column(
-    one: Coefficient,
-    judged: Judged,
-    human: str,
-    name: str,
-    scores: Mapping[str, np.ndarray],
-    confidence: bool,
-    significance: str | None,
-    trials: int,
-    seed: int,
-) -> Column:
-    """A coefficient of all metrics with the judgements of a column."""
-    table = np.stack(list(scores.values()))
-    values = one.values(table)
-    bounds = intervals(one, table, draws=trials, seed=seed) if confidence else None
-    p = None
-    if significance:
-        p = (
-            _williams(one, table, values)
-            if significance == "williams"
-            else p_values(one, table, trials=trials, seed=seed)
-        )
-    ranks = clusters(values, p) if p is not None else None
-    return Column(judged.name, human, name, list(scores), values, bounds, p, ranks)
-
-
-def _williams(one: Coefficient, table: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The p-values of Williams' test, float[M, M]."""
-    judgements = one.judgements
-    points = judgements.system_means(table) if one.of_systems else table
-    p = np.full((len(table), len(table)), np.nan)
-    for a in range(len(table)):
+def _tests(
+    significance: str | None, one: Coefficient, scores: np.ndarray, trials: int, seed: int, judgements: Judgements
+) -> np.ndarray | None:
+    """The p-values of every two metrics, float[M, M], if wanted; Williams' test needs the judgements themselves."""
+    if significance != "williams":
+        return p_values(one, scores, trials=trials, seed=seed) if significance else None
+    values, points = one.values(scores), judgements.system_means(scores) if one.of_systems else scores
+    p = np.full((len(points), len(points)), np.nan)
+    for a in range(len(points)):
         for b in range(a):
             between = float(pearson(points[a], points[b]))
             p[a, b] = p[b, a] = williams(values[a], values[b], between, points.shape[1]).p_value
@@ -245,18 +234,19 @@ def _folder(plots: str | None) -> pathlib.Path | None:
     return pathlib.Path(plots)
 
 
-def _draw_scatter(output: pathlib.Path, judgements: Judgements, scores: Mapping[str, np.ndarray], level: str) -> None:
+def _draw_scatter(folder: pathlib.Path, part: _Part, names: Sequence[str], level: str) -> None:
     """Scores against judgements, a panel a metric."""
     from nmt_jax.pictures.judged import draw_scatter
     from nmt_jax.pictures.style import drawing, save
 
-    names: list[str] = []
-    human, points = judgements.human, dict(scores)
+    systems: list[str] = []
+    human, points = part.judgements.human, part.scores
     if level == "system":
-        names, human = list(map(str, judgements.system_names)), judgements.system_scores()
-        points = {name: judgements.system_means(values) for name, values in scores.items()}
+        systems, human = list(map(str, part.judgements.system_names)), part.judgements.system_scores()
+        points = part.judgements.system_means(points)
+    title = f"{part.name}.{part.human}"
     with drawing():
-        save(draw_scatter(points, human, names, output.stem), output)
+        save(draw_scatter(dict(zip(names, points, strict=True)), human, systems, title), folder / f"{title}.png")
 
 
 def _draw_rankings(folder: pathlib.Path, columns: Sequence[Column]) -> None:

@@ -113,7 +113,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     with output or contextlib.nullcontext():
         done = output.num_inputs if output else 0
         results: Iterable[list[Hypothesis]] = run(
-            [pathlib.Path(folder) for folder in flag_values.workdir],
+            _folders(flag_values.workdir),
             read_lines(flag_values.input) if flag_values.input else decode_lines(sys.stdin.buffer, "stdin"),
             name=flag_values.input or "stdin",
             prefixes=flag_values.prefixes,
@@ -147,6 +147,18 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if gains and gains.num_lines:
         print(gains, file=sys.stderr)
     return 0
+
+
+def _folders(parts: Sequence[str]) -> list[pathlib.Path]:
+    """The workdirs of a list that was split at commas, of which a sweep's folders have some in their own names."""
+    folders: list[pathlib.Path] = []
+    start = 0
+    while start < len(parts):
+        joined = [",".join(parts[start:stop]) for stop in range(len(parts), start, -1)]
+        name = next((one for one in joined if pathlib.Path(one).is_dir()), parts[start])
+        folders.append(pathlib.Path(name))
+        start += name.count(",") + 1
+    return folders
 
 
 def _decided(

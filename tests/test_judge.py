@@ -10,6 +10,7 @@ from metrics_jax import BLEU, ChrF
 from nmt_jax import __main__ as cli
 from nmt_jax.data.judgements import Columns, Judged
 from nmt_jax.judge import run
+from nmt_jax.judging.places import Protocol
 from nmt_jax.judging.scores import contributions, judged_scores
 from tests.pretrained.folders import write_folder
 
@@ -60,7 +61,7 @@ def test_a_row_a_metric_and_coefficient_in_a_pipe(table, capsys):
 
 def test_systems_are_judged_by_their_scores_as_corpora(table):
     columns = Columns(human=("human",), system="system", item="item")
-    column = run([table], columns, metrics=["bleu", "chrf"], level="system")[0]
+    column = run([table], columns, Protocol(level="system"), metrics=["bleu", "chrf"])[0]
     by_system = {}
     for system, _, hypothesis, reference, human in rows():
         one = by_system.setdefault(system, ([], [], []))
@@ -109,6 +110,31 @@ def test_several_files_a_column_each_and_the_mean(table, tmp_path, capsys):
     latex = judge(capsys, *command, "--format=latex")
     assert r"metric & a acc\_eq & b acc\_eq & mean acc\_eq" in latex
     assert r"\textbf{" in latex
+
+
+def test_each_place_by_its_own_protocol_and_the_mean_of_its_files(table, tmp_path, capsys):
+    folder = tmp_path / "several"
+    folder.mkdir()
+    files = [write(folder / f"{name}.tsv", rows(seed=seed)) for seed, name in enumerate("cd")]
+    places = (f"{folder}|correlation:kendall|grouping:item", f"{table}|name:systems|level:system|outliers:false")
+    flags = (*COMMON, "--correlation=pearson", "--average", "--confidence", "--trials=40", "--significance=permutation")
+    found = json.loads(judge(capsys, *places, *flags, "--format=json"))
+    assert [(one["data"], one["coefficient"]) for one in found] == [("several", "kendall"), ("systems", "pearson")]
+    alone = judge(capsys, *files, *COMMON, "--correlation=kendall", "--grouping=item", "--format=json")
+    pattern = judge(capsys, f"{folder}/[c-d].*|name:all", *COMMON, "--average", "--format=json")
+    assert [one["data"] for one in json.loads(pattern)] == ["all", "all"]
+    for metric in ("chrf", "ter"):
+        mean = np.mean([one["values"][metric] for one in json.loads(alone)])
+        assert found[0]["values"][metric] == pytest.approx(mean, abs=1e-12)
+        lower, upper = found[0]["intervals"][metric]
+        assert lower < mean < upper
+    assert 0 < found[0]["p_values"][0][1] <= 1
+    of_systems = judge(capsys, table, *COMMON, "--correlation=pearson", "--level=system", "--nooutliers")
+    assert float(of_systems.split("\n")[0].split("\t")[4]) == pytest.approx(found[1]["values"]["chrf"], abs=1e-6)
+    named = judge(capsys, f"{table}|name:systems", *COMMON, "--format=json")  # without a mean, too
+    assert {one["data"] for one in json.loads(named)} == {"systems"}
+    header = judge(capsys, *places, *COMMON, "--correlation=pearson", "--average", "--format=markdown").split("\n")[0]
+    assert header == "| metric | several (2) kendall | systems pearson |"
 
 
 def test_intervals_tests_and_clusters(table, tmp_path, capsys):
@@ -167,7 +193,7 @@ def test_texts_are_encoded_once(tmp_path, monkeypatch):
     encoder = write_folder(tmp_path / "encoder")
     columns = Columns(human=("human",))
     metrics = ["bertscore|layer:1|long:window", "yisi1|layer:1|long:window"]
-    found = run([path], columns, metrics=metrics, correlation=["pearson"], encoder=str(encoder))
+    found = run([path], columns, Protocol(), metrics=metrics, encoder=str(encoder))
     assert np.isfinite(found[0].values).all()
     assert seen[0] > 0
     assert sum(seen[1:]) == 0
@@ -215,7 +241,12 @@ def test_pictures(table, tmp_path, capsys):
         (("T", *COMMON, "--correlation=spa"), "take level system"),
         (("T", *COMMON, "--significance=williams"), "Pearson's r"),
         (("T", "T", "--human=human"), "two files are called a"),
-        (("T|humans:z", "--human=human"), "column:name, of hypothesis"),
+        (("T|level:words", "--human=human"), "choose one of segment, system"),
+        (("T|outliers:no", "--human=human"), "choose one of true, false"),
+        (("nothing/*.tsv", "--human=human"), r"nothing/\*\.tsv: no \.tsv or \.jsonl file there"),
+        (("T", "U|name:a", "--human=human"), "two files are called a"),
+        (("T", *COMMON, "--average", "--correlation=pearson", "--significance=williams"), "of a file"),
+        (("T|humans:z", "--human=human"), "option:value, of correlation"),
         (("T", "--human=human", "--scores=x=F"), r"short\.txt has 1 lines but a 32 judged texts"),
         (("T", "--human=human", "--scores=x=N"), r"words\.txt:2: not a number: 'two'"),
         (("T", "U", "--human=human", "--scores=x=F"), "one file of judgements, not with 2"),

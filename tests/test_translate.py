@@ -257,6 +257,10 @@ def test_an_ensemble_of_one_model_twice_is_that_model_and_vocabularies_must_be_t
     _, plain, _ = run_cli(capfdbinary, f"--workdir={workdir}", f"--input={source}")
     _, twice, _ = run_cli(capfdbinary, f"--workdir={workdir},{workdir}", f"--input={source}")
     assert twice == plain
+    point = tmp_path / "d_k=4,d_v=4,seed=0"  # as a sweep calls it
+    point.symlink_to(workdir)
+    for folders in (f"{point}", f"{point},{workdir},{point}"):
+        assert run_cli(capfdbinary, f"--workdir={folders}", f"--input={source}")[1] == plain
     other = shutil.copytree(workdir, tmp_path / "other")
     vocab = next((other / "vocab").iterdir())
     Vocab.train(["a b c d e f"] * 50, size=300).save(vocab)

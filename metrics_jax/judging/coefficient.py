@@ -16,15 +16,12 @@ TINY = 1e-12
 
 
 class Coefficient:
-    """A coefficient of some judgements; M metrics are judged at once.
+    """A coefficient of some judgements, or several sets of them; M metrics are judged at once.
 
     Scores are float[M, N], higher is better, of the N texts of the judgements. of_systems: their means are compared.
     """
 
     of_systems = False
-
-    def __init__(self, judgements: Judgements) -> None:
-        self.judgements = judgements
 
     def values(self, scores: np.ndarray) -> np.ndarray:
         """-> float[M], the coefficient of each metric; NaN where it has none. ValueError for scores that are NaN."""

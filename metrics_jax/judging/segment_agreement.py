@@ -30,7 +30,7 @@ class PairAgreement(Coefficient):
     """A coefficient of pairs of texts, in groups."""
 
     def __init__(self, judgements: Judgements, coefficient: PairCoefficient, grouping: str) -> None:
-        super().__init__(judgements)
+        self.judgements = judgements
         self._coefficient, self._groups = coefficient, judgements.groups(grouping)
 
     def values(self, scores: np.ndarray) -> np.ndarray:
@@ -133,7 +133,7 @@ class VectorAgreement(Coefficient):
     """Pearson's, Spearman's, or Kendall's tau-c of scores, in groups."""
 
     def __init__(self, judgements: Judgements, coefficient: str, grouping: str) -> None:
-        super().__init__(judgements)
+        self.judgements = judgements
         self._name, self._groups = coefficient, judgements.groups(grouping)
 
     def values(self, scores: np.ndarray) -> np.ndarray:

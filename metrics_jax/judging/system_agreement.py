@@ -23,7 +23,7 @@ class SystemAgreement(Coefficient):
     of_systems = True
 
     def __init__(self, judgements: Judgements, coefficient: str) -> None:
-        super().__init__(judgements)
+        self.judgements = judgements
         self._name = coefficient
 
     def values(self, scores: np.ndarray) -> np.ndarray:
@@ -80,6 +80,9 @@ class SoftAgreement(Coefficient):
     """Soft pairwise accuracy of systems, people's p-values being those of their judgements of segments."""
 
     of_systems = True
+
+    def __init__(self, judgements: Judgements) -> None:
+        self.judgements = judgements
 
     def _p_values(self, scores: np.ndarray) -> np.ndarray:
         return soft_accuracy.p_values(self.judgements.table(scores))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import glob
 import json
 import math
 import pathlib
@@ -59,16 +60,20 @@ class Judged:
 
 
 def files(path: str) -> list[pathlib.Path]:
-    """A file of judged texts, or all of a folder in alphabetical order; a file NAME.sys.tsv is none.
+    """A file of judged texts, or all of a folder or of a pattern (`wmt17.*.tsv`) in alphabetical order.
 
-    UserError where there is none.
+    A file NAME.sys.tsv is none. UserError where there is none.
     """
     folder = pathlib.Path(path)
-    if not folder.is_dir():
+    if folder.is_dir():
+        several = sorted(folder.iterdir())
+    elif glob.has_magic(path) and not folder.exists():
+        several = sorted(map(pathlib.Path, glob.glob(path)))
+    else:
         return [find(path)]
-    found = [one for one in sorted(folder.iterdir()) if _suffix(one) in SUFFIXES and ".sys." not in one.name]
+    found = [one for one in several if _suffix(one) in SUFFIXES and ".sys." not in one.name]
     if not found:
-        raise UserError(f"{path}: no {' or '.join(SUFFIXES)} file in this folder, plain or with .gz")
+        raise UserError(f"{path}: no {' or '.join(SUFFIXES)} file there, plain or with .gz")
     return found
 
 

@@ -63,15 +63,15 @@ def contributions(metric: AdditiveMetric, statistics: np.ndarray) -> np.ndarray:
     return values + (score - values.mean())
 
 
-def given_scores(option: str, judged: Judged, num_sets: int) -> tuple[str, np.ndarray]:
-    """`COLUMN`, or `NAME=FILE` with a number a judged text, after `-` where lower is better -> the name, float64[N].
+def given_scores(option: str, judged: Judged, num_sets: int) -> np.ndarray:
+    """`COLUMN`, or `NAME=FILE` with a number a judged text, after `-` where lower is better -> float64[N].
 
     UserError for a file of another length, a line that is no number, and a file with several sets of judgements.
     """
     name, equals, file = option.removeprefix("-").partition("=")
     sign = -1.0 if option.startswith("-") else 1.0
     if not equals:
-        return name, sign * judged.scores[name]
+        return sign * judged.scores[name]
     if num_sets > 1:
         raise UserError(f"--scores={option}: a file of scores goes with one file of judgements, not with {num_sets}")
     values = []
@@ -86,7 +86,7 @@ def given_scores(option: str, judged: Judged, num_sets: int) -> tuple[str, np.nd
         )
     scores = sign * np.array(values)
     check_finite(name, scores, judged)
-    return name, scores
+    return scores
 
 
 def check_finite(name: str, scores: np.ndarray, judged: Judged) -> None:

@@ -19,6 +19,7 @@ class Column:
     """A coefficient of M metrics with one column of one file's judgements.
 
     values: float[M]. intervals, p_values (float[M, M]) and clusters (int[M], 1 the best): where they were asked for.
+    num_files: of how many files they are the mean.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Column:
     intervals: list[Interval] | None = None
     p_values: np.ndarray | None = None
     clusters: np.ndarray | None = None
+    num_files: int = 1
 
     @property
     def title(self) -> str:
@@ -110,14 +112,18 @@ def _cells(
     bold: Callable[[str], str],
     exponent: Callable[[int], str] = lambda rank: f" ({rank})",
 ) -> tuple[list[str], list[list[str]]]:
-    """Headings of the columns, the mean of those of a coefficient after them, and a row of cells for each metric."""
+    """Headings of the columns, the mean of those of a coefficient after them, and a row of cells for each metric.
+
+    Where there are means of files, there are no means of those.
+    """
     heading, cells = [], []
-    for coefficient in dict.fromkeys(column.coefficient for column in columns):
-        several = [column for column in columns if column.coefficient == coefficient]
+    averaged = any(column.num_files > 1 for column in columns)
+    for coefficient in [""] if averaged else dict.fromkeys(column.coefficient for column in columns):
+        several = [column for column in columns if coefficient in ("", column.coefficient)]
         for column in several:
             heading.append(_heading(column, columns))
             cells.append([_cell(column, number, bold, exponent) for number in range(len(column.metrics))])
-        if len(several) > 1:
+        if len(several) > 1 and not averaged:
             means = mean_of_groups(np.stack([column.values for column in several], axis=-1))
             heading.append(f"mean {coefficient}")
             cells.append([_best(f"{mean:.3f}", mean, means, bold) for mean in means.tolist()])
@@ -126,7 +132,7 @@ def _cells(
 
 def _heading(column: Column, columns: Sequence[Column]) -> str:
     """What of file, judgements and coefficient tells a column from the others."""
-    parts = [column.name]
+    parts = [column.name if column.num_files == 1 else f"{column.name} ({column.num_files})"]
     parts += [column.human] * (len({(one.name, one.human) for one in columns}) > len({one.name for one in columns}))
     return " ".join([*parts, column.coefficient])
 

@@ -19,7 +19,6 @@ from scipy.stats import kendalltau
 
 from tests.benchmarks import measure
 from tests.benchmarks.embedding_metrics import minilm
-from tests.benchmarks.judgements import Judged
 
 SETTINGS = (  # epsilon, iterations, relaxation
     (0.05, 50, 1.8),
@@ -41,9 +40,12 @@ def problems(encoder: Any, vectors: Any) -> dict[str, list[Any]]:
     """Weights, weights and costs of every pair, by metric."""
     from metrics_jax.moverscore import MoverScore
     from metrics_jax.wmd import WMD, problem
+    from nmt_jax.data.judgements import Columns, files, read_judged
 
-    files = [Judged.read(path) for path in sorted((measure.SHARED / "data" / "wmt_da").glob("*.de-en.tsv"))]
-    hypotheses, references = ([text for file in files for text in getattr(file, side)] for side in _SIDES)
+    paths = files(str(measure.SHARED / "data" / "wmt_da" / "*.de-en.tsv"))
+    judged = [read_judged(path, Columns(human=("human_z",))) for path in paths]
+    hypotheses = [text for one in judged for text in one.hypotheses]
+    references = [text for one in judged for (text,) in one.references]
     wmd = WMD(vectors)
     both = zip(wmd.bags(hypotheses), wmd.bags(references), strict=True)
     found: dict[str, list[Any]] = {"MoverScore": [], "WMD": [problem(*pair) for pair in both]}
@@ -58,9 +60,6 @@ def problems(encoder: Any, vectors: Any) -> dict[str, list[Any]]:
 
     Kept(encoder)(hypotheses, references)
     return found
-
-
-_SIDES = ("hypotheses", "references")
 
 
 def solved(given: Sequence[Any], **options: Any) -> tuple[np.ndarray, np.ndarray]:

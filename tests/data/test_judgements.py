@@ -128,7 +128,7 @@ def test_bad_files_of_systems(write):
 def test_files_that_are_none(write, tmp_path):
     for call, words in (
         (lambda: files(str(tmp_path / "x.tsv")), "no such file"),
-        (lambda: files(str(tmp_path)), r"no \.tsv or \.jsonl file in this folder"),
+        (lambda: files(str(tmp_path)), r"no \.tsv or \.jsonl file there"),
         (lambda: read_judged(write("a.csv", "a"), COLUMNS), r"a\.csv: judged texts are in \.tsv or \.jsonl files"),
         (lambda: read_judged(write("a.tsv", TSV), Columns()), "--human=COLUMN"),
     ):

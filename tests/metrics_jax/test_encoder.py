@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics_jax import encoder as room
+from metrics_jax import forward
 from metrics_jax.encoder import Encoder, encode
 from metrics_jax.forward import Forward, bucket
 from tests.conftest import ROOT
@@ -84,6 +85,17 @@ def test_neighbours_and_order_do_not_change_a_bit(order, count):
     some, everything = encode(encoder, [TEXTS[number] for number in kept], (2,)), encode(encoder, TEXTS, (2,))
     for place, number in enumerate(kept):
         np.testing.assert_array_equal(some[place][0], everything[number][0])
+
+
+def test_the_last_of_a_length_are_few_in_a_batch(monkeypatch):
+    shapes, start = [], Forward._start
+    monkeypatch.setattr(
+        Forward, "_start", lambda self, rows, batch: (shapes.append(batch), start(self, rows, batch))[1]
+    )
+    monkeypatch.setattr(forward, "BATCH_TOKENS", {"cpu": (64, 24), "accelerator": (64, 24)})
+    texts = [f"{letter}" * 6 for letter in "abcdefghijklmnopqrstu"]  # 8 tokens each
+    assert_same(encode(make(), texts), encode(make(), texts, batch_tokens=24), atol=0)
+    assert [(len(one.numbers), one.height) for one in shapes[:4]] == [(8, 8), (8, 8), (3, 3), (2, 3)]
 
 
 def test_the_size_of_batches_does_not_matter():
@@ -206,11 +218,11 @@ def limited(monkeypatch, most, started):
     """Devices that have memory for `most` rows."""
     start = Forward._start
 
-    def with_limit(self, batch, batch_tokens):
-        started.append(len(batch))
-        if len(batch) > most:
+    def with_limit(self, rows, batch):
+        started.append(len(batch.numbers))
+        if len(batch.numbers) > most:
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.")
-        return start(self, batch, batch_tokens)
+        return start(self, rows, batch)
 
     monkeypatch.setattr(Forward, "_start", with_limit)
 
@@ -236,10 +248,10 @@ def test_batches_in_flight_are_not_lost_with_the_memory(monkeypatch, when):
     texts = [f"text {number:02}" for number in range(40)]
     expected, start, calls = encode(make(), texts), Forward._start, []
 
-    def second_fails(self, batch, batch_tokens):
-        calls.append(len(batch))
+    def second_fails(self, rows, batch):
+        calls.append(len(batch.numbers))
         if len(calls) != 2:
-            return start(self, batch, batch_tokens)
+            return start(self, rows, batch)
         return Lost() if when == "fetched" else Lost().__array__()
 
     monkeypatch.setattr(Forward, "_start", second_fails)
@@ -319,10 +331,10 @@ def test_an_interrupted_run_keeps_what_it_has_done(tmp_path, monkeypatch):
     limited(monkeypatch, 1000, started)
     whole = Forward._start
 
-    def interrupted(self, batch, batch_tokens):
+    def interrupted(self, rows, batch):
         if len(started) == 3:
             raise KeyboardInterrupt
-        return whole(self, batch, batch_tokens)
+        return whole(self, rows, batch)
 
     monkeypatch.setattr(Forward, "_start", interrupted)
     with pytest.raises(KeyboardInterrupt):

@@ -68,6 +68,19 @@ def test_bfloat16_is_near_float32(minilm):
     assert rough.fingerprint != minilm.fingerprint
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_neighbours_do_not_change_a_bit_of_a_real_encoder(minilm, dtype):
+    encoder = minilm if dtype == "float32" else load_encoder(MINILM, dtype)
+    random = np.random.default_rng(0)
+    texts = [" ".join(random.choice([*"abcdefghijkl"], size)) for size in random.integers(1, 13, 250)]
+    together = encode(encoder, texts, (3, 6))
+    assert together.lengths.sum() > 1024  # more than a batch
+    for some in (texts[:7], texts[::-1][:90], texts[100:101]):
+        alone = encode(encoder, some, (3, 6))
+        for number, text in enumerate(some):
+            np.testing.assert_array_equal(alone[number][0], together[texts.index(text)][0])
+
+
 def test_windows_of_a_real_encoder_differ_little(minilm):
     text = "the old man whom anna knows did not want to open the window today because it was raining . " * 8
     whole = encode(minilm, [text]).vectors

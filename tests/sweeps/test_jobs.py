@@ -68,6 +68,7 @@ def test_a_signal_is_passed_on_once_and_nothing_is_started_any_more(tmp_path, nu
         "import pathlib, signal, sys\n"
         "from nmt_jax.sweeps.jobs import Job, run_jobs\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # under nohup it is ignored
         f"jobs = [Job(n, [sys.executable, '-c', {child!r}, n], pathlib.Path({str(tmp_path)!r}) / n) for n in 'abc']\n"
         "run_jobs(jobs, 2, lambda job, code: print(job.name, code))\n"
     )

@@ -7,6 +7,7 @@ import scipy.stats
 from metrics_jax.judging.agreement import agreement
 from metrics_jax.judging.comparison import clusters, intervals, p_values, williams
 from metrics_jax.judging.judgements import Judgements
+from metrics_jax.judging.mean_agreement import MeanAgreement
 
 
 def example(noise, seed=0, size=120):
@@ -102,3 +103,40 @@ def test_impossible_numbers():
         intervals(agreement(judged, "pearson"), scores, alpha=1)
     with pytest.raises(ValueError, match="take kendall"):
         p_values(agreement(judged, "kendall_c"), scores)
+
+
+@pytest.mark.parametrize(("name", "level"), [("pearson", "segment"), ("acc_eq", "segment"), ("spa", "system")])
+def test_the_mean_of_several_sets(name, level):
+    examples = [example((0.5, 0.8, 3.0), seed, size) for seed, size in ((0, 120), (1, 60))]
+    parts = [agreement(judged, name, level, "item" if level == "segment" else "none") for judged, _ in examples]
+    mean = MeanAgreement(parts, [120, 60])
+    scores = np.concatenate([scores for _, scores in examples], axis=1)
+    each = [part.values(scores) for part, (_, scores) in zip(parts, examples, strict=True)]
+    np.testing.assert_allclose(mean.values(scores), np.mean(each, axis=0))
+    assert mean.of_systems == (level == "system")
+
+    drawn = mean.resampled(scores, 50, np.random.default_rng(3))
+    generator = np.random.default_rng(3)
+    alone = [part.resampled(scores, 50, generator) for part, (_, scores) in zip(parts, examples, strict=True)]
+    np.testing.assert_allclose(drawn, np.mean(alone, axis=0))
+
+    generator = np.random.default_rng(3)
+    expected = np.zeros((3, 3, 40))
+    for part, (_, own) in zip(parts, examples, strict=True):
+        filled = np.zeros((3, 3), int)
+        for a, b, some in part.swapped(own, 40, generator):
+            expected[a, b, filled[a, b] : filled[a, b] + len(some)] += some / 2
+            filled[a, b] += len(some)
+    for a, b, differences in mean.swapped(scores, 40, np.random.default_rng(3)):
+        np.testing.assert_allclose(differences, expected[a, b])
+    p = p_values(mean, scores, trials=199)
+    assert p[0, 2] < 0.05
+
+
+def test_the_mean_of_a_few_sets_is_surer_than_one_of_them():
+    examples = [example((0.8,), seed) for seed in range(9)]
+    parts = [agreement(judged, "pearson") for judged, _ in examples]
+    scores = np.concatenate([scores for _, scores in examples], axis=1)
+    one = intervals(parts[0], examples[0][1])[0]
+    mean = intervals(MeanAgreement(parts, [120] * 9), scores)[0]
+    assert mean.upper - mean.lower < (one.upper - one.lower) / 2
