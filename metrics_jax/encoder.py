@@ -208,7 +208,7 @@ def _windows(ids: np.ndarray, special: np.ndarray, target: int, max_length: int)
 
 
 @contextlib.contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress(what: str, total: int) -> Iterator[Callable[[float], None]]:
     """How much is done of a total, with the time left, on a terminal; what is yielded takes what was done since."""
     if not (total and sys.stderr.isatty()):
         yield lambda done: None

@@ -1,6 +1,6 @@
 """What a coefficient of agreement can do, at whatever level: be computed, on bootstrap samples too, and be tested."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,11 @@ VECTORS: dict[str, Any] = {"pearson": correlation.pearson, "spearman": correlati
 NAMES = (*VECTORS, *pairs.COEFFICIENTS, "kendall_c", "spa")
 AT_ONCE = 2**23  # numbers held in memory
 TINY = 1e-12
+Advance = Callable[[float], None]  # is told how many more trials have been done, of two metrics each
+
+
+def ignored(done: float) -> None:
+    """An `Advance` of nobody who watches."""
 
 
 class Coefficient:
@@ -32,12 +37,12 @@ class Coefficient:
         raise NotImplementedError
 
     def swapped(
-        self, scores: np.ndarray, trials: int, generator: np.random.Generator
+        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = ignored
     ) -> Iterator[tuple[int, int, np.ndarray]]:
         """-> for each two metrics differences float[T] of their coefficients, once random halves are swapped.
 
         The scores are standardised first, so that they can be (Deutsch et al., 2021, section 4.2: PERM-BOTH). Two
-        metrics come more than once, until T have summed to `trials`.
+        metrics come more than once, until T have summed to `trials`. What is done is told on the way.
         """
         raise NotImplementedError
 

@@ -59,11 +59,10 @@ def p_values(agreement: Coefficient, scores: np.ndarray, *, trials: int = 1000, 
     observed = np.abs(values[:, None] - values)
     as_large, counted = np.zeros(observed.shape), np.zeros(observed.shape)
     with progress("tests", trials * len(values) * (len(values) - 1) // 2) as advance:
-        for a, b, differences in agreement.swapped(scores, trials, np.random.default_rng(seed)):
+        for a, b, differences in agreement.swapped(scores, trials, np.random.default_rng(seed), advance):
             known = differences[~np.isnan(differences)]
             as_large[a, b] += np.count_nonzero(np.abs(known) >= observed[a, b] - _TIE)
             counted[a, b] += len(known)
-            advance(len(differences))
     p = (as_large + as_large.T + 1) / (counted + counted.T + 1)
     p[np.isnan(observed)] = np.nan
     np.fill_diagonal(p, np.nan)

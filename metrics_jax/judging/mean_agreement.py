@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from metrics_jax.judging.coefficient import Coefficient
+from metrics_jax.judging.coefficient import Advance, Coefficient, ignored
 from metrics_jax.judging.pairs import mean_of_groups
 
 
@@ -29,14 +29,14 @@ class MeanAgreement(Coefficient):
         return self._mean(scores, lambda part, own: part.resampled(own, draws, generator))
 
     def swapped(
-        self, scores: np.ndarray, trials: int, generator: np.random.Generator
+        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = ignored
     ) -> Iterator[tuple[int, int, np.ndarray]]:
         """As `Coefficient.swapped`."""
 
         def differences(part: Coefficient, scores: np.ndarray) -> np.ndarray:
             """-> float[pairs of metrics, T]."""
             rows: dict[tuple[int, int], list[np.ndarray]] = {}
-            for a, b, some in part.swapped(scores, trials, generator):
+            for a, b, some in part.swapped(scores, trials, generator, lambda done: advance(done / len(self._parts))):
                 rows.setdefault((a, b), []).append(some)
             return np.array([np.concatenate(rows[pair]) for pair in pairs])
 

@@ -43,6 +43,11 @@ class Groups(NamedTuple):
         """Of all groups."""
         return int((self.sizes * (self.sizes - 1) // 2).sum())
 
+    def blocks(self) -> list[slice]:
+        """The groups, as many at a time as have matrices of pairs that are not too large."""
+        step = max(1, _AT_ONCE // self.rows.shape[1] ** 2)
+        return [slice(start, start + step) for start in range(0, len(self.rows), step)]
+
     def pairs(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """-> some groups int[g], and of each all or some pairs, as rows int[g, P] and int[g, P]; all in the end."""
         sizes = self.sizes

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.stats
@@ -13,9 +13,11 @@ from metrics_jax.judging.coefficient import (
     AT_ONCE,
     TINY,
     VECTORS,
+    Advance,
     Coefficient,
     checked,
     counts_of_draws,
+    ignored,
     standardised,
     vector_coefficient,
 )
@@ -24,6 +26,19 @@ from metrics_jax.judging.pairs import PairCoefficient
 
 _TAUS: dict[str, Literal["a", "b"]] = {"kendall": "b", "kendall_a": "a"}
 _LARGEST = 4096  # texts of a group of which all pairs are held in memory at once
+
+
+class _Counts(NamedTuple):
+    """What pairs count, int8[3, g, n, n]; sums of those of which a text is the first, the second, float32[3, g, n]."""
+
+    matrices: np.ndarray
+    of_first: np.ndarray
+    of_second: np.ndarray
+
+    @classmethod
+    def of(cls, matrices: np.ndarray) -> "_Counts":
+        floats, ones = matrices.astype(np.float32), np.ones(matrices.shape[-1], np.float32)
+        return cls(matrices, floats @ ones, ones @ floats)
 
 
 class PairAgreement(Coefficient):
@@ -65,12 +80,13 @@ class PairAgreement(Coefficient):
         result = np.empty((len(scores), draws))
         for metric, (row, threshold) in enumerate(zip(scores, self.thresholds(scores), strict=True)):
             # Two copies of one text are no pair: the diagonal counts nothing.
-            forms = [np.einsum("ri,ri->r", counts @ one[0], counts) for one in self._matrices(row, row, threshold)]
+            counted = self._counts(slice(None), row, row, threshold).matrices[:, 0].astype(np.float32)
+            forms = [np.einsum("ri,ri->r", counts @ one, counts) for one in counted]
             result[metric] = pairs.ratio(np.array(forms, np.float64))
         return result
 
     def swapped(
-        self, scores: np.ndarray, trials: int, generator: np.random.Generator
+        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = ignored
     ) -> Iterator[tuple[int, int, np.ndarray]]:
         """As `Coefficient.swapped`; a calibrated threshold stays, and is their mean between scores of two metrics."""
         self._check_size()
@@ -79,47 +95,32 @@ class PairAgreement(Coefficient):
         thresholds, scores = self.thresholds(scores) / spread, standardised(scores)
         # A metric's own differences have been divided: what was a threshold exactly may now lie a little beside it.
         thresholds = thresholds * (1 + 1e-9)
-        step = max(1, 4 * AT_ONCE // self._groups.rows.size)
+        groups, both = self._groups, list(itertools.combinations(range(len(scores)), 2))
+        step = max(1, 4 * AT_ONCE // (groups.rows.size + 6 * len(groups.rows) * max(len(both), 1)))
         for start in range(0, trials, step):
-            # float[G, T, n]: 1 where the text's score is the other metric's
             flips = generator.integers(2, size=(min(step, trials - start), scores.shape[1]), dtype=np.uint8)
-            chosen = (flips[:, self._groups.rows] * self._groups.real).transpose(1, 0, 2).astype(np.float32)
-            for a, b in itertools.combinations(range(len(scores)), 2):
-                yield a, b, self._difference(scores[a], scores[b], thresholds[a], thresholds[b], chosen)
+            sums = np.empty((len(both), 2, 3, len(flips), len(groups.rows)))
+            blocks = groups.blocks()
+            for some in blocks:
+                # float[g, T, n]: 1 where the text's score is the other metric's
+                chosen = (flips[:, groups.rows[some]] * groups.real[some]).transpose(1, 0, 2).astype(np.float32)
+                own = [self._counts(some, *one) for one in zip(scores, scores, thresholds, strict=True)]
+                for place, (a, b) in enumerate(both):
+                    mixed = self._counts(some, scores[b], scores[a], (thresholds[a] + thresholds[b]) / 2)
+                    sums[place, ..., some] = _swapped_sums(own[a], own[b], mixed, chosen)
+                    advance(len(flips) / len(blocks))
+            for (a, b), (one, two) in zip(both, sums, strict=True):
+                yield a, b, self._coefficient.value(one) - self._coefficient.value(two)
 
-    def _difference(self, x: np.ndarray, y: np.ndarray, of_x: float, of_y: float, chosen: np.ndarray) -> np.ndarray:
-        """Scores float[N], their thresholds, and chosen float[G, T, n] -> float[T], the difference once swapped.
-
-        With c the chosen texts of a group, a sum over its pairs is a quadratic form of c: pairs of which neither, one
-        or both are chosen count what x and x, x and y, y and y give.
-        """
-        own, other = self._matrices(x, x, of_x), self._matrices(y, y, of_y)
-        mixed = self._matrices(y, x, (of_x + of_y) / 2)  # [g, i, j]: i has y's score, j has x's
-        first, second = [], []
-        for xx, yy, yx in zip(own, other, mixed, strict=True):
-            curve = xx + yy - yx - yx.transpose(0, 2, 1)
-            linear = (yx - xx).sum(axis=2)
-            form = np.zeros(chosen.shape[:2])
-            if curve.any() or linear.any():  # people's ties do not depend on what is chosen
-                bent = np.einsum("gti,gti->gt", chosen @ curve, chosen, optimize=False) / 2
-                form = bent + np.einsum("gti,gi->gt", chosen, linear)
-                rest = bent - np.einsum("gti,gi->gt", chosen, linear + curve.sum(axis=2))
-            else:
-                rest = form
-            first.append(form + xx.sum(axis=(1, 2))[:, None] / 2)
-            second.append(rest + yy.sum(axis=(1, 2))[:, None] / 2)
-        one, two = (self._coefficient.value(np.array(sums).transpose(0, 2, 1)) for sums in (first, second))
-        return one - two
-
-    def _matrices(self, x: np.ndarray, y: np.ndarray, threshold: float) -> list[np.ndarray]:
-        """What pairs of texts count, three float32[G, n, n], the first of a pair scored by x, the second by y."""
-        rows, real = self._groups
+    def _counts(self, some: slice, x: np.ndarray, y: np.ndarray, threshold: float) -> "_Counts":
+        """What the pairs of some groups count whose first text is scored by x, their second by y."""
+        rows, real = (side[some] for side in self._groups)
         human = self.judgements.human[rows]
         apart = real[:, :, None] & real[:, None] & ~np.eye(rows.shape[1], dtype=bool)
         counted = self._coefficient.count(
             x[rows][:, :, None], y[rows][:, None], human[:, :, None], human[:, None], threshold
         )
-        return list((counted * apart).astype(np.float32))
+        return _Counts.of(counted * apart)
 
     def _check_size(self) -> None:
         if (largest := self._groups.rows.shape[1]) > _LARGEST:
@@ -169,7 +170,7 @@ class VectorAgreement(Coefficient):
         return result
 
     def swapped(
-        self, scores: np.ndarray, trials: int, generator: np.random.Generator
+        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = ignored
     ) -> Iterator[tuple[int, int, np.ndarray]]:
         """As `Coefficient.swapped`; for Spearman's ranks in groups are swapped."""
         if self._name not in VECTORS:
@@ -197,6 +198,29 @@ class VectorAgreement(Coefficient):
                 sides = (totals[a][:, None] + gained, totals[b][:, None] - gained)
                 one, two = (_correlated(side, sizes[:, None], spread[:, None]) for side in sides)
                 yield a, b, pairs.mean_of_groups(one.T) - pairs.mean_of_groups(two.T)
+                advance(len(flips))
+
+
+def _swapped_sums(own: "_Counts", other: "_Counts", mixed: "_Counts", chosen: np.ndarray) -> np.ndarray:
+    """Sums over the pairs of each group, float[2, 3, T, g], of two metrics once chosen texts have swapped scores.
+
+    own, other, mixed: of pairs that x scores, or y, or y the first and x the second; chosen float32[g, T, n]. With c
+    what is chosen of a group, a sum over its pairs is a quadratic form of c, as of a pair none, one or both are chosen;
+    the other metric's is the same of 1 - c.
+    """
+    sums = np.empty((2, 3, chosen.shape[1], len(chosen)))
+    for kind in range(3):
+        x, y, between = own.matrices[kind], other.matrices[kind], mixed.matrices[kind]
+        curve = x + y - between - between.transpose(0, 2, 1)
+        bent: np.ndarray | float = 0.0
+        if curve.any():  # people's ties do not depend on what is chosen
+            bent = np.einsum("gti,gti->tg", chosen @ curve.astype(np.float32), chosen) / 2
+        gained = mixed.of_first[kind] - own.of_first[kind]
+        lost = other.of_first[kind] - mixed.of_second[kind]
+        linear = chosen @ np.stack([gained, lost], axis=-1)  # [g, T, 2]
+        sums[0, kind] = own.of_first[kind].sum(axis=1) / 2 + bent + linear[..., 0].T
+        sums[1, kind] = other.of_first[kind].sum(axis=1) / 2 + bent - linear[..., 1].T
+    return sums
 
 
 def _ranks(numbers: np.ndarray, groups: pairs.Groups) -> np.ndarray:

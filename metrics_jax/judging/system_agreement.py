@@ -8,9 +8,11 @@ import numpy as np
 from metrics_jax.judging import soft_accuracy
 from metrics_jax.judging.coefficient import (
     AT_ONCE,
+    Advance,
     Coefficient,
     checked,
     counts_of_draws,
+    ignored,
     standardised,
     vector_coefficient,
 )
@@ -54,7 +56,7 @@ class SystemAgreement(Coefficient):
         return result
 
     def swapped(
-        self, scores: np.ndarray, trials: int, generator: np.random.Generator
+        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = ignored
     ) -> Iterator[tuple[int, int, np.ndarray]]:
         """As `Coefficient.swapped`: segments' scores are swapped, then averaged."""
         if self._name == "kendall_c":
@@ -74,6 +76,7 @@ class SystemAgreement(Coefficient):
                     vector_coefficient(self._name, side, human) for side in (means[a] + gained, means[b] - gained)
                 )
                 yield a, b, one - two
+                advance(len(flips))
 
 
 class SoftAgreement(Coefficient):
@@ -106,7 +109,7 @@ class SoftAgreement(Coefficient):
         )
 
     def swapped(
-        self, scores: np.ndarray, trials: int, generator: np.random.Generator
+        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = ignored
     ) -> Iterator[tuple[int, int, np.ndarray]]:
         """As `Coefficient.swapped`, but all scores of a system together (PERM-SYS).
 
@@ -128,3 +131,4 @@ class SoftAgreement(Coefficient):
                 for picks in (np.where(chosen, b, a), np.where(chosen, a, b))
             )
             yield a, b, (two - one) / max(len(first), 1)
+            advance(trials)
