@@ -232,7 +232,7 @@ def test_pictures(table, tmp_path, capsys):
     [
         ((), "needs judged texts"),
         (("T",), "--human=COLUMN"),
-        (("T", "--human=nothing"), r"a\.tsv:2: no column 'nothing'"),
+        (("T", "--human=nothing"), r"a\.tsv:1: no column 'nothing'"),
         (("T", "--human=human", "--metrics="), "needs metrics"),
         (("T", "--human=human", "--metrics=blue"), "did you mean bleu"),
         (("T", "--human=human", "--correlation=tau"), "there is no 'tau'; there are pearson"),

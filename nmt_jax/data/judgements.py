@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import glob
-import json
 import math
 import pathlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from nmt_jax.data.lines import find, read_lines
+from nmt_jax.data.lines import find
+from nmt_jax.data.table import SUFFIXES, Row, read_table, suffix
 from nmt_jax.errors import UserError
 
-SUFFIXES = (".tsv", ".jsonl")
 SYSTEM_COLUMN = "system"  # of a file of systems' scores
 BETTER, WORSE = 100.0, 0.0  # the judgements of a ranked pair
 
@@ -71,7 +69,7 @@ def files(path: str) -> list[pathlib.Path]:
         several = sorted(map(pathlib.Path, glob.glob(path)))
     else:
         return [find(path)]
-    found = [one for one in several if _suffix(one) in SUFFIXES and ".sys." not in one.name]
+    found = [one for one in several if suffix(one) in SUFFIXES and ".sys." not in one.name]
     if not found:
         raise UserError(f"{path}: no {' or '.join(SUFFIXES)} file there, plain or with .gz")
     return found
@@ -92,24 +90,24 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
     human: dict[str, list[float]] = {name: [] for name in columns.human or ("rank",)}
     scores: dict[str, list[float]] = {name: [] for name in columns.scores}
     seen: dict[tuple[str, str], str] = {}
-    for place, row in _rows(path, columns):
+    for row in _rows(path, columns.outputs):
         sides = [columns.hypothesis, *([columns.worse] if columns.worse else [])]
-        given = [text for name in columns.reference for text in _texts(row, name, place)]
+        given = [text for name in columns.reference for text in _texts(row, name)]
         for number, side in enumerate(sides):
-            texts.append(_text(row, side, place))
+            texts.append(_text(row, side))
             references.append(given)
-            where.append(place)
-            names.append(str(_field(row, columns.system, place)) if columns.system else "")
-            items.append(place if columns.worse else str(_field(row, columns.item, place)) if columns.item else "")
+            where.append(row.where)
+            names.append(str(row.value(columns.system)) if columns.system else "")
+            items.append(row.where if columns.worse else str(row.value(columns.item)) if columns.item else "")
             for name, numbers in human.items():
-                numbers.append((BETTER, WORSE)[number] if columns.worse else _number(row, name, place))
+                numbers.append((BETTER, WORSE)[number] if columns.worse else _number(row, name))
             for name, numbers in scores.items():
-                numbers.append(_number(row, name, place))
+                numbers.append(_number(row, name))
         if columns.system and columns.item and not columns.worse:
             key = (names[-1], items[-1])
             if key in seen:
-                raise UserError(f"{place}: system {key[0]} has a text of item {key[1]} in {seen[key]} already")
-            seen[key] = place
+                raise UserError(f"{row.where}: system {key[0]} has a text of item {key[1]} in {seen[key]} already")
+            seen[key] = row.where
     if len(texts) < 2:
         raise UserError(f"{path}: {len(texts)} judged texts: two or more are needed")
     for name, numbers in human.items():
@@ -121,7 +119,7 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
     if columns.system and not columns.worse and (file := _system_file(path, systems)):
         by_system = _read_systems(file, tuple(human), dict(zip(names, where, strict=True)))
     return Judged(
-        path.name.removesuffix(".gz").removesuffix(_suffix(path)).removesuffix(".seg"),
+        path.name.removesuffix(".gz").removesuffix(suffix(path)).removesuffix(".seg"),
         texts,
         references,
         where,
@@ -131,10 +129,6 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
         items if columns.item or columns.worse else None,
         by_system,
     )
-
-
-def _suffix(path: pathlib.Path) -> str:
-    return pathlib.Path(path.name.removesuffix(".gz")).suffix
 
 
 def _system_file(path: pathlib.Path, named: str | None) -> pathlib.Path | None:
@@ -150,12 +144,12 @@ def _system_file(path: pathlib.Path, named: str | None) -> pathlib.Path | None:
 def _read_systems(path: pathlib.Path, human: Sequence[str], texts: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """The scores of systems by column; `texts` says where a text of each system stands."""
     scores: dict[str, dict[str, float]] = {name: {} for name in human}
-    for place, row in _rows(path, Columns()):
-        system = str(_field(row, SYSTEM_COLUMN, place))
+    for row in _rows(path):
+        system = str(row.value(SYSTEM_COLUMN))
         if system in scores[human[0]]:
-            raise UserError(f"{place}: system {system} is there twice")
+            raise UserError(f"{row.where}: system {system} is there twice")
         for name, numbers in scores.items():
-            numbers[system] = _number(row, name, place)
+            numbers[system] = _number(row, name)
     for system, place in texts.items():
         if system not in scores[human[0]]:
             raise UserError(f"{place}: system {system} has no score in {path}")
@@ -164,70 +158,41 @@ def _read_systems(path: pathlib.Path, human: Sequence[str], texts: Mapping[str, 
     return scores
 
 
-def _rows(path: pathlib.Path, columns: Columns) -> Iterator[tuple[str, dict[str, Any]]]:
-    """-> FILE:LINE and the fields of each judged text."""
-    suffix = _suffix(path)
-    if suffix not in SUFFIXES:
-        raise UserError(f"{path}: judged texts are in {' or '.join(SUFFIXES)} files, plain or with .gz")
-    if suffix == ".jsonl":
-        yield from _objects(path, columns.outputs)
-        return
-    lines = read_lines(path)
-    header = next(lines).split("\t")
-    for number, line in enumerate(lines, start=2):
-        fields = line.split("\t")
-        if len(fields) != len(header):
-            raise UserError(f"{path}:{number}: {len(fields)} fields between tabs, the header has {len(header)}")
-        yield f"{path}:{number}", dict(zip(header, fields, strict=True))
-
-
-def _objects(path: pathlib.Path, outputs: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(read_lines(path), start=1):
-        place = f"{path}:{number}"
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise UserError(f"{place}: not JSON ({error})") from None
-        if not isinstance(row, dict):
-            raise UserError(f"{place}: not a JSON object")
+def _rows(path: pathlib.Path, outputs: str = "") -> Iterator[Row]:
+    """The judged texts of a file; `outputs`: the field with a list of them, which share the fields of their row."""
+    for row in read_table(path, "judged texts"):
         if not outputs:
-            yield place, row
+            yield row
             continue
-        several = _field(row, outputs, place)
+        several = row.value(outputs)
         if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
-            raise UserError(f"{place}: {outputs!r} is not a list of objects")
-        yield from ((place, row | one) for one in several)
+            raise UserError(f"{row.where}: {outputs!r} is not a list of objects")
+        yield from (row._replace(fields=row.fields | one) for one in several)
 
 
-def _field(row: Mapping[str, Any], name: str, place: str) -> Any:
-    if name not in row:
-        raise UserError(f"{place}: no column {name!r}; there are {', '.join(row)}")
-    return row[name]
-
-
-def _text(row: Mapping[str, Any], name: str, place: str) -> str:
-    value = _field(row, name, place)
+def _text(row: Row, name: str) -> str:
+    value = row.value(name)
     if not isinstance(value, str):
-        raise UserError(f"{place}: {name!r} is not a text")
+        raise UserError(f"{row.where}: {name!r} is not a text")
     return value
 
 
-def _texts(row: Mapping[str, Any], name: str, place: str) -> list[str]:
-    value = _field(row, name, place)
+def _texts(row: Row, name: str) -> list[str]:
+    value = row.value(name)
     several = [value] if isinstance(value, str) else value
     if not isinstance(several, list) or not several or not all(isinstance(one, str) for one in several):
-        raise UserError(f"{place}: {name!r} is neither a text nor a list of texts")
+        raise UserError(f"{row.where}: {name!r} is neither a text nor a list of texts")
     return several
 
 
-def _number(row: Mapping[str, Any], name: str, place: str) -> float:
-    value = _field(row, name, place)
+def _number(row: Row, name: str) -> float:
+    value = row.value(name)
     if value is None or value == "":
-        raise UserError(f"{place}: {name!r} is empty: leave out what nobody judged")
+        raise UserError(f"{row.where}: {name!r} is empty: leave out what nobody judged")
     try:
         number = float(value) if not isinstance(value, bool) else math.nan
     except (TypeError, ValueError):
-        raise UserError(f"{place}: {name!r} is no number: {value!r}") from None
+        raise UserError(f"{row.where}: {name!r} is no number: {value!r}") from None
     if not math.isfinite(number):
-        raise UserError(f"{place}: {name!r} is {value!r}: leave out what nobody judged")
+        raise UserError(f"{row.where}: {name!r} is {value!r}: leave out what nobody judged")
     return number

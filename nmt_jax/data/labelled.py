@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
-import json
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from nmt_jax.data import grammar
-from nmt_jax.data.lines import find, read_lines
+from nmt_jax.data.lines import find
+from nmt_jax.data.table import Row, read_table
 from nmt_jax.errors import UserError
 
 KINDS = ("grammar", "files")
@@ -84,9 +84,8 @@ def open_labelled(data: Any, split: str) -> LabelledTexts:
 class TextFile:
     """A .tsv or .jsonl file, plain or .gz; `label` and `texts` name its columns, or the fields of its objects.
 
-    label: a column, or several with commas between. "a|b": the first of these that the file has.
-    TSV: a header, then rows; fields end at tabs, and a quotation mark is a character like any other. JSONL: an object a
-    line; a text is a string, or a list of strings, its sentences.
+    label: a column, or several with commas between. "a|b": the first of these that the file has. In JSONL a text is a
+    string, or a list of strings, its sentences.
     """
 
     path: pathlib.Path
@@ -100,66 +99,27 @@ class TextFile:
 
     def __iter__(self) -> Iterator[Labelled]:
         """Raises UserError `FILE:LINE: …` for a column that is missing and a row that cannot be read."""
-        kinds: dict[str, Callable[[], Iterator[Labelled]]] = {".tsv": self._tsv, ".jsonl": self._jsonl}
-        suffix = pathlib.Path(self.name.removesuffix(".gz")).suffix
-        if suffix not in kinds:
-            raise UserError(f"{self.path}: labelled texts are in {' or '.join(kinds)} files, plain or with .gz")
         if not self.texts:
             raise UserError("config.data.texts: name at least one column (or field) of text")
-        return kinds[suffix]()
+        return map(self._labelled, read_table(self.path, "labelled texts"))
 
-    def _tsv(self) -> Iterator[Labelled]:
-        lines = read_lines(self.path)
-        header = next(lines).split("\t")
-        labels, texts = self._columns(header, 1, "column")
-        places = [header.index(column) for column in (*labels, *texts)]
-        for number, line in enumerate(lines, start=2):
-            fields = line.split("\t")
-            if len(fields) != len(header):
-                raise UserError(
-                    f"{self.path}:{number}: {len(fields)} fields between tabs, the header has {len(header)}"
-                )
-            values = [fields[place] for place in places]
-            yield self._labelled(values[: len(labels)], values[len(labels) :], number, labels)
-
-    def _jsonl(self) -> Iterator[Labelled]:
-        for number, line in enumerate(read_lines(self.path), start=1):
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise UserError(f"{self.path}:{number}: not JSON ({error})") from None
-            if not isinstance(row, dict):
-                raise UserError(f"{self.path}:{number}: not a JSON object")
-            labels, texts = self._columns(list(row), number, "field")
-            for field in labels:
-                if not isinstance(row[field], str | int):
-                    raise UserError(f"{self.path}:{number}: {field!r} is neither a string nor an integer")
-            sentences = []
-            for field in texts:
-                value = [row[field]] if isinstance(row[field], str) else row[field]
-                if not isinstance(value, list) or not all(isinstance(sentence, str) for sentence in value):
-                    raise UserError(f"{self.path}:{number}: {field!r} is neither a string nor a list of strings")
-                sentences += value
-            yield self._labelled([str(row[field]) for field in labels], sentences, number, labels)
-
-    def _columns(self, header: Sequence[str], number: int, what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The columns of the label and of the texts; UserError for one that is not there."""
-
-        def find_column(names: str) -> str:
-            for name in names.split("|"):
-                if name in header:
-                    return name
-            raise UserError(
-                f"{self.path}:{number}: no {what} {names!r}{' in the header' * (what == 'column')}; it has "
-                f"{', '.join(header)}"
-            )
-
-        return tuple(map(find_column, self.label.split(","))), tuple(map(find_column, self.texts))
-
-    def _labelled(self, label: list[str], sentences: list[str], number: int, columns: tuple[str, ...]) -> Labelled:
+    def _labelled(self, row: Row) -> Labelled:
+        columns = tuple(map(row.column, self.label.split(",")))
+        label, sentences = [], []
+        for column in columns:
+            value = row.fields[column]
+            if not isinstance(value, str | int):
+                raise UserError(f"{row.where}: {column!r} is neither a string nor an integer")
+            label.append(str(value))
         if not all(value.strip() for value in label):
-            raise UserError(f"{self.path}:{number}: the label is empty")
-        return Labelled("\t".join(label), sentences, f"{self.path}:{number}", columns)
+            raise UserError(f"{row.where}: the label is empty")
+        for column in map(row.column, self.texts):
+            value = row.fields[column]
+            several = [value] if isinstance(value, str) else value
+            if not isinstance(several, list) or not all(isinstance(sentence, str) for sentence in several):
+                raise UserError(f"{row.where}: {column!r} is neither a string nor a list of strings")
+            sentences += several
+        return Labelled("\t".join(label), sentences, row.where, columns)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -80,7 +80,7 @@ def test_ranked_pairs(write):
         (TSV.replace("\t0.5", "\tgood"), ":2: 'z' is no number: 'good'"),
         (TSV.replace("\t0.5", "\tnan"), ":2: 'z' is 'nan'"),
         (TSV.replace("1\tb", "1\ta"), ":3: system a has a text of item 1 in .*:2 already"),
-        (TSV.replace("hyp", "text"), ":2: no column 'hyp'; there are id, sys, text, ref, z, raw"),
+        (TSV.replace("hyp", "text"), ":1: no column 'hyp'; there are id, sys, text, ref, z, raw"),
         (TSV.replace("-1", "0.5").replace("\t0\t", "\t0.5\t"), ": all 3 judgements 'z' are 0.5"),
         ("\n".join(TSV.split("\n")[:2]), ": 1 judged texts"),
         ("", ": the file is empty"),
@@ -118,7 +118,7 @@ def test_bad_files_of_systems(write):
     for content, words in (
         ("system\tz\na\t1\n", r"wmt\.seg\.tsv:3: system b has no score in .*wmt\.sys\.tsv"),
         ("system\tz\na\t1\na\t2\n", r"wmt\.sys\.tsv:3: system a is there twice"),
-        ("name\tz\na\t1\n", r"wmt\.sys\.tsv:2: no column 'system'"),
+        ("name\tz\na\t1\n", r"wmt\.sys\.tsv:1: no column 'system'"),
     ):
         write("wmt.sys.tsv", content)
         with pytest.raises(UserError, match=words):

@@ -44,14 +44,14 @@ def test_objects_with_a_text_or_a_list_of_sentences(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
-        ("a.tsv", "label\tbody\nx\ty\n", "1: no column 'title' in the header; it has label, body"),
+        ("a.tsv", "label\tbody\nx\ty\n", "1: no column 'title'; there are label, body"),
         ("a.tsv", TSV + "3\tgood\tx\n", "4: 3 fields between tabs, the header has 4"),
         ("a.tsv", TSV + "3\tgood\tx\ty\tz\n", "4: 5 fields"),
         ("a.tsv", TSV + "\n", "4: 1 fields"),
         ("a.tsv", TSV + "3\t \tx\ty\n", "4: the label is empty"),
         ("a.jsonl", '{"label": "x"', "1: not JSON"),
         ("a.jsonl", "[1]\n", "1: not a JSON object"),
-        ("a.jsonl", '{"label": "x", "title": "y"}\n', "1: no field 'body'; it has label, title"),
+        ("a.jsonl", '{"label": "x", "title": "y"}\n', "1: no column 'body'; there are label, title"),
         ("a.jsonl", '{"label": null, "title": "", "body": ""}\n', "1: 'label' is neither a string nor an integer"),
         ("a.jsonl", '{"label": 1, "title": "", "body": ["x", 2]}\n', "1: 'body' is neither a string nor a list"),
         ("a.jsonl", '{"label": 1, "title": {}, "body": "x"}\n', "1: 'title' is neither"),
@@ -150,9 +150,9 @@ def test_several_files_name_their_columns_as_they_like(tmp_path):
     folds = data(tmp_path, train="a.tsv,b.jsonl", label="z|score", texts=["text|one"])
     both = [item for split in ("train", "dev") for item in open_labelled(folds, split)]
     assert sorted(item.label for item in both) == ["1", "2", "3"]
-    with pytest.raises(UserError, match=r"a\.tsv:1: no column 'z\|y' in the header; it has score, one, other"):
+    with pytest.raises(UserError, match=r"a\.tsv:1: no column 'z\|y'; there are score, one, other"):
         list(open_labelled(data(tmp_path, label="z|y", texts=["one"]), "train"))
-    with pytest.raises(UserError, match=r"b\.jsonl:1: no field 'y'; it has z, score2, text"):
+    with pytest.raises(UserError, match=r"b\.jsonl:1: no column 'y'; there are z, score2, text"):
         list(open_labelled(data(tmp_path, train="b.jsonl", dev="b.jsonl", label="y"), "train"))
 
 
