@@ -13,6 +13,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax.checkpoint import Checkpoints, load_params, name_differences
 from nmt_jax.data.batches import iterator
+from nmt_jax.data.epochs import Batch
 from nmt_jax.distributed.processes import Processes, Vote
 from nmt_jax.distributed.watchdog import Watchdog
 from nmt_jax.errors import UserError
@@ -23,7 +24,7 @@ from nmt_jax.progress import Progress, print_table
 from nmt_jax.record import higher_is_better
 from nmt_jax.sharding import gather, make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.step import Metrics, TrainState, make_train_step, new_state
-from nmt_jax.tasks import Batch, Task
+from nmt_jax.tasks import Task
 
 MAX_SKIPPED = 10  # steps without a finite loss and gradient, in a row
 OUT_OF_TIME = 1000  # a vote to stop; other votes are numbers of signals

@@ -1,8 +1,7 @@
 """Batches of few static shapes: length buckets under a token budget, shuffled, and known by their number alone.
 
-Batch n is a pure function of (corpus, settings, seed, n), so a restart needs no more than n, and every process builds
-its own rows of the same global batch. An item of a corpus has two lengths (source and target pieces, or sentences and
-words), a bucket is a box that holds both, and a `Layout` says how items fill the arrays of a batch.
+An item of a corpus has two lengths (source and target pieces, or sentences and words), a bucket is a box that holds
+both, and a `Layout` says how items fill the arrays of a batch.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ import grain
 import numpy as np
 
 from nmt_jax.data import sources
+from nmt_jax.data.epochs import Batch, EpochBatches
 from nmt_jax.data.prepared import Pair, PreparedCorpus
 from nmt_jax.data.share import ALL, Share
 from nmt_jax.data.vocab import EOS
 from nmt_jax.errors import UserError
-
-Batch = dict[str, np.ndarray]
 
 _GRID = 32  # lengths a side among which bucket limits are chosen
 _BLOCK = 1 << 20  # items whose lengths are looked at together
@@ -97,8 +95,8 @@ class Pairs:
         }
 
 
-class Batches:
-    """Random access to the global batches 0 … steps-1 of a corpus, in the arrays of a layout.
+class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
+    """Batches of a corpus, in the arrays of a layout.
 
     Rows of nothing fill up the last batch of a bucket. Each epoch holds every item once, in an order drawn from
     (seed, epoch).
@@ -123,9 +121,8 @@ class Batches:
         `steps` None: one epoch. `sampling_alpha` > 0: subword regularisation of a `PreparedCorpus`, see `Vocab.sample`.
         Raises UserError where the box that holds every item does not fit into batch_tokens.
         """
-        self.corpus, self.seed, self.sampling_alpha = corpus, seed, sampling_alpha
+        self.corpus, self.sampling_alpha = corpus, sampling_alpha
         self.layout = layout or Pairs()
-        self.share = share
         # A random segmentation is longer than the best one; buckets leave it room.
         self._stretch = _sampled_stretch(cast(PreparedCorpus, corpus), sampling_alpha) if sampling_alpha else np.ones(2)
         histogram = np.zeros((corpus.max_length + 1, corpus.max_length + 1), np.int64)
@@ -148,13 +145,7 @@ class Batches:
             ],
             np.int32,
         )
-        self.steps = self.batches_per_epoch if steps is None else steps
-        self._order = functools.lru_cache(maxsize=2)(self._draw_order)  # prefetching looks into the next epoch
-
-    @property
-    def batches_per_epoch(self) -> int:
-        """Batches that hold every item once."""
-        return len(self._table)
+        super().__init__(len(self._table), share=share, seed=seed, steps=steps)
 
     @functools.cached_property
     def density(self) -> tuple[float, float]:
@@ -164,20 +155,15 @@ class Batches:
         first, second = tokens / (shapes[:, :1] * shapes[:, 1:]).sum(0)
         return float(first), float(second)
 
-    def __len__(self) -> int:
-        return self.steps
-
-    def __getitem__(self, n: int) -> Batch:
-        n = int(n)
-        if not 0 <= n < self.steps:
-            raise IndexError(f"batch {n} of {self.steps}")
-        epoch, position = divmod(n, self.batches_per_epoch)
-        items, batches = self._order(epoch)
+    def _batch(self, epoch: int, position: int, order: tuple[list[np.ndarray], np.ndarray]) -> Batch:
+        items, batches = order
         bucket, start = self._table[batches[position]]
         shape = self.shapes[bucket]
         own = self.share.of(shape.rows)
         members = items[bucket][start + own.start : start + own.stop]
-        return self.layout.arrays(self._items(n, members, shape) if len(members) else [], shape._replace(rows=len(own)))
+        number = epoch * self.batches_per_epoch + position
+        found = self._items(number, members, shape) if len(members) else []
+        return self.layout.arrays(found, shape._replace(rows=len(own)))
 
     def _items(self, n: int, members: np.ndarray, shape: Shape) -> Sequence[Any]:
         best_segmentations = self.corpus.__getitems__(members)
@@ -202,9 +188,8 @@ class Batches:
         first = [np.searchsorted(limits[:, side], lengths[:, side]) for side in (0, 1)]
         return np.maximum(*first).astype(np.uint8)
 
-    def _draw_order(self, epoch: int) -> tuple[list[np.ndarray], np.ndarray]:
+    def _draw_order(self, random: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
         """The epoch's order: of the items in each bucket, and of the rows of the table."""
-        random = np.random.default_rng((self.seed, epoch))
         items = [random.permutation(members) for members in self._members]
         return items, random.permutation(len(self._table)).astype(np.int32)
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 
 import numpy as np
 
+from nmt_jax.data.epochs import Batch, EpochBatches
 from nmt_jax.data.share import ALL, Share
 from nmt_jax.data.vocab import EOS, PAD
 from nmt_jax.errors import UserError
 
-Batch = dict[str, np.ndarray]
 
-
-class Blocks:
-    """Random access to the global batches 0 … steps-1 of a text: {"tokens": int32[B, T + 1], "weights": float32[B, T]}.
+class Blocks(EpochBatches[tuple[int, np.ndarray]]):
+    """Batches of a text: {"tokens": int32[B, T + 1], "weights": float32[B, T]}.
 
     A row is T tokens and the one after them; weight t belongs to the prediction of token t + 1. The text is a ring of
     which each epoch predicts every token once: it is cut from an offset on, and the blocks are shuffled; both are drawn
@@ -39,30 +37,16 @@ class Blocks:
         batch_tokens.
         """
         rows = rows_of(batch_tokens, block_length, share.multiple_of, "config.train.batch_tokens")
-        self.ids, self.seed, self.shapes = ids, seed, [(rows, block_length)]
-        self.share = share
+        self.ids, self.shapes = ids, [(rows, block_length)]
         self.blocks_per_epoch = -(-len(ids) // block_length)
-        self.steps = self.batches_per_epoch if steps is None else steps
-        self._order = functools.lru_cache(maxsize=2)(self._draw_order)  # prefetching looks into the next epoch
+        super().__init__(-(-self.blocks_per_epoch // rows), share=share, seed=seed, steps=steps)
 
-    @property
-    def batches_per_epoch(self) -> int:
-        """Batches that predict every token once."""
-        return -(-self.blocks_per_epoch // self.shapes[0][0])
-
-    def __len__(self) -> int:
-        return self.steps
-
-    def __getitem__(self, n: int) -> Batch:
-        n = int(n)
-        if not 0 <= n < self.steps:
-            raise IndexError(f"batch {n} of {self.steps}")
-        epoch, position = divmod(n, self.batches_per_epoch)
-        offset, order = self._order(epoch)
+    def _batch(self, epoch: int, position: int, order: tuple[int, np.ndarray]) -> Batch:
+        offset, blocks = order
         rows, length = self.shapes[0]
         own = self.share.of(rows)
         first = position * rows + own.start
-        starts = order[first : first + len(own), None] * length
+        starts = blocks[first : first + len(own), None] * length
         places = starts + np.arange(length + 1)
         batch = _filler(len(own), length)
         # The token before the first is the last one, an EOS.
@@ -70,9 +54,8 @@ class Blocks:
         batch["weights"][: len(starts)] = places[:, :-1] < len(self.ids)  # the last block reaches into the first
         return batch
 
-    def _draw_order(self, epoch: int) -> tuple[int, np.ndarray]:
+    def _draw_order(self, random: np.random.Generator) -> tuple[int, np.ndarray]:
         """The epoch's offset, and the order of its blocks."""
-        random = np.random.default_rng((self.seed, epoch))
         return int(random.integers(self.shapes[0][1])), random.permutation(self.blocks_per_epoch)
 
 

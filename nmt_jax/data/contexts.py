@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
 
-from nmt_jax.data.batches import Batch
 from nmt_jax.data.blocks import rows_of
+from nmt_jax.data.epochs import Batch, EpochBatches
 from nmt_jax.data.share import ALL, Share
 from nmt_jax.data.words import NO_WORD
 
@@ -32,11 +31,11 @@ class _Epoch(NamedTuple):
 
     words: np.ndarray
     firsts: np.ndarray
-    order: np.ndarray
+    blocks: np.ndarray
 
 
-class Contexts:
-    """Random access to batches 0 … steps-1 of a text: {"words": int32[B, T + 2 W], "weights": float32[B, T]}.
+class Contexts(EpochBatches[_Epoch]):
+    """Batches of a text: {"words": int32[B, T + 2 W], "weights": float32[B, T]}.
 
     A row is at most T words, the centres, with the W words before and behind them; weight t belongs to word W + t.
     NO_WORD stands between two texts, and where a row has no word. Every epoch thins the text out anew, makes every word
@@ -61,45 +60,29 @@ class Contexts:
         batch_tokens, share, steps: as of `Blocks`.
         """
         rows = rows_of(batch_tokens, block_length, share.multiple_of, "config.train.batch_tokens")
-        self.ids, self.window, self.seed, self.shapes = ids, window, seed, [(rows, block_length)]
+        self.ids, self.window, self.shapes = ids, window, [(rows, block_length)]
         self.shares = np.asarray(shares, np.float32).copy()
         self.shares[NO_WORD] = 1.0
-        self.share = share
         expected = float(np.bincount(ids, minlength=len(shares)) @ self.shares)
         self.blocks_per_epoch = -(-int(expected + DEVIATIONS * expected**0.5) // block_length)
-        self.steps = self.batches_per_epoch if steps is None else steps
-        self._epoch = functools.lru_cache(maxsize=2)(self._draw_epoch)  # prefetching looks into the next epoch
+        super().__init__(-(-self.blocks_per_epoch // rows), share=share, seed=seed, steps=steps)
 
-    @property
-    def batches_per_epoch(self) -> int:
-        """Batches that have every word that is left as a centre once."""
-        return -(-self.blocks_per_epoch // self.shapes[0][0])
-
-    def __len__(self) -> int:
-        return self.steps
-
-    def __getitem__(self, n: int) -> Batch:
-        n = int(n)
-        if not 0 <= n < self.steps:
-            raise IndexError(f"batch {n} of {self.steps}")
-        number, position = divmod(n, self.batches_per_epoch)
-        epoch = self._epoch(number)
+    def _batch(self, epoch: int, position: int, order: _Epoch) -> Batch:
         rows, length = self.shapes[0]
         own = self.share.of(rows)
         first = position * rows + own.start
-        blocks = epoch.order[first : first + len(own), None]
-        start, stop = epoch.firsts[blocks], epoch.firsts[blocks + 1]
+        blocks = order.blocks[first : first + len(own), None]
+        start, stop = order.firsts[blocks], order.firsts[blocks + 1]
         places = start + np.arange(-self.window, length + self.window)
-        inside = (places >= 0) & (places < np.minimum(stop + self.window, len(epoch.words)))
+        inside = (places >= 0) & (places < np.minimum(stop + self.window, len(order.words)))
         words = np.full((len(own), places.shape[1]), NO_WORD, np.int32)
-        words[: len(blocks)] = np.where(inside, epoch.words[np.clip(places, 0, len(epoch.words) - 1)], NO_WORD)
+        words[: len(blocks)] = np.where(inside, order.words[np.clip(places, 0, len(order.words) - 1)], NO_WORD)
         weights = np.zeros((len(own), length), np.float32)
         centres = slice(self.window, self.window + length)
         weights[: len(blocks)] = (places[:, centres] < stop) & (words[: len(blocks), centres] != NO_WORD)
         return {"words": words, "weights": weights}
 
-    def _draw_epoch(self, number: int) -> _Epoch:
-        random = np.random.default_rng((self.seed, number))
+    def _draw_order(self, random: np.random.Generator) -> _Epoch:
         words = self.ids[random.random(len(self.ids), np.float32) < self.shares[self.ids]]
         longest = self.blocks_per_epoch * self.shapes[0][1]
         words = np.asarray(words[:longest])  # longer once in a billion epochs

@@ -10,7 +10,8 @@ import numpy as np
 
 from metrics_jax.tokenizers import tokenize
 from nmt_jax.counting import counted
-from nmt_jax.data.batches import Batch, Shape
+from nmt_jax.data.batches import Shape
+from nmt_jax.data.epochs import Batch
 from nmt_jax.data.labelled import LabelledTexts
 from nmt_jax.data.prepared import Indices
 from nmt_jax.data.vocab import PAD, UNK, Vocab

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from nmt_jax.data.corrupt import Corruption
+from nmt_jax.data.epochs import Batch, EpochBatches
 from nmt_jax.data.segments import Segments
 from nmt_jax.data.share import ALL, Share
 from nmt_jax.errors import UserError
 
-Batch = dict[str, np.ndarray]
 NEXT, RANDOM, SINGLE = 0, 1, -1  # what the second stretch is: as Hugging Face numbers it, and a row that has none
 
 
@@ -86,8 +85,8 @@ class Pairs:
         return Row(np.concatenate(parts), len(first) + 2, label)
 
 
-class PairBatches:
-    """Random access to the global batches 0 … steps-1: rows in an order drawn for each epoch, and asked about anew.
+class PairBatches(EpochBatches[np.ndarray]):
+    """Batches of rows in an order drawn for each epoch, and asked about anew.
 
     {"ids", "segments": int32[B, S], "positions", "labels": int32[B, P], "weights": float32[B, P]}, and
     "next_sentence" int32[B], of NEXT, RANDOM and SINGLE, where that is asked. Padding is 0. How a row is cut, completed
@@ -109,26 +108,16 @@ class PairBatches:
 
         Of them the `share` is made. `steps` None: one epoch.
         """
-        self.pairs, self.corruption, self.seed = pairs, corruption, seed
+        self.pairs, self.corruption = pairs, corruption
         self.rows = max(batch_tokens // max_length // share.multiple_of, 1) * share.multiple_of
         self.max_length, self.shapes = max_length, [(self.rows, max_length)]
-        self.share = share
-        self.batches_per_epoch = -(-len(pairs) // self.rows)
-        self.steps = self.batches_per_epoch if steps is None else steps
-        self._order = functools.lru_cache(maxsize=2)(self._draw_order)  # prefetching looks into the next epoch
+        super().__init__(-(-len(pairs) // self.rows), share=share, seed=seed, steps=steps)
 
-    def __len__(self) -> int:
-        return self.steps
-
-    def __getitem__(self, n: int) -> Batch:
-        n = int(n)
-        if not 0 <= n < self.steps:
-            raise IndexError(f"batch {n} of {self.steps}")
-        epoch, position = divmod(n, self.batches_per_epoch)
+    def _batch(self, epoch: int, position: int, order: np.ndarray) -> Batch:
         own = self.share.of(self.rows)
         first = position * self.rows + own.start
         batch = self.empty(len(own))
-        for row, example in enumerate(self._order(epoch)[first : first + len(own)]):
+        for row, example in enumerate(order[first : first + len(own)]):
             random = np.random.default_rng((self.seed, epoch, int(example)))
             drawn = self.pairs.draw(int(example), random)
             question = self.corruption(drawn.ids, random)
@@ -154,5 +143,5 @@ class PairBatches:
         }
         return batch | ({"next_sentence": np.full(rows, SINGLE, np.int32)} if self.pairs.next_sentence else {})
 
-    def _draw_order(self, epoch: int) -> np.ndarray:
-        return np.random.default_rng((self.seed, epoch)).permutation(len(self.pairs))
+    def _draw_order(self, random: np.random.Generator) -> np.ndarray:
+        return random.permutation(len(self.pairs))

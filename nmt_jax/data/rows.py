@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tokenizers
 
-from nmt_jax.data.batches import Batch, Shape
+from nmt_jax.data.batches import Shape
+from nmt_jax.data.epochs import Batch
 from nmt_jax.data.prepared import Indices
 from nmt_jax.errors import UserError
 

@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import jax
-import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
+
+from nmt_jax.data.epochs import Batch
 
 # By the name that `config.task` gives them.
 TASKS = (
     *("translate", "language_model", "classify", "sentences", "tag", "span", "pretrain", "word_vectors"),
     *("bidirectional_language_model", "feature_tagger", "ruse"),
 )
-
-Batch = dict[str, np.ndarray]
 
 
 class Step(NamedTuple):

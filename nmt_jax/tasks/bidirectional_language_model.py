@@ -18,12 +18,13 @@ from nmt_jax import losses, sharding
 from nmt_jax.counting import counted
 from nmt_jax.data import stream, word_types
 from nmt_jax.data.blocks import Blocks, rows_of, windows
+from nmt_jax.data.epochs import Batch
 from nmt_jax.data.vocab import EOS
 from nmt_jax.data.word_types import WordTypes
 from nmt_jax.data.words import Words
 from nmt_jax.errors import UserError
 from nmt_jax.sampled_softmax import log_uniform, log_uniform_probability, sampled_cross_entropy
-from nmt_jax.tasks import Batch, Step
+from nmt_jax.tasks import Step
 
 END, UNKNOWN = 0, 1  # classes of the softmax: an end of line, any other word; then the words, most frequent first
 

@@ -21,10 +21,11 @@ from nmt_jax import losses, sharding
 from nmt_jax.counting import counted
 from nmt_jax.data.batches import Batches
 from nmt_jax.data.documents import DocumentCorpus, Documents, Reader, boxed, words_of
+from nmt_jax.data.epochs import Batch
 from nmt_jax.data.labelled import Labelled, open_labelled
 from nmt_jax.data.vocab import UNK, Vocab
 from nmt_jax.errors import UserError
-from nmt_jax.tasks import Batch, Step
+from nmt_jax.tasks import Step
 
 BLANK = "\u2581"  # SentencePiece's mark of a blank, before the first piece of a word
 

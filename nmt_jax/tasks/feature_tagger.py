@@ -14,7 +14,8 @@ from metrics_jax.forward import bucket
 from metrics_jax.vectors import Vectors
 from nmt_jax import config as configs
 from nmt_jax import sharding
-from nmt_jax.data.batches import Batch, Shape
+from nmt_jax.data.batches import Shape
+from nmt_jax.data.epochs import Batch
 from nmt_jax.data.prepared import cache_directory
 from nmt_jax.data.rows import Field, Item, Rows, boxes
 from nmt_jax.data.tagged import open_tagged

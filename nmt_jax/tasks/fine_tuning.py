@@ -22,12 +22,13 @@ from metrics_jax.forward import bucket
 from nmt_jax import config as configs
 from nmt_jax import pretrained, sharding
 from nmt_jax.data.batches import Batches, Shape
+from nmt_jax.data.epochs import Batch
 from nmt_jax.data.rows import Field, Item, RowCorpus, RowReader, Rows, boxes, num_pieces
 from nmt_jax.data.whole_file import whole_file
 from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Bert
 from nmt_jax.pretrained.tokenizer import Tokenizer
-from nmt_jax.tasks import Batch, Step
+from nmt_jax.tasks import Step
 
 OWN_FIELDS = ("dtype", "dropout", "attention_dropout", "pooler", "remat")  # of Bert: a run's choice, not the weights'
 HEADS = {"sentences": ("sentence_head", "siamese_head"), "tag": ("piece_head",), "span": ("piece_head",)}

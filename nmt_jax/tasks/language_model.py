@@ -17,11 +17,12 @@ from nmt_jax import losses, sharding
 from nmt_jax.counting import counted
 from nmt_jax.data import stream
 from nmt_jax.data.blocks import Blocks, rows_of, windows
+from nmt_jax.data.epochs import Batch
 from nmt_jax.data.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.sample import Sampling, sample
 from nmt_jax.decoding.step import Next, predict
 from nmt_jax.errors import UserError
-from nmt_jax.tasks import Batch, Step
+from nmt_jax.tasks import Step
 
 ROWS = 32  # samples drawn together, always as many, so that one program serves all
 

@@ -20,13 +20,14 @@ from nmt_jax import losses, sharding
 from nmt_jax.counting import counted
 from nmt_jax.data import segments
 from nmt_jax.data.corrupt import Corruption, LeftToRight, Masking
+from nmt_jax.data.epochs import Batch
 from nmt_jax.data.pairs import NEXT, PairBatches, Pairs
 from nmt_jax.data.segments import Segments
 from nmt_jax.data.whole_file import whole_file
 from nmt_jax.errors import UserError
 from nmt_jax.models.mimetic import mimetic
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
-from nmt_jax.tasks import Batch, Step
+from nmt_jax.tasks import Step
 
 INITIALIZATIONS = ("normal", "mimetic")
 

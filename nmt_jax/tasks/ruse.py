@@ -25,6 +25,7 @@ from nmt_jax import config as configs
 from nmt_jax import pretrained, sharding
 from nmt_jax.counting import counted
 from nmt_jax.data.batches import Batches, Shape
+from nmt_jax.data.epochs import Batch
 from nmt_jax.data.labelled import Labelled, open_labelled
 from nmt_jax.data.scales import Scales
 from nmt_jax.errors import UserError
@@ -32,7 +33,7 @@ from nmt_jax.models.bert import Bert
 from nmt_jax.models.mlp import Model
 from nmt_jax.pretrained.ruse import read_encoders
 from nmt_jax.pretrained.tokenizer import Tokenizer
-from nmt_jax.tasks import Batch, Step
+from nmt_jax.tasks import Step
 from nmt_jax.tasks.fine_tuning import SIZES, saved
 
 SPLITS = (("train", "training"), ("dev", "development"))

@@ -21,11 +21,12 @@ from nmt_jax.counting import counted
 from nmt_jax.data import sources
 from nmt_jax.data.batches import Batches, Pairs
 from nmt_jax.data.corpora import open_text
+from nmt_jax.data.epochs import Batch
 from nmt_jax.data.lexicon import Lexicon
 from nmt_jax.data.prepared import PreparedCorpus, prepare
 from nmt_jax.data.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
-from nmt_jax.tasks import Batch, Step, teacher_forcing
+from nmt_jax.tasks import Step, teacher_forcing
 from nmt_jax.tasks.minimum_risk import MinimumRisk
 from nmt_jax.tasks.translator import Hypothesis, Translator
 

@@ -3,8 +3,9 @@
     python -m tests.benchmarks.input_pipeline [--pairs=29000,3000000] [--config=configs/quickstart.py]
 
 Pairs of the embedded grammar, prepared on disk once; then batches of the page's `train.batch_tokens` in random order,
-and training steps of its model on some of them. Each size is measured in a process of its own; memory is what it holds
-once JAX and the model are there (private resident pages, those mapped from files not counted).
+and training steps of its model on some of them. Each size is prepared and measured in processes of their own; memory is
+what the second holds once JAX and the model are there, and what 400 batches add (private resident pages, those mapped
+from files not counted).
 """
 
 import argparse
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
 
 from tests.benchmarks import measure
 
@@ -26,24 +28,36 @@ def private_mib() -> float:
     return sum(float(fields[name].split()[0]) for name in ("Private_Clean", "Private_Dirty")) / 1024
 
 
-def measured(pairs: int, page: str, folder: str) -> dict[str, float]:
-    """The figures of one size."""
-    measure.one_thread()
-    import jax
-
+def task_of(pairs: int, page: str, folder: str) -> Any:
+    """The page's task with a corpus of this size, its files in the folder."""
     from nmt_jax import config as configs
     from nmt_jax import sharding
-    from nmt_jax.optim import make_optimizer
-    from nmt_jax.step import make_train_step, new_state
     from nmt_jax.tasks import make_task
 
     changes = {"data.size": str(pairs), "data.cache": f"{folder}/cache"}
-    task = make_task(configs.load(page, changes), pathlib.Path(folder) / "w", sharding.make_mesh())
+    return make_task(configs.load(page, changes), pathlib.Path(folder) / "w", sharding.make_mesh())
+
+
+def prepared(pairs: int, page: str, folder: str) -> dict[str, float]:
+    """Writes vocabularies and corpus: how long that takes."""
+    task = task_of(pairs, page, folder)
     began = time.monotonic()
     task.vocabularies  # noqa: B018  trained and saved
     vocabulary, began = time.monotonic() - began, time.monotonic()
-    task.train_corpus  # noqa: B018  written and mapped
-    prepared = time.monotonic() - began
+    task.train_corpus  # noqa: B018  written
+    return {"vocabulary_seconds": vocabulary, "prepare_seconds": time.monotonic() - began}
+
+
+def measured(pairs: int, page: str, folder: str) -> dict[str, float]:
+    """The figures of one size, once it is prepared."""
+    measure.one_thread()
+    import jax
+
+    from nmt_jax import sharding
+    from nmt_jax.optim import make_optimizer
+    from nmt_jax.step import make_train_step, new_state
+
+    task = task_of(pairs, page, folder)
     optimizer = make_optimizer(task.config.optimizer)
     state = new_state(jax.jit(task.init)(jax.random.key(0)), optimizer, ema_decay=0.0)
     step = make_train_step(task.loss_fn, optimizer, lambda update: 1e-4, accumulate=1, ema_decay=0.0, seed=0)
@@ -66,8 +80,6 @@ def measured(pairs: int, page: str, folder: str) -> dict[str, float]:
     training = (time.process_time() - start) / sum(int((batch["target"] != 0).sum()) for batch in some)
     return {
         "pairs": len(task.train_corpus),
-        "vocabulary_seconds": vocabulary,
-        "prepare_seconds": prepared,
         "tokens_per_cpu_second": 1 / making,
         "training_tokens_per_cpu_second": 1 / training,
         "times_faster": training / making,
@@ -76,26 +88,28 @@ def measured(pairs: int, page: str, folder: str) -> dict[str, float]:
     }
 
 
+STAGES = {"prepare": prepared, "measure": measured}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", default="29000,3000000")
     parser.add_argument("--config", default="configs/quickstart.py")
-    parser.add_argument("--one", type=int, help="measure this size in this process")
+    parser.add_argument("--stage", choices=STAGES, help="of one size and folder, in this process")
+    parser.add_argument("--folder", help="of that stage")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        if options.one:
-            print(json.dumps(measured(options.one, options.config, folder)))
-            return
+    if options.stage:
+        print(json.dumps(STAGES[options.stage](int(options.pairs), options.config, options.folder)))
+        return
     for pairs in options.pairs.split(","):
-        command = [
-            sys.executable,
-            "-m",
-            "tests.benchmarks.input_pipeline",
-            f"--one={pairs}",
-            f"--config={options.config}",
-        ]
-        finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        measure.report(benchmark="input_pipeline", **json.loads(finished.stdout.splitlines()[-1]))
+        figures: dict[str, float] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for stage in STAGES:
+                command = [sys.executable, "-m", "tests.benchmarks.input_pipeline", f"--pairs={pairs}"]
+                command += [f"--config={options.config}", f"--stage={stage}", f"--folder={folder}"]
+                finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+                figures |= json.loads(finished.stdout.splitlines()[-1])
+        measure.report(benchmark="input_pipeline", **figures)
 
 
 if __name__ == "__main__":
