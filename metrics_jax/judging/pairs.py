@@ -14,6 +14,7 @@ import numpy as np
 Signs = Callable[[np.ndarray, np.ndarray], np.ndarray]  # u and s, int8[...] -> what each pair counts
 
 _AT_ONCE = 2**21  # pairs held in memory
+_CELLS = 2**20  # of matrices of pairs, likewise
 _CANDIDATES = 2**22  # differences that a threshold is chosen from
 _EQUAL = 1e-12  # accuracies this close are equal: sums of floats depend on their order
 
@@ -45,7 +46,7 @@ class Groups(NamedTuple):
 
     def blocks(self) -> list[slice]:
         """The groups, as many at a time as have matrices of pairs that are not too large."""
-        step = max(1, _AT_ONCE // self.rows.shape[1] ** 2)
+        step = max(1, _CELLS // self.rows.shape[1] ** 2)
         return [slice(start, start + step) for start in range(0, len(self.rows), step)]
 
     def pairs(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse
 import scipy.stats
 
 from metrics_jax import correlation
@@ -25,6 +26,7 @@ from metrics_jax.judging.judgements import Judgements
 from metrics_jax.judging.pairs import PairCoefficient
 
 _TAUS: dict[str, Literal["a", "b"]] = {"kendall": "b", "kendall_a": "a"}
+_SPARSE = 16  # a sparse product pays where so many entries are 0 for one that is not
 _LARGEST = 4096  # texts of a group of which all pairs are held in memory at once
 
 
@@ -212,15 +214,25 @@ def _swapped_sums(own: "_Counts", other: "_Counts", mixed: "_Counts", chosen: np
     for kind in range(3):
         x, y, between = own.matrices[kind], other.matrices[kind], mixed.matrices[kind]
         curve = x + y - between - between.transpose(0, 2, 1)
-        bent: np.ndarray | float = 0.0
-        if curve.any():  # people's ties do not depend on what is chosen
-            bent = np.einsum("gti,gti->tg", chosen @ curve.astype(np.float32), chosen) / 2
+        bent = _forms(chosen, curve) / 2
         gained = mixed.of_first[kind] - own.of_first[kind]
         lost = other.of_first[kind] - mixed.of_second[kind]
         linear = chosen @ np.stack([gained, lost], axis=-1)  # [g, T, 2]
         sums[0, kind] = own.of_first[kind].sum(axis=1) / 2 + bent + linear[..., 0].T
         sums[1, kind] = other.of_first[kind].sum(axis=1) / 2 + bent - linear[..., 1].T
     return sums
+
+
+def _forms(chosen: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """c M c of every choice c, float32[g, T, n], and the matrix of its group, int8[g, n, n] -> float32[T, g]."""
+    entries = np.count_nonzero(matrices)
+    if not entries:  # people's ties do not depend on what is chosen
+        return np.zeros(chosen.shape[1::-1], np.float32)
+    if entries * _SPARSE < matrices.size and len(matrices) == 1:  # few ties of a metric
+        product = (scipy.sparse.csr_array(matrices[0].T.astype(np.float32)) @ chosen[0].T).T[None]
+    else:
+        product = chosen @ matrices.astype(np.float32)
+    return np.einsum("gti,gti->tg", product, chosen)
 
 
 def _ranks(numbers: np.ndarray, groups: pairs.Groups) -> np.ndarray:

@@ -168,6 +168,19 @@ def test_memory_does_not_change_the_numbers(monkeypatch):
         assert {key: len(value) for key, value in second.items()} == dict.fromkeys(first, 40)
 
 
+@pytest.mark.parametrize(("zeros", "cells"), [(0, 1), (10**9, 1), (16, 2**20)], ids=["sparse", "dense", "together"])
+def test_how_pairs_are_summed_does_not_change_the_numbers(monkeypatch, zeros, cells):
+    judged, scores = example(missing=0.0)
+    one = agreement(judged, "kendall", "segment", "system")
+    wanted = {(a, b): some for a, b, some in one.swapped(scores, 10, np.random.default_rng(1))}
+    monkeypatch.setattr("metrics_jax.judging.segment_agreement._SPARSE", zeros)
+    monkeypatch.setattr("metrics_jax.judging.pairs._CELLS", cells)
+    told = []
+    for a, b, some in one.swapped(scores, 10, np.random.default_rng(1), told.append):
+        np.testing.assert_allclose(some, wanted[a, b], atol=1e-12)
+    assert sum(told) == pytest.approx(30)
+
+
 def test_bad_input():
     judged, scores = example()
     for arguments, words in (
