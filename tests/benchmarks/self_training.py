@@ -1,0 +1,80 @@
+"""Self-training (docs/fine-tuning.md, SST-2): sentences of reviews, graded by what was trained on people's grades.
+
+    python -m tests.benchmarks.self_training sentences movie_reviews.train.jsonl.gz \
+        --held_out=sst2.dev.tsv,sst5.dev.tsv > reviews.tsv
+    tail -n +2 reviews.tsv | cut -f 2 | nmt-jax classify --workdir=runs/grades_0 > grades_0.txt
+    python -m tests.benchmarks.self_training mix reviews.tsv --grades=grades_0.txt,grades_1.txt \
+        --gold=sst5.train.tsv > mixed.tsv
+
+A sentence of which the models and its review's own label disagree is left out, unless the models find it near neutral;
+of neutral ones half as many are kept as of others. People's grades come twice.
+"""
+
+import argparse
+import gzip
+import json
+import pathlib
+import random
+
+SENTENCES = 24_000
+NEUTRAL, MARGIN = 2, 0.5  # of grades from 0 to 4
+
+
+def rows(path: str) -> list[list[str]]:
+    """The rows of a TSV file, below its header."""
+    return [line.split("\t") for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()[1:]]
+
+
+def sentences(reviews: str, held_out: list[str]) -> list[tuple[str, str]]:
+    """(label of the review, sentence) of sentences of 4 to 40 words, none twice and none of the held-out ones."""
+    seen = {" ".join(sentence.split()) for path in held_out for _, sentence in rows(path)}
+    found = []
+    with gzip.open(reviews, "rt", encoding="utf-8") as file:
+        for review in map(json.loads, file):
+            for sentence in (" ".join(words.split()) for words in review["sentences"]):
+                if 4 <= len(sentence.split()) <= 40 and sentence not in seen:
+                    seen.add(sentence)
+                    found.append((str(int(review["label"] == "pos")), sentence))
+    random.Random(0).shuffle(found)
+    return found[:SENTENCES]
+
+
+def mixed(reviews: str, grades: list[str], gold: str) -> list[tuple[str, str]]:
+    """(grade, sentence): the sentences of reviews by the mean of the models' grades, and those that people graded."""
+    columns = [map(float, pathlib.Path(path).read_text().split()) for path in grades]
+    polar, neutral = [], []
+    graded = [
+        (sum(row) / len(row), *review) for row, review in zip(zip(*columns, strict=True), rows(reviews), strict=True)
+    ]
+    kept = [one for one in graded if abs(one[0] - NEUTRAL) <= MARGIN or (one[0] > NEUTRAL) == (one[1] == "1")]
+    random.Random(0).shuffle(kept)
+    for grade, _, sentence in kept:
+        (polar if abs(grade - NEUTRAL) > MARGIN else neutral).append((f"{grade:.3f}", sentence))
+    people = [(grade, sentence) for grade, sentence in rows(gold)]
+    found = polar + neutral[: len(polar) // 2] + people * 2
+    random.Random(1).shuffle(found)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    stages = parser.add_subparsers(dest="stage", required=True)
+    one = stages.add_parser("sentences")
+    one.add_argument("reviews")
+    one.add_argument("--held_out", default="")
+    two = stages.add_parser("mix")
+    two.add_argument("reviews")
+    two.add_argument("--grades", required=True)
+    two.add_argument("--gold", required=True)
+    options = parser.parse_args()
+    if options.stage == "sentences":
+        table = sentences(options.reviews, options.held_out.split(",") if options.held_out else [])
+    else:
+        table = mixed(options.reviews, options.grades.split(","), options.gold)
+    print("label\tsentence")
+    for row in table:
+        print("\t".join(row))
+
+
+if __name__ == "__main__":
+    main()
