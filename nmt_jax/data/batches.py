@@ -21,7 +21,7 @@ from nmt_jax.data.vocab import EOS
 from nmt_jax.errors import UserError
 
 _GRID = 32  # lengths a side among which bucket limits are chosen
-_BLOCK = 1 << 20  # items whose lengths are looked at together
+_BLOCK = 1 << 16  # items whose lengths are looked at together: few, as the memory is not given back
 
 
 class Shape(NamedTuple):

@@ -4,8 +4,8 @@
 
 Pairs of the embedded grammar, prepared on disk once; then batches of the page's `train.batch_tokens` in random order,
 and training steps of its model on some of them. Each size is prepared and measured in processes of their own; memory is
-what the second holds once JAX and the model are there, and what 400 batches add (private resident pages, those mapped
-from files not counted).
+what the second holds once JAX and the model are there, and what 400 batches add (resident pages, those mapped from
+files not counted).
 """
 
 import argparse
@@ -23,9 +23,9 @@ BATCHES, STEPS = 400, 12
 
 
 def private_mib() -> float:
-    """Private resident memory of this process."""
+    """Memory of this process that is no file's."""
     fields = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/smaps_rollup").read_text().splitlines()[1:])
-    return sum(float(fields[name].split()[0]) for name in ("Private_Clean", "Private_Dirty")) / 1024
+    return float(fields["Anonymous"].split()[0]) / 1024
 
 
 def task_of(pairs: int, page: str, folder: str) -> Any:
