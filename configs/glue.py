@@ -6,8 +6,8 @@ DIRECTORY holds cola.train.tsv and cola.dev.tsv … (docs/fine-tuning.md says fr
 `glue.py:task=stsb,apart=true` reads the sentences of a pair apart and compares their vectors.
 
 Development sets (2026-11-21, two busy CPU cores): cola Matthews correlation 34.6, accuracy 74.6 (14.5 minutes); mrpc
-F1 88.1 (15 minutes); sst2 accuracy 87.5 (13 minutes; 88.2 by
-self-training, docs/fine-tuning.md); stsb apart Spearman 89.4 (9 minutes; 86.7 without training).
+F1 88.1 (15 minutes); sst2 accuracy 87.5 (13 minutes; 88.2 by self-training, docs/fine-tuning.md); stsb apart Spearman
+89.4 (9 minutes; 86.7 without training).
 """
 
 import common

@@ -114,7 +114,7 @@ class PairAgreement(Coefficient):
             for (a, b), (one, two) in zip(both, sums, strict=True):
                 yield a, b, self._coefficient.value(one) - self._coefficient.value(two)
 
-    def _counts(self, some: slice, x: np.ndarray, y: np.ndarray, threshold: float) -> "_Counts":
+    def _counts(self, some: slice, x: np.ndarray, y: np.ndarray, threshold: float) -> _Counts:
         """What the pairs of some groups count whose first text is scored by x, their second by y."""
         rows, real = (side[some] for side in self._groups)
         human = self.judgements.human[rows]
@@ -203,7 +203,7 @@ class VectorAgreement(Coefficient):
                 advance(len(flips))
 
 
-def _swapped_sums(own: "_Counts", other: "_Counts", mixed: "_Counts", chosen: np.ndarray) -> np.ndarray:
+def _swapped_sums(own: _Counts, other: _Counts, mixed: _Counts, chosen: np.ndarray) -> np.ndarray:
     """Sums over the pairs of each group, float[2, 3, T, g], of two metrics once chosen texts have swapped scores.
 
     own, other, mixed: of pairs that x scores, or y, or y the first and x the second; chosen float32[g, T, n]. With c

@@ -11,30 +11,29 @@ of neutral ones half as many are kept as of others. People's grades come twice.
 """
 
 import argparse
-import gzip
-import json
 import pathlib
 import random
+
+from nmt_jax.data.table import read_table
 
 SENTENCES = 24_000
 NEUTRAL, MARGIN = 2, 0.5  # of grades from 0 to 4
 
 
-def rows(path: str) -> list[list[str]]:
-    """The rows of a TSV file, below its header."""
-    return [line.split("\t") for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()[1:]]
+def rows(path: str) -> list[tuple[str, str]]:
+    """(label, sentence) of each row of a file."""
+    return [(row.value("label"), row.value("sentence")) for row in read_table(path, "labelled sentences")]
 
 
 def sentences(reviews: str, held_out: list[str]) -> list[tuple[str, str]]:
     """(label of the review, sentence) of sentences of 4 to 40 words, none twice and none of the held-out ones."""
     seen = {" ".join(sentence.split()) for path in held_out for _, sentence in rows(path)}
     found = []
-    with gzip.open(reviews, "rt", encoding="utf-8") as file:
-        for review in map(json.loads, file):
-            for sentence in (" ".join(words.split()) for words in review["sentences"]):
-                if 4 <= len(sentence.split()) <= 40 and sentence not in seen:
-                    seen.add(sentence)
-                    found.append((str(int(review["label"] == "pos")), sentence))
+    for review in read_table(reviews, "reviews"):
+        for sentence in (" ".join(words.split()) for words in review.value("sentences")):
+            if 4 <= len(sentence.split()) <= 40 and sentence not in seen:
+                seen.add(sentence)
+                found.append((str(int(review.value("label") == "pos")), sentence))
     random.Random(0).shuffle(found)
     return found[:SENTENCES]
 
@@ -50,8 +49,7 @@ def mixed(reviews: str, grades: list[str], gold: str) -> list[tuple[str, str]]:
     random.Random(0).shuffle(kept)
     for grade, _, sentence in kept:
         (polar if abs(grade - NEUTRAL) > MARGIN else neutral).append((f"{grade:.3f}", sentence))
-    people = [(grade, sentence) for grade, sentence in rows(gold)]
-    found = polar + neutral[: len(polar) // 2] + people * 2
+    found = polar + neutral[: len(polar) // 2] + rows(gold) * 2
     random.Random(1).shuffle(found)
     return found
 
