@@ -65,6 +65,10 @@ def open_metric(
     try:
         kind, wanted = metric_class(spec), needs(spec)
         objects: dict[str, Any] = {}
+        if {"encoder", "scorer", "regressor"} & set(wanted):
+            from nmt_jax import compilation  # late: other metrics have no need of JAX
+
+            compilation.cache_compilations()
         if "vectors" in wanted:
             if vectors is None:
                 raise UserError(f"--metrics={spec} needs word vectors: --vectors=FILE, such as GloVe's")

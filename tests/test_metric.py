@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import jax
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -57,6 +58,19 @@ def test_the_precision_is_in_the_signature(folder):
 def test_an_encoder_is_read_once(folder):
     first, second = (open_metric(name, encoder=folder) for name in ("bertscore", "yisi1"))
     assert first.encoder is second.encoder
+
+
+def test_programs_of_encoders_are_kept_for_the_next_run(tmp_path, folder, monkeypatch):
+    chosen = jax.config.values["jax_compilation_cache_dir"]
+    monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path))
+    jax.config.update("jax_compilation_cache_dir", None)
+    try:
+        open_metric("bleu")
+        assert jax.config.values["jax_compilation_cache_dir"] is None
+        open_metric("bertscore", encoder=folder)
+        assert jax.config.values["jax_compilation_cache_dir"] == str(tmp_path / "compilation")
+    finally:
+        jax.config.update("jax_compilation_cache_dir", chosen)
 
 
 def test_frequencies_take_the_form_of_the_metric(tmp_path, folder):

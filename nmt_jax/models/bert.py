@@ -143,7 +143,8 @@ class Bert(nn.Module):
         self.embeddings = Embeddings(
             self.vocab_size, self.max_positions, self.first_position, self.num_segments, **common
         )
-        layer = nn.remat(Layer, static_argnums=(3,)) if self.remat else Layer
+        # Layers are alike: jit, inside that of the caller, traces one for all.
+        layer = nn.jit(nn.remat(Layer, static_argnums=(3,)) if self.remat else Layer, static_argnums=(3,))
         self.layers = [
             layer(
                 d_ff=self.d_ff,
