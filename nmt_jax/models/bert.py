@@ -95,6 +95,10 @@ class Layer(nn.Module):
         return self.ffn_norm(x + self.drop(y, train)), weights
 
 
+# Layers are alike: jit, inside that of the caller, traces one for all of a model.
+_apply = nn.jit(lambda layer, x, mask: layer(x, mask, train=False))
+
+
 class Bert(nn.Module):
     """BERT, RoBERTa, DistilBERT, MiniLM, XLM-R ...; the defaults are BERT base, uncased.
 
@@ -143,8 +147,7 @@ class Bert(nn.Module):
         self.embeddings = Embeddings(
             self.vocab_size, self.max_positions, self.first_position, self.num_segments, **common
         )
-        # Layers are alike: jit, inside that of the caller, traces one for all.
-        layer = nn.jit(nn.remat(Layer, static_argnums=(3,)) if self.remat else Layer, static_argnums=(3,))
+        layer = nn.remat(Layer, static_argnums=(3,)) if self.remat else Layer
         self.layers = [
             layer(
                 d_ff=self.d_ff,
@@ -180,8 +183,9 @@ class Bert(nn.Module):
         if self.causal:
             visible = visible & jnp.tril(jnp.ones((ids.shape[1], ids.shape[1]), bool))[None, None]
         hidden, attention = [x], []
+        draws = train or self.is_initializing()  # what it draws would be other numbers inside jit
         for layer in self.layers:
-            x, weights = layer(x, visible, train)
+            x, weights = layer(x, visible, train) if draws else _apply(layer, x, visible)
             hidden.append(x)
             attention.append(weights)
         intermediates: dict[str, Any] = {"attention": tuple(attention)}
