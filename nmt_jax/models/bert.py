@@ -96,7 +96,7 @@ class Layer(nn.Module):
 
 
 # Layers are alike: jit, inside that of the caller, traces one for all of a model.
-_apply = nn.jit(lambda layer, x, mask: layer(x, mask, train=False))
+_apply = nn.jit(lambda layer, x, mask: layer(x, mask, False))
 
 
 class Bert(nn.Module):
