@@ -21,12 +21,13 @@ MIN_BUCKET, MIN_STEP = 8, 4
 BATCH_TOKENS = {"cpu": (1024, 256), "accelerator": (16384, 4096)}
 
 
-def bucket(length: int, max_length: int = sys.maxsize) -> int:
+def bucket(length: int, max_length: int = sys.maxsize, steps: int = 4) -> int:
     """The padded length of a row, at most max_length: 8 to 32 by 4, to 64 by 8, to 128 by 16 ...
 
-    Each new one is a compilation; of a row longer than 8 a quarter at most is padding.
+    Each new one is a compilation; of a row longer than 8 a quarter at most is padding. steps: from one power of two to
+    the next; with 2 there are half as many lengths.
     """
-    step = max(1 << (length - 1).bit_length(), 8 * MIN_STEP) // 8
+    step = max(1 << (length - 1).bit_length(), 8 * MIN_STEP) // (2 * steps)
     return min(max(-(-length // step) * step, MIN_BUCKET), max_length)
 
 
@@ -69,10 +70,11 @@ class Forward:
         """
         kind = "cpu" if self._devices[0].platform == "cpu" else "accelerator"
         sizes = (batch_tokens,) if batch_tokens else BATCH_TOKENS[kind]
+        padded = [bucket(len(row), self._max_length) for row in rows]
         todo = collections.deque(sorted(range(len(rows)), key=lambda number: -len(rows[number])))
         flying: tuple[_Batch, Any] | None = None  # the batch that the devices work on while the next is made
         while todo or flying:
-            batch = self._next(rows, todo, sizes) if todo else None
+            batch = self._next(padded, todo, sizes) if todo else None
             try:
                 started = (batch, self._start(rows, batch)) if batch else None
                 vectors = np.asarray(flying[1]) if flying else None
@@ -80,7 +82,7 @@ class Forward:
                 if not _out_of_memory(error):
                     raise
                 lost = [number for one in (flying and flying[0], batch) if one for number in one.numbers]
-                if sizes[0] < 2 * bucket(len(rows[lost[-1]]), self._max_length):
+                if sizes[0] < 2 * padded[lost[-1]]:
                     raise MemoryError(f"no memory for {len(rows[lost[0]])} tokens on each device") from error
                 todo.extendleft(reversed(lost))
                 sizes, flying = (sizes[0] // 2,), None
@@ -90,14 +92,14 @@ class Forward:
                     yield number, vectors[place, : len(rows[number])]
             flying = started
 
-    def _next(self, rows: Sequence[np.ndarray], todo: collections.deque[int], sizes: Sequence[int]) -> _Batch:
+    def _next(self, padded: Sequence[int], todo: collections.deque[int], sizes: Sequence[int]) -> _Batch:
         """Takes the next rows of one padded length off `todo`, in the last of the sizes if they do not fill the first.
 
         The shapes of a length are few, so that there is little to compile.
         """
-        length = bucket(len(rows[todo[0]]), self._max_length)
+        length = padded[todo[0]]
         heights = [len(self._devices) * max(size // length, 1) for size in sizes]
-        alike = itertools.takewhile(lambda number: bucket(len(rows[number]), self._max_length) == length, todo)
+        alike = itertools.takewhile(lambda number: padded[number] == length, todo)
         numbers = [*itertools.islice(alike, heights[0])]
         if len(numbers) < heights[0]:
             del numbers[heights[-1] :]

@@ -125,6 +125,11 @@ def test_few_shapes_are_compiled_and_weights_are_not_compiled_in():
 def test_buckets(length):
     assert length <= bucket(length) <= max(8, 4 / 3 * length)
     assert bucket(length, max_length=5000) == min(bucket(length), 5000)
+    assert bucket(length) <= bucket(length, steps=2) <= max(8, 2 * length)
+
+
+def test_half_as_many_buckets():
+    assert sorted({bucket(length, steps=2) for length in range(1, 129)}) == [8, 16, 24, 32, 48, 64, 96, 128]
 
 
 def test_layers_and_what_is_made_of_them():
