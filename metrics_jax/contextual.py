@@ -285,7 +285,8 @@ def compare_pairs(
     """Text `left[p]` of x with `right[p]` of y -> float64[P, C], in batches whose shapes depend on lengths only."""
     values = np.zeros((len(left), num_columns))
     longest = np.maximum(x.lengths[left], y.lengths[right])
-    lengths = np.array([bucket(max(int(length), 1), steps=2) for length in longest], int)  # compiling costs more
+    # Fewer lengths than for encoding: here a program more costs more than padding does.
+    lengths = np.array([bucket(max(int(length), 1), steps=2) for length in longest], int)
     with progress("comparing", len(left)) as advance:
         for length in np.unique(lengths)[::-1].tolist():
             numbers = np.flatnonzero(lengths == length)

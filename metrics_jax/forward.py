@@ -95,7 +95,7 @@ class Forward:
     def _next(self, padded: Sequence[int], todo: collections.deque[int], sizes: Sequence[int]) -> _Batch:
         """Takes the next rows of one padded length off `todo`, in the last of the sizes if they do not fill the first.
 
-        The shapes of a length are few, so that there is little to compile.
+        padded: the lengths of all rows. The shapes of a length are few, so that there is little to compile.
         """
         length = padded[todo[0]]
         heights = [len(self._devices) * max(size // length, 1) for size in sizes]

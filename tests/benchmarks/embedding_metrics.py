@@ -123,7 +123,11 @@ def main() -> None:
             passes = [one[dtype] for one in rounds]
             seconds, encoding, moving = (statistics.median(one[name] for one in passes) for name in passes[0])
             figures: dict[str, Any] = {"pairs_per_cpu_second": len(hypotheses) / seconds, "cpu_seconds": seconds}
-            figures |= {"share_of_encoder": encoding / seconds, "share_of_transport": moving / seconds}
+            if encoding:
+                figures["share_of_encoder"] = encoding / seconds
+            if spec.startswith("moverscore"):
+                figures["share_of_transport"] = moving / seconds
+            figures["matmul_gflops"] = measure.matmul_rate() / 1e9  # for metrics without a peer
             if scores is not exact:
                 figures["largest_difference"] = float(np.abs(scores - exact).max())
                 figures["kendall"] = float(kendalltau(scores, exact).statistic)
