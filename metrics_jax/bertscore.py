@@ -10,6 +10,7 @@ import numpy as np
 from metrics_jax.baseline import Baseline
 from metrics_jax.contextual import SPAN_BYTES, ContextualMetric, Counted, Long, Side, Units, compare_pairs, spans
 from metrics_jax.encoder import Encoded, Encoder, encode
+from metrics_jax.forward import shape_of_states
 from metrics_jax.idf import Idf
 from metrics_jax.references import starts
 
@@ -42,7 +43,7 @@ class BERTScore(ContextualMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.baseline is not None and len(self.baseline.rows) != (states := num_layers(self.encoder)):
+        if self.baseline is not None and len(self.baseline.rows) != (states := shape_of_states(self.encoder.embed)[0]):
             raise ValueError(
                 f"a baseline of {len(self.baseline.rows)} layers and an encoder of {states}, embeddings included: they "
                 "are not of the same model"
@@ -78,7 +79,7 @@ class BERTScore(ContextualMetric):
 
         What a layer is chosen by: the one whose F agrees best with judgements.
         """
-        layers = range(num_layers(self.encoder))
+        layers = range(shape_of_states(self.encoder.embed)[0])
         metrics = [dataclasses.replace(self.fitted(references), layer=layer, baseline=None) for layer in layers]
         values = np.zeros((len(layers), len(hypotheses), 3))
         texts, others = ([text.strip() for text in side] for side in (hypotheses, references))
@@ -108,11 +109,3 @@ def f_score(precision: np.ndarray, recall: np.ndarray, alpha: float = 0.5) -> np
     """P R / (alpha P + (1 - alpha) R), 0 where it is not defined."""
     denominator = alpha * precision + (1 - alpha) * recall
     return np.divide(precision * recall, denominator, out=np.zeros_like(denominator), where=denominator != 0)
-
-
-def num_layers(encoder: Encoder) -> int:
-    """How many hidden states an encoder has, embeddings included."""
-    import jax
-
-    ids = jax.ShapeDtypeStruct((1, 1), np.int32)
-    return int(jax.eval_shape(encoder.embed, ids, jax.ShapeDtypeStruct(ids.shape, bool)).shape[0])

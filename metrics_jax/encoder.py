@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,14 +29,15 @@ class Encoder:
     tokenize: B texts -> ids int[B, S], mask bool[B, S] (False: padding, at the end), special bool[B, S] (tokens before
     and after the text that stand for none of it: [CLS], [SEP]); nothing is cut off. embed: ids int[B, S], mask
     bool[B, S] -> float[layers, B, S, D], in JAX; its weights are arguments of a `jax.tree_util.Partial`, so that they
-    are not compiled in; a row's numbers depend on its own ids only. pieces: ids -> what each of them spells.
+    are not compiled in; a row's numbers depend on its own ids only. A generator of float[B, S, D], which compiles what
+    it calls, is asked for no more layers than are wanted. pieces: ids -> what each of them spells.
     max_length: tokens of the longest row. fingerprint: SHA-256 of all that changes the numbers: weights, vocabulary,
     precision. dtype: of its products, shown in signatures if known. cache: a folder in which vectors are looked up and
     kept, so that no text is encoded twice.
     """
 
     tokenize: Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray, np.ndarray]]
-    embed: Callable[[Array, Array], Array]
+    embed: Callable[[Array, Array], Iterable[Array]]
     pieces: Callable[[Sequence[int]], list[str]]
     max_length: int
     fingerprint: str

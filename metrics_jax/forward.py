@@ -5,9 +5,10 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import inspect
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def bucket(length: int, max_length: int = sys.maxsize, steps: int = 4) -> int:
     """The padded length of a row, at most max_length: 8 to 32 by 4, to 64 by 8, to 128 by 16 ...
 
     Each new one is a compilation; of a row longer than 8 a quarter at most is padding. steps: from one power of two to
-    the next; with 2 there are half as many lengths.
+    the next; with 8 there are twice as many lengths, for programs that are soon ready, with 2 half as many.
     """
     step = max(1 << (length - 1).bit_length(), 8 * MIN_STEP) // (2 * steps)
     return min(max(-(-length // step) * step, MIN_BUCKET), max_length)
@@ -36,7 +37,7 @@ class Forward:
 
     def __init__(
         self,
-        embed: Callable[[Array, Array], Array],
+        embed: Callable[[Array, Array], Iterable[Array]],
         layers: tuple[int, ...],
         combine: str,
         normalize: bool,
@@ -53,14 +54,15 @@ class Forward:
         everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         partial = embed if isinstance(embed, jax.tree_util.Partial) else jax.tree_util.Partial(embed)
         self._embed = jax.device_put(partial, everywhere)
-        self._max_length = max_length
-        ids = jax.ShapeDtypeStruct((len(self._devices), bucket(1, max_length)), np.int32)
-        shape = jax.eval_shape(embed, ids, jax.ShapeDtypeStruct(ids.shape, bool)).shape
-        if not layers or not all(-shape[0] <= layer < shape[0] for layer in layers):
-            raise ValueError(f"layers {layers}: the encoder has 0 (embeddings) to {shape[0] - 1}: choose among them")
-        self.layers = tuple(layer % shape[0] for layer in layers)
-        self.width = shape[-1] * {"concatenate": len(layers), "mean": 1, "power_means": 3}[combine]
-        self._program = functools.partial(_program(), layers=self.layers, combine=combine, normalize=normalize)
+        one_by_one = inspect.isgeneratorfunction(partial.func)
+        self._select = _layers_one_by_one if one_by_one else _compiled_layers()
+        self._padded = functools.partial(bucket, max_length=max_length, steps=8 if one_by_one else 4)
+        count, width = shape_of_states(embed, self._padded(1), len(self._devices))
+        if not layers or not all(-count <= layer < count for layer in layers):
+            raise ValueError(f"layers {layers}: the encoder has 0 (embeddings) to {count - 1}: choose among them")
+        self.layers = tuple(layer % count for layer in layers)
+        self.width = width * {"concatenate": len(layers), "mean": 1, "power_means": 3}[combine]
+        self._combine = functools.partial(_combination(), combine=combine, normalize=normalize)
 
     def __call__(self, rows: Sequence[np.ndarray], batch_tokens: int | None) -> Iterator[tuple[int, np.ndarray]]:
         """Rows int[S], of 1 to max_length ids each -> (number of the row, vectors float32[S, E]), longest first.
@@ -70,7 +72,7 @@ class Forward:
         """
         kind = "cpu" if self._devices[0].platform == "cpu" else "accelerator"
         sizes = (batch_tokens,) if batch_tokens else BATCH_TOKENS[kind]
-        padded = [bucket(len(row), self._max_length) for row in rows]
+        padded = [self._padded(len(row)) for row in rows]
         todo = collections.deque(sorted(range(len(rows)), key=lambda number: -len(rows[number])))
         flying: tuple[_Batch, Any] | None = None  # the batch that the devices work on while the next is made
         while todo or flying:
@@ -116,7 +118,8 @@ class Forward:
         for place, number in enumerate(batch.numbers):
             ids[place, : len(rows[number])] = rows[number]
             mask[place, : len(rows[number])] = True
-        return self._program(self._embed, *jax.device_put((ids, mask), self._by_rows))
+        ids, mask = jax.device_put((ids, mask), self._by_rows)
+        return self._combine(self._select(self._embed, ids, mask, layers=self.layers))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,23 +131,53 @@ class _Batch:
     length: int
 
 
+def shape_of_states(
+    embed: Callable[[Array, Array], Iterable[Array]], length: int = 1, height: int = 1
+) -> tuple[int, int]:
+    """How many hidden states there are, embeddings included, and how wide they are; nothing is computed."""
+    import jax
+
+    def shape(ids: Array, mask: Array) -> list[Array]:
+        return [*embed(ids, mask)]
+
+    ids = jax.ShapeDtypeStruct((height, length), np.int32)
+    states = jax.eval_shape(shape, ids, jax.ShapeDtypeStruct(ids.shape, bool))
+    return len(states), states[0].shape[-1]
+
+
+def _layers_one_by_one(
+    embed: Callable[[Array, Array], Iterator[Array]], ids: Array, mask: Array, layers: tuple[int, ...]
+) -> list[Array]:
+    """The states of those layers; none beyond the highest of them is computed."""
+    states = enumerate(itertools.islice(embed(ids, mask), max(layers) + 1))
+    found = {number: state for number, state in states if number in layers}
+    return [found[layer] for layer in layers]
+
+
 @functools.cache
-def _program() -> Callable[..., Array]:
+def _compiled_layers() -> Callable[..., list[Array]]:
+    """The same of a function that returns all layers at once, compiled as a whole."""
+    import jax
+
+    @functools.partial(jax.jit, static_argnames="layers")
+    def program(
+        embed: Callable[[Array, Array], Array], ids: Array, mask: Array, layers: tuple[int, ...]
+    ) -> list[Array]:
+        states = embed(ids, mask)
+        return [states[layer] for layer in layers]
+
+    return program
+
+
+@functools.cache
+def _combination() -> Callable[..., Array]:
     import jax
     import jax.numpy as jnp
 
-    @functools.partial(jax.jit, static_argnames=("layers", "combine", "normalize"))
-    def program(
-        embed: Callable[[Array, Array], Array],
-        ids: Array,
-        mask: Array,
-        layers: tuple[int, ...],
-        combine: str,
-        normalize: bool,
-    ) -> Array:
-        """Ids int[B, S], mask bool[B, S] -> float32[B, S, E]; layers that nobody wants are not computed."""
-        hidden = embed(ids, mask)
-        states = [hidden[layer].astype(jnp.float32) for layer in layers]
+    @functools.partial(jax.jit, static_argnames=("combine", "normalize"))
+    def program(states: list[Array], combine: str, normalize: bool) -> Array:
+        """States float[B, S, D] -> float32[B, S, E]."""
+        states = [state.astype(jnp.float32) for state in states]
         if normalize:
             lengths = [jnp.linalg.norm(state, axis=-1, keepdims=True) for state in states]
             states = [state / jnp.maximum(one, 1e-30) for state, one in zip(states, lengths, strict=True)]

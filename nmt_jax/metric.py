@@ -68,7 +68,7 @@ def open_metric(
         if {"encoder", "scorer", "regressor"} & set(wanted):
             from nmt_jax import allocation, compilation  # late: other metrics have no need of JAX
 
-            compilation.cache_compilations()
+            compilation.configure()
             allocation.keep_freed_memory()
         if "vectors" in wanted:
             if vectors is None:

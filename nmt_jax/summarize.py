@@ -109,7 +109,7 @@ def _embedder(place: str) -> Any:
     from nmt_jax import compilation
     from nmt_jax.pretrained import load_encoder
 
-    compilation.cache_compilations()
+    compilation.configure()
     encoder = load_encoder(place)
 
     def embed(sentences: Sequence[str]) -> np.ndarray:

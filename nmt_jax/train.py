@@ -69,7 +69,7 @@ def run(
     from nmt_jax.tasks import make_task
 
     check_model(config)
-    compilation.cache_compilations()
+    compilation.configure()
     allocation.keep_freed_memory()
     card = describe(config.to_dict(), folder.path) if place else None
     with Processes(place, card, **waits) as processes:

@@ -22,7 +22,7 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     from nmt_jax import compilation, sharding
     from nmt_jax.tasks import make_task
 
-    compilation.cache_compilations()
+    compilation.configure()
     mesh = sharding.make_mesh(config.mesh.model)
     task = make_task(config, folder.path, mesh)
     average = config.decode.average if "decode" in config else 1

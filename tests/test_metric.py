@@ -9,7 +9,7 @@ import pytest
 import safetensors.numpy
 
 from metrics_jax import Baseline, Idf
-from metrics_jax.bertscore import num_layers
+from metrics_jax.forward import shape_of_states
 from nmt_jax.errors import UserError
 from nmt_jax.metric import DTYPES, open_metric
 from tests.pretrained.folders import WORDPIECES, tensors, write_folder
@@ -85,7 +85,7 @@ def test_frequencies_take_the_form_of_the_metric(tmp_path, folder):
 
 def test_a_baseline_rescales(tmp_path, folder):
     plain = open_metric("bertscore|layer:0", encoder=folder)
-    Baseline(((0.5, 0.5, 0.5),) * num_layers(plain.encoder)).save(tmp_path / "zero.csv")
+    Baseline(((0.5, 0.5, 0.5),) * shape_of_states(plain.encoder.embed)[0]).save(tmp_path / "zero.csv")
     rescaled = open_metric("bertscore|layer:0", encoder=folder, baseline=str(tmp_path / "zero.csv"))
     assert rescaled(["a b"], ["b c"]).score == pytest.approx(2 * plain(["a b"], ["b c"]).score - 1, abs=1e-6)
     Baseline(((0.5, 0.5, 0.5),)).save(tmp_path / "other.csv")

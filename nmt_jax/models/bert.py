@@ -48,7 +48,7 @@ class Embeddings(nn.Module):
             raise ValueError(f"a sequence of {length} tokens, but max_positions={self.max_positions}")
         x = self.word[ids] + self.position[None, self.first_position : self.first_position + length]
         if self.num_segments:
-            x = x + self.segment[jnp.zeros_like(ids) if segments is None else segments]
+            x = x + (self.segment[None, :1] if segments is None else self.segment[segments])
         return self.drop(self.norm(x), train)
 
 
@@ -136,29 +136,16 @@ class Bert(nn.Module):
             raise ValueError(f"d_model={self.d_model} is not divisible by num_heads={self.num_heads}: change one")
         super().__post_init__()
 
+    def fields_of(self, part: type[nn.Module]) -> dict[str, Any]:
+        """The hyperparameters of `Embeddings` or `Layer` in this model."""
+        names = {field.name for field in dataclasses.fields(part)} - {"parent", "name"}
+        return {name: getattr(self, name) for name in names}
+
     def setup(self) -> None:
         """Create the tables, the layers and the pooler."""
-        common: dict[str, Any] = {
-            "d_model": self.d_model,
-            "epsilon": self.epsilon,
-            "dropout": self.dropout,
-            "init_stddev": self.init_stddev,
-        }
-        self.embeddings = Embeddings(
-            self.vocab_size, self.max_positions, self.first_position, self.num_segments, **common
-        )
+        self.embeddings = Embeddings(**self.fields_of(Embeddings))
         layer = nn.remat(Layer, static_argnums=(3,)) if self.remat else Layer
-        self.layers = [
-            layer(
-                d_ff=self.d_ff,
-                num_heads=self.num_heads,
-                activation=self.activation,
-                attention_dropout=self.attention_dropout,
-                dtype=self.dtype,
-                **common,
-            )
-            for _ in range(self.num_layers)
-        ]
+        self.layers = [layer(**self.fields_of(Layer)) for _ in range(self.num_layers)]
         if self.pooler:
             init = nn.initializers.truncated_normal(stddev=self.init_stddev)
             self.pooler_dense = Dense(self.d_model, dtype=self.dtype, kernel_init=init)
@@ -174,14 +161,17 @@ class Bert(nn.Module):
         hidden, intermediates = self.states(ids, mask, segments, train)
         return jnp.stack(hidden), intermediates
 
+    def visible(self, mask: Array) -> Array:
+        """What each token sees of mask bool[B, S] -> bool[B, 1, 1 or S, S]."""
+        mask = mask[:, None, None, :]
+        return mask & jnp.tril(jnp.ones((mask.shape[-1],) * 2, bool))[None, None] if self.causal else mask
+
     def states(
         self, ids: Array, mask: Array, segments: Array | None, train: bool
     ) -> tuple[list[Array], dict[str, Any]]:
         """As `__call__`, the hidden states one by one: whoever wants the last pays for no stack of all."""
         x = self.embeddings(ids, segments, train)
-        visible = mask[:, None, None, :]
-        if self.causal:
-            visible = visible & jnp.tril(jnp.ones((ids.shape[1], ids.shape[1]), bool))[None, None]
+        visible = self.visible(mask)
         hidden, attention = [x], []
         draws = train or self.is_initializing()  # what it draws would be other numbers inside jit
         for layer in self.layers:

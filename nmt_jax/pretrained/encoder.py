@@ -3,7 +3,7 @@
 import functools
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import flax.traverse_util
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from metrics_jax.encoder import Encoder
-from nmt_jax.models.bert import Bert
+from nmt_jax.models.bert import Bert, Embeddings, Layer
 from nmt_jax.pretrained.folder import Pretrained, load
 
 
@@ -39,7 +39,7 @@ def make_encoder(pretrained: Pretrained) -> Encoder:
     params = jax.device_put(flax.traverse_util.unflatten_dict(flat, sep="/"))
     return Encoder(
         tokenize=tokenizer,
-        embed=jax.tree_util.Partial(_embedding(model), params),
+        embed=jax.tree_util.Partial(_states(model), params),
         pieces=tokenizer.pieces,
         max_length=pretrained.max_length,
         fingerprint=digest.hexdigest(),
@@ -48,13 +48,29 @@ def make_encoder(pretrained: Pretrained) -> Encoder:
 
 
 @functools.cache
-def _embedding(model: Bert) -> Callable[..., jax.Array]:
-    """The compiled hidden states of a model, one function for equal ones."""
+def _states(model: Bert) -> Callable[..., Iterator[jax.Array]]:
+    """The hidden states of a model, one function for equal ones.
+
+    A layer is compiled once for each shape and runs with the weights of all: programs are ready sooner, the more layers
+    there are, and none is run that nobody asks for.
+    """
+    # Accelerators round the operands of float32 products to fewer bits unless told not to.
+    precision = functools.partial(jax.default_matmul_precision, "highest" if model.dtype == "float32" else "default")
 
     @jax.jit
-    def embed(params: dict[str, Any], ids: jax.Array, mask: jax.Array) -> jax.Array:
-        # Accelerators round the operands of float32 products to fewer bits unless told not to.
-        with jax.default_matmul_precision("highest" if model.dtype == "float32" else "default"):
-            return model.apply({"params": params}, ids, mask)[0]
+    def embeddings(params: dict[str, Any], ids: jax.Array) -> jax.Array:
+        return jnp.asarray(Embeddings(**model.fields_of(Embeddings)).apply({"params": params}, ids, None, False))
 
-    return embed
+    @jax.jit
+    def layer(params: dict[str, Any], x: jax.Array, mask: jax.Array) -> jax.Array:
+        with precision():
+            return Layer(**model.fields_of(Layer)).apply({"params": params}, x, model.visible(mask), False)[0]
+
+    def states(params: dict[str, Any], ids: jax.Array, mask: jax.Array) -> Iterator[jax.Array]:
+        x = embeddings(params["embeddings"], ids)
+        yield x
+        for number in range(model.num_layers):
+            x = layer(params[f"layers_{number}"], x, mask)
+            yield x
+
+    return states

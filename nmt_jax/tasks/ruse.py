@@ -20,6 +20,7 @@ from ml_collections import ConfigDict
 
 from metrics_jax import ruse
 from metrics_jax.encoder import Encoder
+from metrics_jax.forward import shape_of_states
 from metrics_jax.regression import pearson, spearman
 from nmt_jax import config as configs
 from nmt_jax import pretrained, sharding
@@ -142,9 +143,7 @@ class Ruse:
     @functools.cached_property
     def width(self) -> int:
         """Features of a pair."""
-        ids = jax.ShapeDtypeStruct((1, 8), np.int32)
-        mask = jax.ShapeDtypeStruct((1, 8), bool)
-        width = sum(jax.eval_shape(encoder.embed, ids, mask).shape[-1] for encoder in self.encoders)
+        width = sum(shape_of_states(encoder.embed)[1] for encoder in self.encoders)
         return 4 * width * len(self.config.encoders.layers)
 
     # Pairs

@@ -97,10 +97,11 @@ def main() -> None:
 
     from metrics_jax import parse
     from metrics_jax.vectors import Vectors
-    from nmt_jax import allocation
+    from nmt_jax import allocation, compilation
     from nmt_jax.pretrained import load_encoder
 
-    allocation.keep_freed_memory()  # as `nmt-jax score` does
+    compilation.configure()  # as `nmt-jax score` does
+    allocation.keep_freed_memory()
 
     folder = options.encoder or minilm()
     hypotheses, references = wmt21(options.pairs)

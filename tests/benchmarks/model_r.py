@@ -12,7 +12,7 @@ D_EMBEDDING, D_HIDDEN, VOCABULARY = 256, 512, 8000
 
 def task(dtype: str, workdir: str) -> Translate:
     """The translation task of R: bi-LSTM encoder 2 x 256, LSTM decoder 512, dropout 0.2, 2048 target tokens a batch."""
-    compilation.cache_compilations()
+    compilation.configure()
     config = configs.load(str(measure.ROOT / "configs" / "rnn_luong.py"))
     config.data.directory = str(measure.SHARED / "data" / "multi30k")
     config.vocab.size = VOCABULARY

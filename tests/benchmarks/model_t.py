@@ -12,7 +12,7 @@ LAYERS, D_MODEL, D_FF, HEADS, VOCABULARY = 3, 256, 1024, 4, 8000
 
 def task(dtype: str, workdir: str) -> Translate:
     """The translation task of T, post-norm with dropout 0.1 everywhere, in batches of 2048 target tokens."""
-    compilation.cache_compilations()
+    compilation.configure()
     config = configs.load(str(measure.ROOT / "configs" / "multi30k.py"))
     config.data.directory = str(measure.SHARED / "data" / "multi30k")
     config.vocab.size = VOCABULARY

@@ -29,7 +29,7 @@ def main() -> None:
     from nmt_jax.step import make_train_step, new_state
     from nmt_jax.tasks import make_task
 
-    compilation.cache_compilations()
+    compilation.configure()
     config = configs.load(options.page, dict(configs.split_override(change) for change in options.changes))
     with tempfile.TemporaryDirectory() as workdir:
         task = make_task(config, Path(workdir), sharding.make_mesh())

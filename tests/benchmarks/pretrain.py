@@ -52,7 +52,7 @@ def main() -> None:
     from nmt_jax.step import make_train_step, new_state
     from nmt_jax.tasks.pretrain import Pretrain
 
-    compilation.cache_compilations()
+    compilation.configure()
     allocation.keep_freed_memory()
     config = configs.load(str(measure.ROOT / "configs" / f"{options.page}.py"))
     config.data.update(corpus="grammar", size=800, max_length=options.length)

@@ -125,11 +125,27 @@ def test_few_shapes_are_compiled_and_weights_are_not_compiled_in():
 def test_buckets(length):
     assert length <= bucket(length) <= max(8, 4 / 3 * length)
     assert bucket(length, max_length=5000) == min(bucket(length), 5000)
-    assert bucket(length) <= bucket(length, steps=2) <= max(8, 2 * length)
+    assert bucket(length, steps=8) <= bucket(length) <= bucket(length, steps=2) <= max(8, 2 * length)
 
 
-def test_half_as_many_buckets():
+def test_half_and_twice_as_many_buckets():
     assert sorted({bucket(length, steps=2) for length in range(1, 129)}) == [8, 16, 24, 32, 48, 64, 96, 128]
+    twice = [*range(8, 32, 2), *range(32, 64, 4), *range(64, 129, 8)]
+    assert sorted({bucket(length, steps=8) for length in range(1, 129)}) == twice
+
+
+def test_a_generator_is_asked_for_no_more_layers_than_are_wanted():
+    asked = []
+
+    def states(ids, mask):
+        for number, state in enumerate(make().embed(ids, mask)):
+            if not isinstance(ids, jax.core.Tracer):  # while its shape is learned
+                asked.append(number)
+            yield state
+
+    one_by_one = dataclasses.replace(make(), embed=states)
+    assert_same(encode(one_by_one, ["some text"], (1, 0)), encode(make(), ["some text"], (1, 0)), atol=0)
+    assert asked == [0, 1]
 
 
 def test_layers_and_what_is_made_of_them():

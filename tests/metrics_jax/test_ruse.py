@@ -27,7 +27,7 @@ def regressor(normalize=False, seed=0) -> Regressor:
 
 def mean_state(encoder, text):
     ids, mask, _ = encoder.tokenize([text])
-    return np.asarray(encoder.embed(ids, mask))[-1, 0].mean(axis=0)
+    return np.asarray([*encoder.embed(ids, mask)][-1])[0].mean(axis=0)
 
 
 def test_features_are_reference_translation_difference_product():

