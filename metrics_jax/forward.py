@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 COMBINE = ("concatenate", "mean", "power_means")
 MIN_BUCKET, MIN_STEP = 8, 4
 # Tokens of a batch on each device: enough to keep it busy; the last rows of a length go in smaller, less empty ones.
-BATCH_TOKENS = {"cpu": (1024, 256), "accelerator": (16384, 4096)}
+BATCH_TOKENS = {"cpu": (1024, 512, 256, 128), "accelerator": (16384, 8192, 4096, 2048)}
+OVERHEAD = 1 / 32  # of the largest batch: what any batch costs beyond its tokens
 
 
 def bucket(length: int, max_length: int = sys.maxsize, steps: int = 4) -> int:
@@ -73,10 +74,11 @@ class Forward:
         kind = "cpu" if self._devices[0].platform == "cpu" else "accelerator"
         sizes = (batch_tokens,) if batch_tokens else BATCH_TOKENS[kind]
         padded = [self._padded(len(row)) for row in rows]
-        todo = collections.deque(sorted(range(len(rows)), key=lambda number: -len(rows[number])))
+        longest_first = sorted(range(len(rows)), key=lambda number: -len(rows[number]))
+        todo = collections.deque(self._batches(longest_first, padded, sizes))
         flying: tuple[_Batch, Any] | None = None  # the batch that the devices work on while the next is made
         while todo or flying:
-            batch = self._next(padded, todo, sizes) if todo else None
+            batch = todo.popleft() if todo else None
             try:
                 started = (batch, self._start(rows, batch)) if batch else None
                 vectors = np.asarray(flying[1]) if flying else None
@@ -86,28 +88,32 @@ class Forward:
                 lost = [number for one in (flying and flying[0], batch) if one for number in one.numbers]
                 if sizes[0] < 2 * padded[lost[-1]]:
                     raise MemoryError(f"no memory for {len(rows[lost[0]])} tokens on each device") from error
-                todo.extendleft(reversed(lost))
+                left = [*lost, *(number for one in todo for number in one.numbers)]
                 sizes, flying = (sizes[0] // 2,), None
+                todo = collections.deque(self._batches(left, padded, sizes))
                 continue
             if flying and vectors is not None:
                 for place, number in enumerate(flying[0].numbers):
                     yield number, vectors[place, : len(rows[number])]
             flying = started
 
-    def _next(self, padded: Sequence[int], todo: collections.deque[int], sizes: Sequence[int]) -> _Batch:
-        """Takes the next rows of one padded length off `todo`, in the last of the sizes if they do not fill the first.
+    def _batches(self, numbers: Sequence[int], padded: Sequence[int], sizes: Sequence[int]) -> Iterator[_Batch]:
+        """Rows, longest first, in batches of one padded length each; padded: the lengths of all rows.
 
-        padded: the lengths of all rows. The shapes of a length are few, so that there is little to compile.
+        They have the first of the sizes, and the last rows of a length the size that takes the least work. The shapes
+        of a length are few, so that there is little to compile.
         """
-        length = padded[todo[0]]
-        heights = [len(self._devices) * max(size // length, 1) for size in sizes]
-        alike = itertools.takewhile(lambda number: padded[number] == length, todo)
-        numbers = [*itertools.islice(alike, heights[0])]
-        if len(numbers) < heights[0]:
-            del numbers[heights[-1] :]
-        for _ in numbers:
-            todo.popleft()
-        return _Batch(numbers, heights[0 if len(numbers) == heights[0] else -1], length)
+        for length, alike in itertools.groupby(numbers, key=lambda number: padded[number]):
+            rows = [*alike]
+            most, *_ = heights = [len(self._devices) * max(size // length, 1) for size in sizes]
+            whole = len(rows) - len(rows) % most
+            overhead = len(self._devices) * sizes[0] * OVERHEAD
+            work = [-(-(len(rows) - whole) // height) * (height * length + overhead) for height in heights]
+            least = heights[int(np.argmin(work))]
+            for first in range(0, whole, most):
+                yield _Batch(rows[first : first + most], most, length)
+            for first in range(whole, len(rows), least):
+                yield _Batch(rows[first : first + least], least, length)
 
     def _start(self, rows: Sequence[np.ndarray], batch: _Batch) -> Array:
         """Puts a batch on the devices, filled up."""
