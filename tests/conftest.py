@@ -1,7 +1,9 @@
 """What every test shares: a strict JAX, a compilation cache, and the way to the reference data."""
 
+import gc
 import os
 import pathlib
+from collections.abc import Iterator
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Tiny shapes are compiled for longer than they run: a third less without the compiler's last optimisations.
@@ -9,6 +11,8 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import jax
 import pytest
+
+MOST_MAPS = 30_000  # of memory; Linux allows a process 65,530, and a compiled program takes six or more
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -24,3 +28,13 @@ def shared() -> pathlib.Path:
     if not path.is_dir():
         pytest.skip(f"reference data not found at {path}: set NMT_JAX_SHARED")
     return path
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_programs() -> Iterator[None]:
+    """Lets go of compiled programs in time: a process with too many maps ends with a segmentation fault."""
+    yield
+    maps = pathlib.Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
