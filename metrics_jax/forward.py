@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jax import Array
 
 COMBINE = ("concatenate", "mean", "power_means")
-MIN_BUCKET, MIN_STEP = 8, 4
+MIN_BUCKET, EVEN = 8, 32  # up to EVEN all steps are as wide
 # Tokens of a batch on each device: enough to keep it busy; the last rows of a length go in smaller, less empty ones.
 BATCH_TOKENS = {"cpu": (1024, 512, 256, 128), "accelerator": (16384, 8192, 4096, 2048)}
 OVERHEAD = 1 / 32  # of the largest batch: what any batch costs beyond its tokens
@@ -29,7 +29,7 @@ def bucket(length: int, max_length: int = sys.maxsize, steps: int = 4) -> int:
     Each new one is a compilation; of a row longer than 8 a quarter at most is padding. steps: from one power of two to
     the next; with 8 there are twice as many lengths, for programs that are soon ready, with 2 half as many.
     """
-    step = max(1 << (length - 1).bit_length(), 8 * MIN_STEP) // (2 * steps)
+    step = max(1 << (length - 1).bit_length(), EVEN) // (2 * steps)
     return min(max(-(-length // step) * step, MIN_BUCKET), max_length)
 
 

@@ -54,8 +54,6 @@ def _states(model: Bert) -> Callable[..., Iterator[jax.Array]]:
     A layer is compiled once for each shape and runs with the weights of all: programs are ready sooner, the more layers
     there are, and none is run that nobody asks for.
     """
-    # Accelerators round the operands of float32 products to fewer bits unless told not to.
-    precision = functools.partial(jax.default_matmul_precision, "highest" if model.dtype == "float32" else "default")
 
     @jax.jit
     def embeddings(params: dict[str, Any], ids: jax.Array) -> jax.Array:
@@ -63,7 +61,8 @@ def _states(model: Bert) -> Callable[..., Iterator[jax.Array]]:
 
     @jax.jit
     def layer(params: dict[str, Any], x: jax.Array, mask: jax.Array) -> jax.Array:
-        with precision():
+        # Accelerators round the operands of float32 products to fewer bits unless told not to.
+        with jax.default_matmul_precision("highest" if model.dtype == "float32" else "default"):
             return Layer(**model.fields_of(Layer)).apply({"params": params}, x, model.visible(mask), False)[0]
 
     def states(params: dict[str, Any], ids: jax.Array, mask: jax.Array) -> Iterator[jax.Array]:
