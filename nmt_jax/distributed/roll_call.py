@@ -38,9 +38,9 @@ class _Line:
             self._connection.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self, seconds: float | None = None) -> dict[str, Any] | None:
-        """The next message; None where the other side has gone. TimeoutError after so many seconds of silence."""
-        self._connection.settimeout(seconds)
+        """The next message; None where either side has gone. TimeoutError after so many seconds of silence."""
         try:
+            self._connection.settimeout(seconds)  # fails where another thread has closed the line meanwhile
             line = self._file.readline()
         except TimeoutError:
             raise

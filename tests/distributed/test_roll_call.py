@@ -8,7 +8,7 @@ import time
 import pytest
 
 from nmt_jax.distributed.place import Place
-from nmt_jax.distributed.roll_call import RollCall
+from nmt_jax.distributed.roll_call import RollCall, _Line
 from nmt_jax.errors import UserError
 
 
@@ -109,3 +109,13 @@ def test_strangers_are_passed_over(address):
     thread.join()
     assert "process 1 of 2 did not come" in str(heard[0])
     assert calls[0].leave() is None
+
+
+def test_a_line_closed_between_two_messages_has_none_left():
+    here, there = socket.socketpair()
+    with there:
+        there.sendall(b'{"bye": true}\n')
+        line = _Line(here)
+        assert line.receive(1.0) == {"bye": True}
+        line.close()  # as the thread that leaves does while another listens
+        assert line.receive(1.0) is None
