@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from nmt_jax.models.attention import attend
 from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers import ACTIVATIONS, Dense, Dropout, LayerNorm, matmul
+from nmt_jax.models.layers import Dense, Dropout, LayerNorm, activation, matmul
 
 Array = jax.Array
 
@@ -91,7 +91,7 @@ class Layer(nn.Module):
         context, weights = attend(query, keys, values, mask, drop=lambda weights: self.weight_dropout(weights, train))
         y = self.attention_output(context.swapaxes(1, 2).reshape(x.shape))
         x = self.attention_norm(x + self.drop(y, train))
-        y = self.ffn_output(ACTIVATIONS[self.activation](self.ffn_hidden(x)))
+        y = self.ffn_output(activation(self.activation, self.dtype)(self.ffn_hidden(x)))
         return self.ffn_norm(x + self.drop(y, train)), weights
 
 
@@ -244,7 +244,7 @@ class Model(nn.Module):
         """
         states, out = self.encoder.states(ids, mask, segments, train)
         x = jnp.take_along_axis(states[-1], positions[..., None], axis=1)
-        x = self.transform_norm(ACTIVATIONS[self.activation](self.transform(x)))
+        x = self.transform_norm(activation(self.activation, self.dtype)(self.transform(x)))
         hidden = jnp.concatenate([x, jnp.ones((*x.shape[:-1], 1))], axis=-1)
         kernel = jnp.concatenate([self.encoder.embeddings.word.T, self.output_bias[None]])
         heads = {"hidden": hidden, "output_kernel": kernel}

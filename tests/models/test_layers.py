@@ -56,3 +56,12 @@ def test_sinusoids_are_equation_of_section_3_5():
 def test_learned_positions_end():
     with pytest.raises(ValueError, match="max_positions=4"):
         layers.Positions("learned", 4, 8).init_with_output(jax.random.key(0), 5)
+
+
+def test_gelu_in_bfloat16_is_the_exact_one_to_what_a_product_can_tell():
+    x = jnp.linspace(-20, 20, 40_001)
+    exact, rounded = layers.activation("gelu_erf", "float32"), layers.activation("gelu_erf", "bfloat16")
+    assert jnp.abs(rounded(x) - exact(x)).max() < 1e-4
+    slope, other = (jax.vmap(jax.grad(one))(x) for one in (rounded, exact))
+    assert jnp.abs(slope - other).max() < 2e-3
+    assert layers.activation("gelu", "bfloat16") is layers.ACTIVATIONS["gelu"]
