@@ -5,9 +5,13 @@ import os
 import pathlib
 from collections.abc import Iterator
 
+# All of this holds for the programs that tests start, too.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Tiny shapes are compiled for longer than they run: a third less without the compiler's last optimisations.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(pathlib.Path(__file__).resolve().parent.parent / ".cache/compilation")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 import pytest
@@ -16,9 +20,11 @@ MOST_MAPS = 30_000  # of memory; Linux allows a process 65,530, and a compiled p
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_compilation_cache_dir", str(ROOT / ".cache" / "compilation"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def with_devices(count: int) -> dict[str, str]:
+    """The environment of a program with so many simulated devices."""
+    return os.environ | {"XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={count}"}
 
 
 @pytest.fixture(scope="session")

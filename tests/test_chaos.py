@@ -21,7 +21,7 @@ SETTINGS = ["train.steps=120", "train.checkpoint_every=1", "train.eval_every=10"
 
 def start(workdir):
     command = [sys.executable, "-m", "tests.toy", str(workdir), *SETTINGS]
-    return subprocess.Popen(command, cwd=ROOT, env=toy.ENVIRONMENT, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
 
 
 def steps_done(workdir):

@@ -41,11 +41,7 @@ def dry(capsys, *arguments):
 @pytest.fixture
 def environment(tmp_path_factory):
     cache = tmp_path_factory.getbasetemp() / "launch_cache"
-    return {
-        **os.environ,
-        "NMT_JAX_CACHE": str(cache),
-        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "compilation"),
-    }
+    return os.environ | {"NMT_JAX_CACHE": str(cache)}
 
 
 def test_two_local_processes_train_as_one(environment, tmp_path):

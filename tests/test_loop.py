@@ -34,7 +34,7 @@ def start() -> Iterator[Callable[..., subprocess.Popen]]:
 
     def start(workdir: Path, *arguments: str) -> subprocess.Popen:
         command = [sys.executable, "-m", "tests.toy", str(workdir), *arguments]
-        started.append(subprocess.Popen(command, cwd=ROOT, env=toy.ENVIRONMENT, stderr=subprocess.PIPE, text=True))
+        started.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
         return started[-1]
 
     yield start

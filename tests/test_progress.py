@@ -12,7 +12,6 @@ import pytest
 from nmt_jax import progress
 from nmt_jax.logbook import Logbook, truncate
 from nmt_jax.progress import Progress, print_table
-from tests import toy
 from tests.toy import ROOT
 
 
@@ -48,7 +47,7 @@ def test_time_left_is_that_of_the_steps_or_of_the_limit(monkeypatch):
 
 def test_a_bar_on_a_terminal(tmp_path):
     leader, follower = pty.openpty()
-    environment = {**toy.ENVIRONMENT, "TERM": "xterm-256color", "COLUMNS": "120"}
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"}
     command = [sys.executable, "-m", "tests.toy", str(tmp_path), "toy.pause=0.02"]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=follower, stdout=follower, stderr=follower)
     os.close(follower)

@@ -15,7 +15,7 @@ from nmt_jax.optim import make_optimizer, make_schedule
 from nmt_jax.sharding import make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.step import make_train_step, new_state
 from tests import toy
-from tests.toy import ROOT
+from tests.conftest import ROOT, with_devices
 
 STEPS = 20
 
@@ -57,9 +57,8 @@ def eight(tmp_path_factory):
     """(what eight devices computed, a workdir that one device began, eight went on with)."""
     workdir = tmp_path_factory.mktemp("workdir")
     toy.train(workdir, **{"train.steps": 6})
-    environment = {**toy.ENVIRONMENT, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
     command = [sys.executable, "-m", "tests.test_sharding", str(workdir)]
-    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    process = subprocess.run(command, cwd=ROOT, env=with_devices(8), capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
     assert "continued at step 6" in process.stderr
     return json.loads(process.stdout), workdir

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.toy import ENVIRONMENT, ROOT
+from tests.toy import ROOT
 
 STEPS = 24
 
@@ -26,7 +26,7 @@ def start(workdir: Path) -> subprocess.Popen:
     }
     flags = [f"--config.{name}={value}" for name, value in settings.items()]
     command = [sys.executable, "-m", "nmt_jax", "train", "--config=configs/quickstart.py:smoke=true", *flags]
-    return subprocess.Popen([*command, f"--workdir={workdir}"], cwd=ROOT, env=ENVIRONMENT, stderr=subprocess.PIPE)
+    return subprocess.Popen([*command, f"--workdir={workdir}"], cwd=ROOT, stderr=subprocess.PIPE)
 
 
 def finish(workdir: Path) -> None:

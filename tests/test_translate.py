@@ -1,6 +1,5 @@
 import io
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ from nmt_jax import train, translate
 from nmt_jax.data.vocab import Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.translation_format import TranslationFormat
+from tests.conftest import with_devices
 
 QUICKSTART = str(pathlib.Path(__file__).parent.parent / "configs" / "quickstart.py")
 STRANGE = ["the old man sleeps .", "", "a\u2028b\x85c", "\x00", "🙂 🙂", " ", "x\ty", "word " * 30]
@@ -272,9 +272,8 @@ def test_an_ensemble_of_one_model_twice_is_that_model_and_vocabularies_must_be_t
 def test_eight_devices_say_what_one_says(workdir, source, capfdbinary):
     for flags in ([], ["--num_samples=2"]):
         _, expected, _ = run_cli(capfdbinary, f"--workdir={workdir}", f"--input={source}", *flags)
-        environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
         command = [sys.executable, "-m", "nmt_jax", "translate", f"--workdir={workdir}", f"--input={source}", *flags]
-        finished = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
+        finished = subprocess.run(command, env=with_devices(8), capture_output=True, check=True, text=True)
         found = finished.stdout.split("\n")[:-1]
         if flags:  # scores differ in the last digits
             found, expected = ([row.split("\t")[2] for row in rows] for rows in (found, expected))

@@ -5,7 +5,6 @@ place=[COORDINATOR, N, I] makes it process I of N.
 """
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -24,12 +23,6 @@ from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step
 
 ROOT = Path(__file__).resolve().parent.parent
-ENVIRONMENT = {  # of a program that a test starts: the compilation cache of conftest.py
-    **os.environ,
-    "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "compilation"),
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-}
 VOCABULARY, WIDTH = 16, 8
 SHAPES = ((8, 5, 7), (16, 3, 4))
 

@@ -15,7 +15,7 @@ from nmt_jax import checkpoint
 from nmt_jax.distributed.processes import Processes, check_shared, find_difference
 from nmt_jax.errors import UserError
 from tests import toy
-from tests.toy import ROOT
+from tests.conftest import ROOT, with_devices
 
 STEPS = 30
 
@@ -27,7 +27,7 @@ def free_port() -> int:
 
 def start(workdir, processes, devices=1, changes=None, of_one=None):
     """A toy training in so many processes; `of_one[i]` are settings of process i alone."""
-    environment = {**toy.ENVIRONMENT, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+    environment = with_devices(devices)
     address, started = f"127.0.0.1:{free_port()}", []
     for process in range(processes):
         settings = {"train.steps": STEPS, **(changes or {}), **(of_one or {}).get(process, {})}

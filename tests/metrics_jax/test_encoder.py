@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import io
 import json
-import os
 import subprocess
 import sys
 
@@ -19,7 +18,7 @@ from metrics_jax import encoder as room
 from metrics_jax import forward
 from metrics_jax.encoder import Encoder, encode
 from metrics_jax.forward import Forward, bucket
-from tests.conftest import ROOT
+from tests.conftest import ROOT, with_devices
 
 V, D, LAYERS = 60, 6, 3
 TRACES = []  # a shape for every compilation of `embed`
@@ -395,12 +394,8 @@ def many():
 
 
 def test_eight_devices_give_the_vectors_of_one():
-    environment = os.environ | {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "compilation"),
-    }
     command = [sys.executable, "-c", SCRIPT]
-    finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    finished = subprocess.run(command, env=with_devices(8), cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     devices, vectors = json.loads(finished.stdout)
     assert devices == 8

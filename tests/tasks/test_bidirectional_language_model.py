@@ -1,7 +1,6 @@
 """Language modelling in both directions on the embedded corpus, in small."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -17,7 +16,7 @@ from nmt_jax.data.word_types import WordTypes, split
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step, make_task
 from nmt_jax.tasks.bidirectional_language_model import END, UNKNOWN
-from tests.conftest import ROOT
+from tests.conftest import ROOT, with_devices
 
 PAGE = f"{ROOT}/configs/elmo.py:smoke=true"
 LINES = ["der alte Mann schläft .", "", "sie sieht das Haus nicht .", "das Blubberwort"]
@@ -136,13 +135,11 @@ def test_training_goes_on_where_it_was_and_learns(tmp_path):
 def test_eight_devices_learn_what_one_does(tmp_path):
     rows = []
     for devices in (1, 8):
-        environment = os.environ | {
-            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
-            "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "compilation"),
-        }
         command = [sys.executable, "-m", "nmt_jax", "train", f"--config={PAGE}", f"--workdir={tmp_path / str(devices)}"]
         command += ["--config.train.steps=3", "--config.loss.num_sampled=32", "--config.train.eval_every=3"]
-        finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+        finished = subprocess.run(
+            command, env=with_devices(devices), cwd=ROOT, capture_output=True, text=True, check=False
+        )
         assert finished.returncode == 0, finished.stderr
         lines = (tmp_path / str(devices) / "metrics.jsonl").read_text().splitlines()
         rows.append([row[name] for row in map(json.loads, lines) for name in ("loss", "dev/loss") if name in row])

@@ -4,7 +4,6 @@ python -m tests.tasks.test_devices FOLDER NAME … trains the variants NAME in F
 """
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from nmt_jax import train
-from tests.conftest import ROOT
+from tests.conftest import ROOT, with_devices
 
 STEPS = 12
 SETTINGS = {"train.steps": STEPS, "train.log_every": 1, "train.eval_every": 1000, "train.checkpoint_every": 1000}
@@ -36,11 +35,7 @@ if __name__ == "__main__":
 
 def losses(folder, devices, names):
     """Of a process with so many simulated devices, by variant."""
-    environment = os.environ | {
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
-        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "compilation"),
-        "NMT_JAX_CACHE": str(folder / "cache"),
-    }
+    environment = with_devices(devices) | {"NMT_JAX_CACHE": str(folder / "cache")}
     command = [sys.executable, "-m", "tests.tasks.test_devices", str(folder / str(devices)), *names]
     finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr

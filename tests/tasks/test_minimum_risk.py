@@ -1,6 +1,5 @@
 """Minimum-risk training of a tiny Transformer; also a program, that prints a loss on the devices it is given."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step
 from nmt_jax.tasks.minimum_risk import distinct
 from nmt_jax.tasks.translate import Translate
-from tests.conftest import ROOT
+from tests.conftest import ROOT, with_devices
 
 
 def task(folder, page="quickstart", **risk):
@@ -171,9 +170,8 @@ def test_what_cannot_be_meant_is_named(risk, line, tmp_path):
 @pytest.mark.slow
 def test_eight_devices_find_the_loss_of_one(trained, tmp_path):
     _, params, _, step = trained
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-m", "tests.tasks.test_minimum_risk", str(tmp_path)]
-    finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    finished = subprocess.run(command, env=with_devices(8), cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     loss, gradient = step(params, 0)
     np.testing.assert_allclose([*map(float, finished.stdout.split())], [loss, norm(gradient)], rtol=1e-4)

@@ -21,7 +21,7 @@ from nmt_jax.step import make_train_step, new_state
 from nmt_jax.tasks import Step
 from nmt_jax.tasks.pretrain import Pretrain
 from tests import toy
-from tests.conftest import ROOT
+from tests.conftest import ROOT, with_devices
 
 PAGE = f"{ROOT}/configs/bert_tiny.py:smoke=true"
 
@@ -229,7 +229,7 @@ def test_resumed_is_uninterrupted(tmp_path):
 
 def on_devices(folder, devices: int) -> list[float]:
     """The losses of a short run in a process with so many simulated devices."""
-    environment = toy.ENVIRONMENT | {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+    environment = with_devices(devices)
     command = [sys.executable, "-m", "nmt_jax", "train", f"--config={PAGE}", f"--workdir={folder / str(devices)}"]
     changes = {"data.cache": folder / "cache", "train.steps": 8, "train.accumulate": 2, "model.remat": "true"}
     changes |= {"train.eval_every": 8, "train.checkpoint_every": 8, "model.dtype": "float32"}

@@ -1,7 +1,6 @@
 """The word vector task on the embedded corpus: what is learned, restarts, devices, words never seen."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -18,7 +17,7 @@ from nmt_jax.tasks import Step
 from nmt_jax.tasks.word_vectors import WordVectors
 from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
-from tests.conftest import ROOT
+from tests.conftest import ROOT, with_devices
 
 PAGES = ["word2vec", "fasttext"]
 CLASSES = ["two four five", "gardener painter waiter", "simon clara laura", "oft selten immer", "sofa bett stuhl"]
@@ -119,13 +118,9 @@ def test_a_resumed_run_logs_what_an_uninterrupted_one_does_and_eight_devices_wha
     for steps in (4, 10):
         train.run(page, tmp_path / "halves", changes | {"train.steps": str(steps)})
     np.testing.assert_array_equal(losses(tmp_path / "halves"), whole)
-    environment = os.environ | {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "compilation"),
-    }
     command = [sys.executable, "-m", "nmt_jax", "train", f"--config={page}", f"--workdir={tmp_path / 'eight'}"]
     command += [f"--config.{key}={value}" for key, value in (changes | {"train.steps": "10"}).items()]
-    finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    finished = subprocess.run(command, env=with_devices(8), cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     assert "devices: 8 x cpu" in finished.stderr
     np.testing.assert_allclose(losses(tmp_path / "eight"), whole, rtol=1e-5)
