@@ -13,6 +13,7 @@ import numpy as np
 
 from metrics_jax.encoder import Encoder
 from nmt_jax.models.bert import Bert, Embeddings, Layer
+from nmt_jax.models.layers import activation
 from nmt_jax.pretrained.folder import Pretrained, load
 
 
@@ -27,8 +28,9 @@ def make_encoder(pretrained: Pretrained) -> Encoder:
     """An encoder of a model's hidden states, its embeddings first."""
     model, tokenizer = pretrained.model, pretrained.tokenizer
     digest = hashlib.sha256(tokenizer.model.encode())
-    told = [getattr(model, field) for field in ("num_heads", "first_position", "activation", "epsilon", "dtype")]
-    digest.update(repr([*told, pretrained.max_length]).encode())  # of what no shape tells
+    used = activation(model.activation, model.dtype).__name__
+    told = [model.num_heads, model.first_position, used, model.epsilon, model.dtype, pretrained.max_length]
+    digest.update(repr(told).encode())  # of what no shape tells
     flat = flax.traverse_util.flatten_dict(pretrained.params, sep="/")
     for name in sorted(flat):
         if not name.startswith("pooler_dense/"):
