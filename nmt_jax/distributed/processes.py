@@ -87,6 +87,8 @@ class Processes:
             jax.distributed.shutdown()
             self._call.leave()
         else:
+            if not isinstance(error, UserError):
+                self._call.hear_of_losses()
             self._call.leave(failed=str(error) or type(error).__name__)
             # Instead of JAX's own farewell, which waits for the others. The last registered is called first.
             atexit.register(os._exit, 2 if isinstance(error, UserError) else 1)

@@ -224,6 +224,13 @@ class RollCall:
 
     # Leaving
 
+    def hear_of_losses(self) -> None:
+        """Wait a moment for the news that another is gone, which ends this process with its name.
+
+        For a process that has failed itself: a computation on the devices of all breaks with any of them.
+        """
+        if self._lines and self._ending.wait(FAREWELL_SECONDS):
+            threading.Event().wait()  # until `_alone` has said it
     def leave(self, failed: str | None = None) -> None:
         """Say goodbye, or why this process stops before the others; process 0 waits until all have."""
         if self._ending.is_set() or not self._lines:

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -119,3 +121,25 @@ def test_a_line_closed_between_two_messages_has_none_left():
         assert line.receive(1.0) == {"bye": True}
         line.close()  # as the thread that leaves does while another listens
         assert line.receive(1.0) is None
+
+
+SCRIPT = """
+import os, sys
+from nmt_jax.distributed.place import Place
+from nmt_jax.distributed.roll_call import RollCall
+process = int(sys.argv[2])
+call = RollCall(Place(sys.argv[1], 2, process))
+call.meet({}, lambda cards: None, 60.0)
+if process:
+    os._exit(9)
+call.hear_of_losses()  # as after an error of a computation of both
+call.leave(failed="connection reset")
+"""
+
+
+def test_who_fails_for_want_of_another_names_it(address):
+    command = [sys.executable, "-c", SCRIPT, address]
+    started = [subprocess.Popen([*command, number], stderr=subprocess.PIPE, text=True) for number in "01"]
+    (error, _), codes = [one.communicate(timeout=60)[1] for one in started], [one.returncode for one in started]
+    assert codes == [1, 9]
+    assert f"process 1 of 2 ({socket.gethostname()}) is gone" in error
