@@ -231,6 +231,7 @@ class RollCall:
         """
         if self._lines and self._ending.wait(FAREWELL_SECONDS):
             threading.Event().wait()  # until `_alone` has said it
+
     def leave(self, failed: str | None = None) -> None:
         """Say goodbye, or why this process stops before the others; process 0 waits until all have."""
         if self._ending.is_set() or not self._lines:
