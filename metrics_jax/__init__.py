@@ -13,8 +13,12 @@ __version__ = "0.1.0"
 
 from metrics_jax.signature import ROOMS, parse
 
-_ROOM_OF = {kind: room for room, kind in ROOMS.values()} | {"WordNet": "synonyms", "Vectors": "vectors", "Idf": "idf"}
-_ROOM_OF |= {"Baseline": "baseline", "Encoder": "encoder"}
+_ROOM_OF = {kind: room for room, kind in ROOMS.values()} | {
+    "WordNet": "surface.synonyms",
+    "Vectors": "embedding.vectors",
+    "Idf": "embedding.idf",
+}
+_ROOM_OF |= {"Baseline": "embedding.baseline", "Encoder": "embedding.encoder"}
 
 __all__ = ["__version__", "parse", *_ROOM_OF]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from metrics_jax.stop_words import smart
+from metrics_jax.surface.stop_words import smart
 
 DAMPING = 0.85  # of the random walk (Brin and Page, 1998)
 THRESHOLD = 0.1  # from which on sentences are neighbours (Erkan and Radev, 2004, section 5.3)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from absl import flags
 
-from metrics_jax.correlation import pearson
 from metrics_jax.judging.agreement import LEVELS, agreement
 from metrics_jax.judging.coefficient import NAMES, Coefficient
 from metrics_jax.judging.comparison import clusters, intervals, p_values, williams
+from metrics_jax.judging.correlation import pearson
 from metrics_jax.judging.judgements import GROUPINGS, Judgements
 from metrics_jax.judging.mean_agreement import MeanAgreement
 from metrics_jax.signature import ROOMS, SHORTHANDS, needs

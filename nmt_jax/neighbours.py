@@ -7,8 +7,8 @@ from typing import Any
 
 from absl import flags
 
-from metrics_jax.neighbours import Neighbours, UnknownWordError
-from metrics_jax.vectors import Vectors
+from metrics_jax.embedding.nearest import Neighbours, UnknownWordError
+from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.trained import open_trained

@@ -7,7 +7,7 @@ from typing import Any
 
 from absl import flags
 
-from metrics_jax.perplexity import BitsPerToken, Perplexity
+from metrics_jax.prediction.perplexity import BitsPerToken, Perplexity
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.data.vocab import UNK

@@ -12,7 +12,7 @@ from absl import flags
 
 from metrics_jax import significance
 from metrics_jax.api import AdditiveMetric
-from metrics_jax.contextual import TextTooLongError
+from metrics_jax.embedding.contextual import TextTooLongError
 from metrics_jax.signature import ROOMS, SHORTHANDS, needs
 from nmt_jax import score_table
 from nmt_jax.counting import counted

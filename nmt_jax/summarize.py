@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from absl import flags
 
-from metrics_jax.tokenizers import tokenize
+from metrics_jax.surface.tokenizers import tokenize
 from nmt_jax import extraction
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import decode_lines, num_lines, read_lines
@@ -105,7 +105,7 @@ def split(line: str) -> list[str]:
 
 
 def _embedder(place: str) -> Any:
-    from metrics_jax.ruse import sentence_vectors
+    from metrics_jax.embedding.ruse import sentence_vectors
     from nmt_jax import compilation
     from nmt_jax.pretrained import load_encoder
 

@@ -183,7 +183,7 @@ def test_outliers_are_left_out_only_where_asked(table, capsys):
 
 def test_texts_are_encoded_once(tmp_path, monkeypatch):
     path = write(tmp_path / "a.tsv", rows(2, 4))
-    from metrics_jax import forward
+    from metrics_jax.embedding import forward
 
     seen = []
     usual = forward.Forward.__call__

@@ -9,7 +9,7 @@ import pytest
 import safetensors.numpy
 
 from metrics_jax import Baseline, Idf
-from metrics_jax.forward import shape_of_states
+from metrics_jax.embedding.forward import shape_of_states
 from nmt_jax.errors import UserError
 from nmt_jax.metric import DTYPES, open_metric
 from tests.pretrained.folders import WORDPIECES, tensors, write_folder

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from metrics_jax import BLEU
-from metrics_jax import encoder as contextual_encoder
 from metrics_jax.api import AdditiveMetric
+from metrics_jax.embedding import encoder as contextual_encoder
 from nmt_jax import __main__ as cli
 from nmt_jax import score
 from nmt_jax.errors import UserError

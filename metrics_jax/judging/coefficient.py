@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from metrics_jax import correlation
-from metrics_jax.judging import pairs
+from metrics_jax.judging import correlation, pairs
 from metrics_jax.judging.judgements import Judgements
 
 VECTORS: dict[str, Any] = {"pearson": correlation.pearson, "spearman": correlation.spearman}

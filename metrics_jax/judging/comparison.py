@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 import scipy.stats
 
-from metrics_jax.encoder import progress
+from metrics_jax.embedding.encoder import progress
 from metrics_jax.judging.coefficient import Coefficient
 from metrics_jax.significance import SEED, Interval
 

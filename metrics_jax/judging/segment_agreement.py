@@ -8,8 +8,7 @@ import numpy as np
 import scipy.sparse
 import scipy.stats
 
-from metrics_jax import correlation
-from metrics_jax.judging import pairs
+from metrics_jax.judging import correlation, pairs
 from metrics_jax.judging.coefficient import (
     AT_ONCE,
     TINY,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metrics_jax.tokenizers import tokenize
+from metrics_jax.surface.tokenizers import tokenize
 from nmt_jax.counting import counted
 from nmt_jax.data.batches import Shape
 from nmt_jax.data.epochs import Batch

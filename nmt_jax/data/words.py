@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from metrics_jax.tokenizers import tokenize
+from metrics_jax.surface.tokenizers import tokenize
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, read_lines
 from nmt_jax.data.prepared import cache_directory

@@ -4,13 +4,13 @@ import pathlib
 
 import numpy as np
 
-from metrics_jax.vectors import Vectors
+from metrics_jax.embedding.vectors import Vectors
 
 TEXT, BINARY = "vectors.txt", "vectors.bin"
 
 
 def write(vectors: Vectors, folder: pathlib.Path) -> None:
-    """Writes FOLDER/vectors.txt and FOLDER/vectors.bin; `metrics_jax.vectors.Vectors.load` reads either.
+    """Writes FOLDER/vectors.txt and FOLDER/vectors.bin; `metrics_jax.embedding.vectors.Vectors.load` reads either.
 
     Both begin with a line "V D". Text: a word and D decimals a line, as many as a float32 needs to come back as it was;
     binary: a word, a blank, D little-endian float32 and a line end.

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from metrics_jax.bleurt import PairRow, PairScorer
+from metrics_jax.embedding.bleurt import PairRow, PairScorer
 from nmt_jax.checkpoint import load_params
 from nmt_jax.data.rows import RowReader
 from nmt_jax.errors import UserError

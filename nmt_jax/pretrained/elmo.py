@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from metrics_jax.forward import bucket
+from metrics_jax.embedding.forward import bucket
 from nmt_jax.checkpoint import load_params
 from nmt_jax.data.rows import boxes
 from nmt_jax.data.whole_file import whole_file

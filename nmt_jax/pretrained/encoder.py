@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from metrics_jax.encoder import Encoder
+from metrics_jax.embedding.encoder import Encoder
 from nmt_jax.models.bert import Bert, Embeddings, Layer
 from nmt_jax.models.layers import activation
 from nmt_jax.pretrained.folder import Pretrained, load

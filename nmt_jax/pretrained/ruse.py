@@ -8,8 +8,8 @@ import pathlib
 import jax
 import numpy as np
 
-from metrics_jax.encoder import Encoder
-from metrics_jax.ruse import Regressor
+from metrics_jax.embedding.encoder import Encoder
+from metrics_jax.embedding.ruse import Regressor
 from nmt_jax.checkpoint import load_params
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.encoder import load_encoder

@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from metrics_jax.vectors import Vectors
+from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import config as configs
 from nmt_jax import losses, sharding
 from nmt_jax.counting import counted

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from metrics_jax.forward import bucket
-from metrics_jax.vectors import Vectors
+from metrics_jax.embedding.forward import bucket
+from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import config as configs
 from nmt_jax import sharding
 from nmt_jax.data.batches import Shape

@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from metrics_jax.forward import bucket
+from metrics_jax.embedding.forward import bucket
 from nmt_jax import config as configs
 from nmt_jax import pretrained, sharding
 from nmt_jax.data.batches import Batches, Shape

@@ -18,10 +18,10 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from metrics_jax import ruse
-from metrics_jax.encoder import Encoder
-from metrics_jax.forward import shape_of_states
-from metrics_jax.regression import pearson, spearman
+from metrics_jax.embedding import ruse
+from metrics_jax.embedding.encoder import Encoder
+from metrics_jax.embedding.forward import shape_of_states
+from metrics_jax.prediction.regression import pearson, spearman
 from nmt_jax import config as configs
 from nmt_jax import pretrained, sharding
 from nmt_jax.counting import counted

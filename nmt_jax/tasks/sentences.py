@@ -11,8 +11,8 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from metrics_jax.classification import accuracy, matthews, precision_recall_f1
-from metrics_jax.regression import pearson, spearman
+from metrics_jax.prediction.classification import accuracy, matthews, precision_recall_f1
+from metrics_jax.prediction.regression import pearson, spearman
 from nmt_jax import losses
 from nmt_jax.counting import counted
 from nmt_jax.data.labelled import Labelled, open_labelled

@@ -13,7 +13,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from metrics_jax.answers import exact_match, word_f1
+from metrics_jax.prediction.answers import exact_match, word_f1
 from nmt_jax import losses
 from nmt_jax.counting import counted
 from nmt_jax.data.questions import Question, open_questions

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from metrics_jax.entities import entity_f1
+from metrics_jax.prediction.entities import entity_f1
 from nmt_jax import losses
 from nmt_jax.counting import counted
 from nmt_jax.data.rows import Field, Item, RowCorpus

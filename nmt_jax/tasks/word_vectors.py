@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from metrics_jax.vectors import Vectors
+from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import config as configs
 from nmt_jax import sharding
 from nmt_jax.data import character_ngrams

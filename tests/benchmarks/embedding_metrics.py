@@ -67,7 +67,7 @@ class Clock:
 
 def timed(metric: Any, hypotheses: list[str], references: list[str]) -> dict[str, float]:
     """The CPU-seconds of a pass, and those of the encoder and of transport in it."""
-    from metrics_jax import moverscore
+    from metrics_jax.embedding import moverscore
 
     encoding, moving = Clock(), Clock()
     patch = unittest.mock.patch.object
@@ -96,7 +96,7 @@ def main() -> None:
     from scipy.stats import kendalltau
 
     from metrics_jax import parse
-    from metrics_jax.vectors import Vectors
+    from metrics_jax.embedding.vectors import Vectors
     from nmt_jax import allocation, compilation
     from nmt_jax.pretrained import load_encoder
 

@@ -20,7 +20,7 @@ def main() -> None:
     options = parser.parse_args()
     measure.one_thread()
 
-    from metrics_jax.encoder import encode
+    from metrics_jax.embedding.encoder import encode
     from nmt_jax.pretrained import load, make_encoder
 
     hypotheses, references = wmt21()

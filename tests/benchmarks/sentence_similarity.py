@@ -17,7 +17,7 @@ from tests.benchmarks import measure
 
 def pooled(encoder, texts: Sequence[str], layer: int) -> np.ndarray:
     """Texts -> the means of their states, of length 1, float32[N, D]."""
-    from metrics_jax.encoder import encode
+    from metrics_jax.embedding.encoder import encode
 
     encoded = encode(encoder, texts, (layer,), normalize=False, long="truncate")
     means = np.stack([encoded[number][0].mean(axis=0) for number in range(len(texts))])
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--layer", type=int, default=-1)
     options = parser.parse_args()
 
-    from metrics_jax.regression import pearson, spearman
+    from metrics_jax.prediction.regression import pearson, spearman
     from nmt_jax.data.labelled import TextFile
     from nmt_jax.data.lines import find
     from nmt_jax.pretrained import load_encoder

@@ -21,8 +21,8 @@ def main() -> None:
 
     import numpy as np
 
-    from metrics_jax.bleu import BLEU
     from metrics_jax.significance import bootstrap, paired_bootstrap, paired_randomisation
+    from metrics_jax.surface.bleu import BLEU
 
     generator = np.random.default_rng(0)
     references = [generator.integers(VOCABULARY, size=length) for length in generator.integers(5, 40, SEGMENTS)]

@@ -38,8 +38,8 @@ SETTINGS = (  # epsilon, iterations, relaxation
 
 def problems(encoder: Any, vectors: Any) -> dict[str, list[Any]]:
     """Weights, weights and costs of every pair, by metric."""
-    from metrics_jax.moverscore import MoverScore
-    from metrics_jax.wmd import WMD, problem
+    from metrics_jax.embedding.moverscore import MoverScore
+    from metrics_jax.embedding.wmd import WMD, problem
     from nmt_jax.data.judgements import Columns, files, read_judged
 
     paths = files(str(measure.SHARED / "data" / "wmt_da" / "*.de-en.tsv"))
@@ -66,7 +66,7 @@ def solved(given: Sequence[Any], **options: Any) -> tuple[np.ndarray, np.ndarray
     """Value and lower bound of every problem under these options of `sinkhorn`."""
     from unittest.mock import patch
 
-    from metrics_jax import sinkhorn, transport
+    from metrics_jax.embedding import sinkhorn, transport
 
     with patch.object(sinkhorn, "sinkhorn", functools.partial(sinkhorn.sinkhorn, **options)):
         return transport.solve(given, "sinkhorn")
@@ -78,8 +78,8 @@ def main() -> None:
     options = parser.parse_args()
     measure.one_thread()
 
-    from metrics_jax.transport import solve
-    from metrics_jax.vectors import Vectors
+    from metrics_jax.embedding.transport import solve
+    from metrics_jax.embedding.vectors import Vectors
     from nmt_jax.pretrained import load_encoder
 
     vectors = Vectors.load(measure.SHARED / "data" / "glove" / "glove.6B.50d.top50k.txt.gz")

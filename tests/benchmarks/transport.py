@@ -25,9 +25,9 @@ def main() -> None:
 
     import numpy as np
 
-    from metrics_jax.transport import Problem, relaxed, solve
-    from metrics_jax.vectors import Vectors
-    from metrics_jax.wmd import WMD, problem, split_words
+    from metrics_jax.embedding.transport import Problem, relaxed, solve
+    from metrics_jax.embedding.vectors import Vectors
+    from metrics_jax.embedding.wmd import WMD, problem, split_words
     from tests.benchmarks.metrics import wmt21
     from tests.metrics_jax.problems import word_like
 

@@ -19,8 +19,8 @@ import jax
 import numpy as np
 import scipy.stats
 
-from metrics_jax.neighbours import Neighbours, solved
-from metrics_jax.vectors import Vectors
+from metrics_jax.embedding.nearest import Neighbours, solved
+from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import allocation, sharding
 from nmt_jax.optim import make_optimizer, make_schedule
 from nmt_jax.step import make_train_step, new_state

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from metrics_jax.vectors import Vectors
+from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.formats import word2vec
 
 WORDS = ("the", "größe", "e\u0301", "\u2028", "a+b", "日本", "</s>")

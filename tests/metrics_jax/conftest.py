@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from metrics_jax.synonyms import WordNet
+from metrics_jax.surface.synonyms import WordNet
 from tests.metrics_jax import wordnet
 
 

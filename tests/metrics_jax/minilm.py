@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from metrics_jax.encoder import Encoded, Encoder, encode
+from metrics_jax.embedding.encoder import Encoded, Encoder, encode
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import load_encoder
 from tests.metrics_jax import golden

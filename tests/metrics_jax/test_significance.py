@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from metrics_jax import significance
-from metrics_jax.bleu import BLEU
 from metrics_jax.significance import bootstrap, document_scores, paired_bootstrap, paired_randomisation
+from metrics_jax.surface.bleu import BLEU
 
 PAIRED = [paired_bootstrap, paired_randomisation]
 

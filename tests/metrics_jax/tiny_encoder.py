@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from metrics_jax.encoder import Encoder
+from metrics_jax.embedding.encoder import Encoder
 
 LETTERS, D, LAYERS = 128, 8, 5
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from metrics_jax.bertscore import BERTScore, f_score
-from metrics_jax.idf import Idf
-from metrics_jax.moverscore import MoverScore
-from metrics_jax.vectors import Vectors
-from metrics_jax.wmd import WMD
-from metrics_jax.yisi import YiSi1
+from metrics_jax.embedding.bertscore import BERTScore, f_score
+from metrics_jax.embedding.idf import Idf
+from metrics_jax.embedding.moverscore import MoverScore
+from metrics_jax.embedding.vectors import Vectors
+from metrics_jax.embedding.wmd import WMD
+from metrics_jax.embedding.yisi import YiSi1
 from nmt_jax.errors import UserError
 from nmt_jax.pictures.compared import plan, similarities
 from nmt_jax.pictures.labels import readable

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 import pytest
 
-from metrics_jax.encoder import encode
-from metrics_jax.forward import shape_of_states
+from metrics_jax.embedding.encoder import encode
+from metrics_jax.embedding.forward import shape_of_states
 from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Layer
 from nmt_jax.pretrained import load, load_encoder, save

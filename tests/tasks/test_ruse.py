@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from metrics_jax import RUSE
-from metrics_jax.regression import pearson
+from metrics_jax.prediction.regression import pearson
 from nmt_jax import config as configs
 from nmt_jax import pretrained, sharding, train
 from nmt_jax.errors import UserError

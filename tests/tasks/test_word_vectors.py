@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from metrics_jax.neighbours import Neighbours
+from metrics_jax.embedding.nearest import Neighbours
 from nmt_jax import config as configs
 from nmt_jax import sharding, train
 from nmt_jax.errors import UserError

@@ -1,0 +1,1 @@
+"""Metrics over embeddings: the encoder interface, optimal transport, BERTScore and its relatives."""

@@ -1,0 +1,103 @@
+"""Tokens of two texts against each other, in JAX: the best match of each, and the costs of moving one's to the other's.
+
+Everything is written for one pair of texts and mapped over B pairs, or over all pairs of H and R texts; x and y are
+`contextual.Side`s. Padding is never matched and never changes a number.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from metrics_jax.embedding.contextual import Side
+
+_NORM_EPSILON, _SHARE_EPSILON = 1e-6, 1e-5  # MoverScore's
+
+
+@functools.partial(jax.jit, static_argnames=("n_gram", "nonnegative", "pairwise"))
+def greedy(x: Side, y: Side, *, n_gram: int, nonnegative: bool, pairwise: bool) -> tuple[Array, Array]:
+    """-> precision and recall float32[...]: the weighted mean, over the tokens of x, or of y, of the best similarity.
+
+    Vectors are of length 1. Instead of tokens, runs of `n_gram` tokens may be compared, or of as many as the shorter
+    text has: their similarity is the mean of that of their tokens, weighted by the side that is summed over, which also
+    says how much the run counts. nonnegative: a best similarity below 0 counts as 0. A side without any weight has
+    nothing to match: both are 0.
+    """
+
+    def one(x: Side, y: Side) -> tuple[Array, Array]:
+        similarities = jnp.matmul(x.vectors, y.vectors.T, precision="highest")
+        length, others = x.real.sum(), y.real.sum()
+        precision = _mean_best(similarities, x.weights, length, others, n_gram, nonnegative)
+        recall = _mean_best(similarities.T, y.weights, others, length, n_gram, nonnegative)
+        matchable = (x.weights.sum() > 0) & (y.weights.sum() > 0)
+        return jnp.where(matchable, precision, 0), jnp.where(matchable, recall, 0)
+
+    return _mapped(one, pairwise)(x, y)
+
+
+def _mean_best(
+    similarities: Array, weights: Array, length: Array, others: Array, n_gram: int, nonnegative: bool
+) -> Array:
+    """Similarities [S, T], weights [S]; of both texts' tokens so many are real -> float32[]."""
+    n = jnp.minimum(n_gram, jnp.minimum(length, others))
+    weighted, totals = jnp.zeros_like(similarities), jnp.zeros_like(weights)
+    for k in range(n_gram):
+        part = jnp.where(k < n, _shifted(weights, k), 0)
+        totals += part
+        weighted += part[:, None] * _shifted(_shifted(similarities, k).T, k).T
+    runs, other_runs = jnp.arange(len(weights)) <= length - n, jnp.arange(similarities.shape[1]) <= others - n
+    best = jnp.where(other_runs[None], _divided(weighted, totals[:, None]), -jnp.inf).max(axis=-1)
+    totals = jnp.where(runs, totals, 0)
+    if nonnegative:
+        best = jnp.maximum(best, 0)
+    return _divided((totals * jnp.where(totals > 0, best, 0)).sum(), totals.sum())
+
+
+@functools.partial(jax.jit, static_argnames=("n_gram", "pairwise"))
+def squared_distances(x: Side, y: Side, *, n_gram: int, pairwise: bool) -> Array:
+    """-> float32[..., S, T], between the runs of `n_gram` tokens of x and of y that begin at each token.
+
+    A run's vector is the weighted mean of its tokens', scaled to length 1.
+    """
+
+    def one(x: Side, y: Side) -> Array:
+        runs, others = _runs(x, n_gram), _runs(y, n_gram)
+        products = jnp.matmul(runs, others.T, precision="highest")
+        squares = (runs**2).sum(axis=-1)[:, None] + (others**2).sum(axis=-1)[None]
+        return jnp.maximum(squares - 2 * products, 0)
+
+    return _mapped(one, pairwise)(x, y)
+
+
+def _runs(side: Side, n_gram: int) -> Array:
+    """-> float32[S, E]; where the text ends before the run does, the run is what there is."""
+    total, weighted = jnp.zeros_like(side.weights), jnp.zeros_like(side.vectors)
+    for k in range(n_gram):
+        total += _shifted(side.weights, k)
+        weighted += _shifted(side.weights[:, None] * side.vectors, k)
+    vectors = weighted / (total + _SHARE_EPSILON)[:, None]
+    return vectors / (jnp.linalg.norm(vectors, axis=-1, keepdims=True) + _NORM_EPSILON)
+
+
+@functools.partial(jax.jit, static_argnames=("pairwise",))
+def distances(x: Side, y: Side, *, pairwise: bool) -> Array:
+    """-> float32[..., S, T], between the tokens of x and of y; from differences, so that equal vectors are 0 apart."""
+    return _mapped(lambda x, y: jnp.sqrt(((x.vectors[:, None] - y.vectors[None]) ** 2).sum(axis=-1)), pairwise)(x, y)
+
+
+def _mapped(one: Callable[[Side, Side], Any], pairwise: bool) -> Callable[[Side, Side], Any]:
+    """A function of one pair of texts for B pairs [B, ...], or for all of H and R texts [H, R, ...]."""
+    return jax.vmap(jax.vmap(one, (None, 0)), (0, None)) if pairwise else jax.vmap(one)
+
+
+def _shifted(values: Array, by: int) -> Array:
+    """Row i becomes row i + by; zeros come after the last."""
+    return jnp.concatenate([values[by:], jnp.zeros_like(values[:by])]) if by else values
+
+
+def _divided(numerator: Array, denominator: Array) -> Array:
+    """Their quotient, 0 where the denominator is not positive."""
+    return jnp.where(denominator > 0, numerator / jnp.where(denominator > 0, denominator, 1), 0)

@@ -1,0 +1,1 @@
+"""The METEOR metrics, with their aligners, stemmers and tables."""

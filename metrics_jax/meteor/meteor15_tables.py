@@ -1,0 +1,205 @@
+"""METEOR 1.5's own data (Denkowski and Lavie, 2014), word lists, synonyms and paraphrases, read where installed."""
+
+import dataclasses
+import functools
+import gzip
+import hashlib
+import importlib.resources
+import importlib.util
+import os
+import pathlib
+import re
+import zipfile
+import zlib
+from collections.abc import Sequence
+
+# Languages whose prefixes are read from METEOR's files. English and German come with this package; Czech has none.
+PREFIXES = {"es": "spanish", "fr": "french", "ru": "russian"}
+SYNONYM_FILES = ("synonym/english.synsets", "synonym/english.exceptions")
+LONGEST_PHRASE = 7  # words of the longest phrase in METEOR's paraphrase tables
+# All entries of one phrase, which is the group with its line end.
+_ENTRIES = re.compile(rb"[^\n]*\n([^\n]*\n)[^\n]*\n(?:[^\n]*\n\1[^\n]*\n)*")
+# Endings and what stands in their place in a base form; of several base forms in the synsets the first counts.
+_ENDINGS = (
+    ("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y"),
+    ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", ""), ("er", ""), ("est", ""), ("er", "e"),
+    ("est", "e"),
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    """METEOR's data in `directory`, else in $METEOR_DATA, else in an installed package pycocoevalcap.
+
+    A directory holds METEOR's jar, a zip file with prefixes and synonyms, or these unpacked, and the paraphrases,
+    `data/paraphrase-en.gz` or without `data`. files: what is needed of them, else ValueError; the fingerprint's files.
+    """
+
+    directory: str | os.PathLike[str] = ""
+    files: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        place = self.directory or os.environ.get("METEOR_DATA") or _installed()
+        for name in self.files:
+            if not place or _find(str(place), name) is None:
+                raise ValueError(
+                    f"METEOR 1.5's {name} is not {f'in {place}' if place else 'installed'}: pip install pycocoevalcap, "
+                    "which carries METEOR's jar and English paraphrases, name a folder of METEOR's own by "
+                    "Tables(directory) or $METEOR_DATA, or leave the module that needs it out"
+                )
+        object.__setattr__(self, "directory", str(pathlib.Path(place).resolve()) if place else "")
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the files as they are stored, one after another."""
+        return _fingerprint(str(self.directory), self.files)
+
+    def prefixes(self, language: str) -> tuple[frozenset[str], frozenset[str]]:
+        """The prefixes of a language that keep a period, always and before a number only."""
+        return _prefixes(str(self.directory), language)
+
+    def synonyms(self) -> "Synonyms":
+        """The English synonyms, read once a process."""
+        return _synonyms(str(self.directory))
+
+    def paraphrases(self, language: str) -> "Paraphrases":
+        """The paraphrases of a language, read once a process."""
+        return _paraphrases(str(self.directory), language)
+
+
+def files(language: str, modules: Sequence[str], norm: bool) -> tuple[str, ...]:
+    """What of METEOR's files scores by these modules depend on, apart from what this package carries."""
+    return (
+        *([f"nonbreaking/{PREFIXES[language]}.prefixes"] if norm and language in PREFIXES else ()),
+        *(SYNONYM_FILES if "synonym" in modules else ()),
+        *([f"paraphrase-{language}.gz"] if "paraphrase" in modules else ()),
+    )
+
+
+def _installed() -> str:
+    """The folder with METEOR in the package pycocoevalcap, which is not imported; "" without it."""
+    spec = importlib.util.find_spec("pycocoevalcap")
+    places = spec.submodule_search_locations if spec else None
+    return str(pathlib.Path(next(iter(places)), "meteor")) if places else ""
+
+
+def _find(directory: str, name: str) -> pathlib.Path | None:
+    """The file itself or the jar that holds it."""
+    for path in (pathlib.Path(directory, name), pathlib.Path(directory, "data", name)):
+        if path.is_file():
+            return path
+    for jar in sorted(pathlib.Path(directory).glob("meteor-*.jar")):
+        if zipfile.is_zipfile(jar):
+            with zipfile.ZipFile(jar) as archive:
+                if name in archive.namelist():
+                    return jar
+    return None
+
+
+def _read(directory: str, name: str) -> bytes:
+    """A file's bytes, unpacked if it is in a jar; ValueError if it cannot be read."""
+    path = _find(directory, name)
+    try:
+        if path is None:
+            raise FileNotFoundError("it is gone")
+        if path.suffix == ".jar":
+            with zipfile.ZipFile(path) as archive:
+                return archive.read(name)
+        return path.read_bytes()
+    except (OSError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"cannot read METEOR's {name} in {directory}: {error}") from error
+
+
+@functools.cache
+def _fingerprint(directory: str, files: tuple[str, ...]) -> str:
+    digest = hashlib.sha256()
+    for name in files:
+        digest.update(_read(directory, name))
+    return digest.hexdigest()
+
+
+@functools.cache
+def _carried() -> dict[str, frozenset[str]]:
+    """The words that come with this package, by label."""
+    text = importlib.resources.files("metrics_jax").joinpath("meteor/meteor15_words.txt").read_text("utf-8")
+    lines = [line.split() for line in text.split("\n") if line and not line.startswith("# ")]
+    return {label: frozenset(word for name, *words in lines if name == label for word in words) for label, *_ in lines}
+
+
+def function_words() -> frozenset[str]:
+    """METEOR's English function words. It has lists of six languages, but counts these in all."""
+    return _carried()["function:"]
+
+
+@functools.cache
+def _prefixes(directory: str, language: str) -> tuple[frozenset[str], frozenset[str]]:
+    if language not in PREFIXES:
+        return _carried().get(f"{language}:", frozenset()), _carried().get(f"{language}-numeric:", frozenset())
+    lines = _read(directory, f"nonbreaking/{PREFIXES[language]}.prefixes").decode().split("\n")
+    entries = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    return frozenset(word for word, *note in entries if not note), frozenset(word for word, *note in entries if note)
+
+
+class Synonyms:
+    """METEOR's English synonyms, which are WordNet 3.0's.
+
+    synsets: lines of a word and of the numbers of the sets of synonyms it is in. exceptions: lines of a word and of its
+    irregular forms.
+    """
+
+    def __init__(self, synsets: str, exceptions: str) -> None:
+        lines = synsets.split("\n")
+        self._synsets = dict(zip(lines[::2], lines[1::2], strict=False))
+        self._bases: dict[str, list[str]] = {}
+        lines = exceptions.split("\n")
+        for base, forms in zip(lines[::2], lines[1::2], strict=False):
+            for form in forms.split():
+                self._bases.setdefault(form, []).append(base)
+        self.synsets = functools.lru_cache(2**18)(self._look_up)
+
+    def _look_up(self, word: str) -> frozenset[str]:
+        """The numbers of the sets that a word, or what it is a form of, is in."""
+        return frozenset(
+            number for one in (word, *self._base_forms(word)) for number in self._synsets.get(one, "").split()
+        )
+
+    def _base_forms(self, word: str) -> list[str]:
+        if word in self._bases:
+            return self._bases[word]
+        if len(word) > 2 and not word.endswith("ss"):
+            for ending, instead in _ENDINGS:
+                if word.endswith(ending) and (base := word[: -len(ending)] + instead) in self._synsets:
+                    return [base]
+        return []
+
+
+class Paraphrases:
+    """A paraphrase table: a probability, a phrase and a paraphrase of it, a line each, sorted by phrase.
+
+    The text is kept as it is, 272 MB for English, with the place of each of its 430,000 phrases.
+    """
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._places = {entries[1][:-1].decode(): entries.span() for entries in _ENTRIES.finditer(self._text)}
+        self.phrases = self._places.keys()
+        self.of = functools.lru_cache(2**16)(self._look_up)
+
+    def _look_up(self, phrase: str) -> tuple[str, ...]:
+        """The paraphrases of a phrase as they follow in the table; none of a phrase that is not in `phrases`."""
+        start, end = self._places.get(phrase, (0, 0))
+        return tuple(self._text[start:end].decode().split("\n")[2::3])
+
+
+@functools.cache
+def _synonyms(directory: str) -> Synonyms:
+    return Synonyms(*(_read(directory, name).decode() for name in SYNONYM_FILES))
+
+
+@functools.cache
+def _paraphrases(directory: str, language: str) -> Paraphrases:
+    name = f"paraphrase-{language}.gz"
+    try:
+        return Paraphrases(gzip.decompress(_read(directory, name)))
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"cannot unpack METEOR's {name} in {directory}: {error}") from error

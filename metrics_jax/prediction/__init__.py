@@ -1,0 +1,1 @@
+"""Metrics of predictions: classification, regression, entities, answers, perplexity."""

@@ -1,0 +1,1 @@
+"""Metrics of surface text: n-gram overlap, edit distances, ROUGE, and the tokenizers they share."""

@@ -1,0 +1,151 @@
+"""BLEU (Papineni et al., 2002) as sacreBLEU (Post, 2018) computes it."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from metrics_jax.api import AdditiveMetric, References, check_sequences
+from metrics_jax.references import best, flatten
+from metrics_jax.surface.ngrams import (
+    Tokens,
+    clipped_matches,
+    encode_words,
+    expected_matches,
+    num_ngrams,
+    pairwise_matches,
+)
+from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
+
+SMOOTHING = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}  # the method: its default value
+BREVITY = ("exponential", "ratio")
+_LOG_ZERO = -9999999999.0  # sacreBLEU's: exp() of anything near it is exactly 0
+
+
+@dataclasses.dataclass(frozen=True)
+class BLEU(AdditiveMetric):
+    """BLEU, 0 to 100, over clipped n-gram precisions up to `max_ngram_order`.
+
+    smooth_method: for orders without a match, "exp" halves (method 3 of Chen and Cherry, 2014), "floor" counts
+    smooth_value (0.1) matches, "add-k" adds smooth_value (1) to matches and totals of every order above 1, "none".
+    effective_order: orders that a short text does not reach are left out (for single sentences). brevity: the penalty
+    for short output, "exponential" exp(1 - r/c), or the textbook's "ratio" min(1, c/r). tokenize: see `tokenizers`.
+    No matching n-gram at all, an empty text included, scores 0 whatever the smoothing.
+    """
+
+    tokenize: str = "13a"
+    lowercase: bool = False
+    smooth_method: str = "exp"
+    smooth_value: float | None = None
+    effective_order: bool = False
+    max_ngram_order: int = 4
+    brevity: str = "exponential"
+
+    name: ClassVar[str] = "bleu"
+
+    def __post_init__(self) -> None:
+        check_tokenizer(self.tokenize)
+        if self.smooth_method not in SMOOTHING:
+            raise ValueError(f"smooth_method={self.smooth_method!r} is none of {', '.join(SMOOTHING)}")
+        if self.brevity not in BREVITY:
+            raise ValueError(f"brevity={self.brevity!r} is none of {', '.join(BREVITY)}")
+        if self.max_ngram_order < 1:
+            raise ValueError(f"max_ngram_order={self.max_ngram_order}: at least 1")
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
+        """-> float[N, 2 + 2 * max_ngram_order]: sys_len, ref_len (closest reference's), matches, totals by order."""
+        texts, owner = flatten(hypotheses, references)
+        tokens, order = self._encode(texts), self.max_ngram_order
+        lengths, reference_lengths = np.split(tokens.lengths, [len(hypotheses)])
+        closest = best(-np.abs(reference_lengths - lengths[owner]), owner, reference_lengths)  # if two are, the shorter
+        matches = clipped_matches(tokens, np.bincount(owner), order)
+        columns = [lengths, reference_lengths[closest], *matches, *num_ngrams(lengths, order)]
+        return np.column_stack(columns).astype(np.float64)
+
+    def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        """-> float[H, R], the BLEU of every hypothesis against every single reference."""
+        check_sequences(hypotheses, references)
+        tokens = self._encode([*hypotheses, *references])
+        lengths, reference_lengths = tokens.lengths[: len(hypotheses)], tokens.lengths[len(hypotheses) :]
+        shape = (len(hypotheses), len(references))
+        matches = pairwise_matches(tokens, len(hypotheses), self.max_ngram_order)
+        rows = (lengths, *num_ngrams(lengths, self.max_ngram_order))
+        system, *totals = (np.broadcast_to(row[:, None], shape) for row in rows)
+        columns = [system, np.broadcast_to(reference_lengths, shape), *matches, *totals]
+        return self.score(np.stack(columns, axis=-1).astype(np.float64))
+
+    def aggregated(self, hypotheses: Sequence[str], references: Sequence[str], weights: np.ndarray) -> np.ndarray:
+        """-> float[H], the BLEU of every hypothesis against expected counts (DeNero et al., 2009).
+
+        weights: float[R], of the references, adding up to 1; their expected length is the reference's.
+        """
+        check_sequences(hypotheses, references)
+        tokens, order = self._encode([*hypotheses, *references]), self.max_ngram_order
+        lengths, reference_lengths = np.split(tokens.lengths, [len(hypotheses)])
+        expected = np.full(len(hypotheses), weights @ reference_lengths)
+        matches = expected_matches(tokens, len(hypotheses), weights, order)
+        return self.score(np.column_stack([lengths, expected, *matches, *num_ngrams(lengths, order)]))
+
+    def score(self, statistics: np.ndarray) -> np.ndarray:
+        """Summed statistics float[..., K] -> BLEU float[...], 0 to 100."""
+        precisions, reached = self._precisions(statistics)
+        bp = self._brevity_penalty(statistics)
+        logs = np.log(precisions, out=np.full_like(precisions, _LOG_ZERO), where=precisions > 0)
+        counted = np.arange(self.max_ngram_order) < reached[..., None]
+        mean = np.where(counted, logs, 0.0).sum(axis=-1) / np.maximum(reached, 1)
+        matched = statistics[..., 2 : 2 + self.max_ngram_order].any(axis=-1)
+        return np.where(matched, bp * np.exp(mean), 0.0)
+
+    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
+        """precisions (percent), bp, counts (clipped matches) and totals by order, sys_len, ref_len."""
+        order = self.max_ngram_order
+        counts, totals = self._smoothed_counts(statistics)
+        return {
+            "precisions": self._precisions(statistics)[0],
+            "bp": float(self._brevity_penalty(statistics)),
+            "counts": counts if statistics[2 : 2 + order].any() else statistics[2 : 2 + order],
+            "totals": totals if statistics[2 : 2 + order].any() else statistics[2 + order :],
+            "sys_len": float(statistics[0]),
+            "ref_len": float(statistics[1]),
+        }
+
+    def _encode(self, texts: list[str]) -> Tokens:
+        return encode_words(tokenize(texts, self.tokenize, self.lowercase))
+
+    def _smoothed_counts(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Matches and totals float[..., N]; add-k adds to both, from the bigrams on."""
+        order = self.max_ngram_order
+        counts, totals = statistics[..., 2 : 2 + order], statistics[..., 2 + order :]
+        if self.smooth_method == "add-k":
+            added = self._smooth_value * (np.arange(order) > 0)
+            counts, totals = counts + added, totals + added
+        return counts, totals
+
+    @property
+    def _smooth_value(self) -> float:
+        default = SMOOTHING[self.smooth_method]
+        return float(self.smooth_value if self.smooth_value is not None else default or 0.0)
+
+    def _precisions(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """-> precisions in percent float[..., N], and how many orders the score averages int[...]."""
+        counts, totals = self._smoothed_counts(statistics)
+        reached = np.minimum.accumulate(totals > 0, axis=-1)  # the first order without n-grams ends the count
+        numerators = counts
+        missed = reached & (counts == 0)
+        if self.smooth_method == "exp":
+            numerators = np.where(missed, 0.5 ** np.cumsum(missed, axis=-1), counts)
+        elif self.smooth_method == "floor":
+            numerators = np.where(missed, self._smooth_value, counts)
+        matched = statistics[..., 2 : 2 + self.max_ngram_order].any(axis=-1, keepdims=True)
+        valid = reached & matched
+        precisions = np.where(valid, 100.0 * numerators / np.where(valid, totals, 1.0), 0.0)
+        orders = reached.sum(axis=-1) if self.effective_order else np.full(reached.shape[:-1], self.max_ngram_order)
+        return precisions, orders
+
+    def _brevity_penalty(self, statistics: np.ndarray) -> np.ndarray:
+        """float[...], at most 1; 0 for no output at all."""
+        system, reference = statistics[..., 0], statistics[..., 1]
+        some = np.maximum(system, 1.0)
+        short = system / np.maximum(reference, 1.0) if self.brevity == "ratio" else np.exp(1.0 - reference / some)
+        return np.where(system >= reference, 1.0, np.where(system > 0, short, 0.0))

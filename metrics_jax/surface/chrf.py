@@ -1,0 +1,153 @@
+"""chrF and chrF++ (Popović, 2015, 2017) as sacreBLEU (Post, 2018) computes them."""
+
+import dataclasses
+import itertools
+import string
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from metrics_jax.api import AdditiveMetric, References, check_sequences
+from metrics_jax.references import best, flatten, pair
+from metrics_jax.surface.ngrams import (
+    Tokens,
+    clipped_matches,
+    encode_characters,
+    encode_words,
+    expected_matches,
+    num_ngrams,
+    pairwise_matches,
+)
+
+_EPSILON = 1e-16  # of eps_smoothing
+_PUNCTUATION = frozenset(string.punctuation)
+
+
+@dataclasses.dataclass(frozen=True)
+class ChrF(AdditiveMetric):
+    """F-score of character n-grams, 0 to 100; `word_order=2` adds word unigrams and bigrams: chrF++.
+
+    Precision and recall are averaged over the orders that both texts reach, then combined with recall weighing `beta`
+    times precision. eps_smoothing: the mean of all orders' F-scores instead, as chrF++.py and NLTK do. whitespace:
+    blanks are characters, too. An empty text scores 0 (with eps_smoothing nearly 0).
+    """
+
+    char_order: int = 6
+    word_order: int = 0
+    beta: int = 2
+    lowercase: bool = False
+    whitespace: bool = False
+    eps_smoothing: bool = False
+
+    name: ClassVar[str] = "chrf"
+
+    def __post_init__(self) -> None:
+        if self.char_order < 0 or self.word_order < 0 or self.char_order + self.word_order < 1:
+            raise ValueError(f"char_order={self.char_order}, word_order={self.word_order}: at least one n-gram order")
+        if self.beta <= 0:
+            raise ValueError(f"beta={self.beta}: positive")
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
+        """-> float[N, 3 * orders]: n-grams of hypothesis and reference and their matches, characters' orders first.
+
+        Of several references the one with the best segment score counts, the first of equals.
+        """
+        texts, owner = flatten(hypotheses, references)
+        one_each = np.ones(len(owner), np.int64)
+        columns: list[np.ndarray] = []
+        for tokens, max_order in self._encode([*itertools.chain(*pair(texts, owner))]):
+            in_hypothesis, in_reference = np.split(num_ngrams(tokens.lengths, max_order), 2, axis=1)
+            matches = clipped_matches(tokens, one_each, max_order)
+            for n in range(max_order):
+                columns += [in_hypothesis[n] * (in_reference[n] > 0), in_reference[n], matches[n]]
+        pairs = np.column_stack(columns).astype(np.float64)
+        return pairs[best(self.score(pairs), owner)]
+
+    def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        """-> float[H, R], the chrF of every hypothesis against every single reference."""
+        check_sequences(hypotheses, references)
+        shape = (len(hypotheses), len(references))
+        columns: list[np.ndarray] = []
+        for tokens, max_order in self._encode([*hypotheses, *references]):
+            counts = num_ngrams(tokens.lengths, max_order)
+            in_reference = np.broadcast_to(counts[:, None, shape[0] :], (max_order, *shape))
+            in_hypothesis = counts[:, : shape[0], None] * (in_reference > 0)
+            matches = pairwise_matches(tokens, shape[0], max_order)
+            for n in range(max_order):
+                columns += [in_hypothesis[n], in_reference[n], matches[n]]
+        return self.score(np.stack(columns, axis=-1).astype(np.float64))
+
+    def aggregated(self, hypotheses: Sequence[str], references: Sequence[str], weights: np.ndarray) -> np.ndarray:
+        """-> float[H], the chrF of every hypothesis against expected counts (Vamvas and Sennrich, 2024).
+
+        weights: float[R], of the references, adding up to 1.
+        """
+        check_sequences(hypotheses, references)
+        columns: list[np.ndarray] = []
+        for tokens, max_order in self._encode([*hypotheses, *references]):
+            counts = num_ngrams(tokens.lengths, max_order)
+            expected = counts[:, len(hypotheses) :] @ weights
+            matches = expected_matches(tokens, len(hypotheses), weights, max_order)
+            for n in range(max_order):
+                in_reference = np.full(len(hypotheses), expected[n])
+                columns += [counts[n, : len(hypotheses)] * (in_reference > 0), in_reference, matches[n]]
+        return self.score(np.column_stack(columns))
+
+    def score(self, statistics: np.ndarray) -> np.ndarray:
+        """Summed statistics float[..., K] -> chrF float[...], 0 to 100."""
+        precision, recall, reached = self._by_order(statistics)
+        if self.eps_smoothing:
+            precision = np.where(statistics[..., 0::3] > 0, precision, _EPSILON)
+            recall = np.where(statistics[..., 1::3] > 0, recall, _EPSILON)
+            return 100.0 * self._f(precision, recall, otherwise=_EPSILON).mean(axis=-1)
+        return 100.0 * self._f(*self._means(precision, recall, reached), otherwise=0.0)
+
+    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
+        """precision and recall (0 to 1): means over the orders that both sides reach."""
+        precision, recall = self._means(*self._by_order(statistics))
+        return {"precision": float(precision), "recall": float(recall)}
+
+    def _encode(self, texts: Sequence[str]) -> Iterator[tuple[Tokens, int]]:
+        """The texts as characters, then as words, each with the largest order that counts."""
+        if self.lowercase:
+            texts = [text.lower() for text in texts]
+        if self.char_order:
+            yield (
+                encode_characters(texts if self.whitespace else ["".join(text.split()) for text in texts]),
+                self.char_order,
+            )
+        if self.word_order:
+            yield encode_words([_words(text) for text in texts]), self.word_order
+
+    def _by_order(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """-> precision and recall float[..., orders], 0 where undefined, and bool: both sides reach the order."""
+        hypothesis, reference, matches = statistics[..., 0::3], statistics[..., 1::3], statistics[..., 2::3]
+        precision = matches / np.where(hypothesis > 0, hypothesis, 1.0)
+        recall = matches / np.where(reference > 0, reference, 1.0)
+        return precision, recall, (hypothesis > 0) & (reference > 0)
+
+    def _means(self, precision: np.ndarray, recall: np.ndarray, reached: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means over the orders that are reached -> float[...] each."""
+        orders = np.maximum(reached.sum(axis=-1), 1)
+        return (precision * reached).sum(axis=-1) / orders, (recall * reached).sum(axis=-1) / orders
+
+    def _f(self, precision: np.ndarray, recall: np.ndarray, otherwise: float) -> np.ndarray:
+        """F_beta = (1 + beta^2) P R / (beta^2 P + R), `otherwise` where both are zero."""
+        weight = self.beta**2
+        denominator = weight * precision + recall
+        some = denominator > 0
+        return np.where(some, (1 + weight) * precision * recall / np.where(some, denominator, 1.0), otherwise)
+
+
+def _words(text: str) -> list[str]:
+    """White-space words with one punctuation mark split off, the last rather than the first."""
+    words = []
+    for word in text.split():
+        if len(word) > 1 and word[-1] in _PUNCTUATION:
+            words += [word[:-1], word[-1]]
+        elif len(word) > 1 and word[0] in _PUNCTUATION:
+            words += [word[0], word[1:]]
+        else:
+            words.append(word)
+    return words

@@ -1,0 +1,121 @@
+"""NIST (Doddington, 2002) as mteval-v13a computes it."""
+
+import dataclasses
+import functools
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from metrics_jax.api import AdditiveMetric, References, check_texts
+from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
+
+_BETA = math.log(0.5) / math.log(1.5) ** 2  # the penalty is 0.5 where the output has two thirds of the words
+
+Ngram = tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Information:
+    """What an n-gram tells, in bits: log2(count of its first n-1 words / its count), counted in a set of references."""
+
+    counts: Mapping[Ngram, int]  # of every order; (): the number of words
+
+    @classmethod
+    def fit(cls, texts: Iterable[Sequence[str]], max_ngram_order: int) -> "Information":
+        """Count the n-grams of tokenised references."""
+        counts: Counter[Ngram] = Counter()
+        for words in texts:
+            counts.update(_ngrams(words, max_ngram_order))
+            counts[()] += len(words)
+        return cls(counts)
+
+    def __getitem__(self, ngram: Ngram) -> float:
+        return math.log2(self.counts[ngram[:-1]] / self.counts[ngram])
+
+    def __contains__(self, ngram: Ngram) -> bool:
+        return ngram in self.counts
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the counts."""
+        return hashlib.sha256(repr(sorted(self.counts.items())).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class NIST(AdditiveMetric):
+    """Information-weighted n-gram matches per n-gram, summed over orders; 0 and up (Doddington, 2002, eq. 3).
+
+    information: how rare n-grams are; None counts them in the references of each call, as mteval does, so that a
+    segment's score depends on the others' references: `fitted` freezes them. lowercase is off, unlike in mteval, which
+    lower-cases ASCII. The reference length is the mean over a segment's references. No output scores 0.
+    """
+
+    max_ngram_order: int = 5
+    tokenize: str = "13a"
+    lowercase: bool = False
+    information: Information | None = None
+
+    name: ClassVar[str] = "nist"
+
+    def __post_init__(self) -> None:
+        check_tokenizer(self.tokenize)
+        if self.max_ngram_order < 1:
+            raise ValueError(f"max_ngram_order={self.max_ngram_order}: at least 1")
+
+    def fitted(self, references: References) -> "NIST":
+        """This metric with the information of these references."""
+        texts = [text for group in references for text in ([group] if isinstance(group, str) else group)]
+        words = tokenize(texts, self.tokenize, self.lowercase)
+        return dataclasses.replace(self, information=Information.fit(words, self.max_ngram_order))
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
+        """-> float[N, 2 + 2 * max_ngram_order]: sys_len, ref_len, matched information and n-grams by order."""
+        grouped = check_texts(hypotheses, references)
+        order = self.max_ngram_order
+        hypothesis_words = tokenize(hypotheses, self.tokenize, self.lowercase)
+        flat = iter(tokenize([text for group in grouped for text in group], self.tokenize, self.lowercase))
+        reference_words = [[next(flat) for _ in group] for group in grouped]
+        information = self.information
+        if information is None:
+            information = Information.fit((words for group in reference_words for words in group), order)
+        rows = []
+        for words, group in zip(hypothesis_words, reference_words, strict=True):
+            clip: Counter[Ngram] = Counter()
+            for other in group:
+                clip |= Counter(_ngrams(other, order))
+            matched = np.zeros(order)
+            for ngram, count in (Counter(_ngrams(words, order)) & clip).items():
+                if ngram in information:
+                    matched[len(ngram) - 1] += count * information[ngram]
+            lengths = [len(words), sum(map(len, group)) / len(group)]
+            rows.append([*lengths, *matched, *(max(len(words) - n, 0) for n in range(order))])
+        return np.array(rows, np.float64)
+
+    def score(self, statistics: np.ndarray) -> np.ndarray:
+        """Summed statistics float[..., K] -> NIST float[...]."""
+        system, reference = statistics[..., 0], statistics[..., 1]
+        ratio = np.where(
+            (system > 0) & (system < reference), system / np.where(system < reference, reference, 1.0), 1.0
+        )
+        return self._by_order(statistics).sum(axis=-1) * np.exp(_BETA * np.log(ratio) ** 2)
+
+    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
+        """information: matched bits an n-gram, by order, before the length penalty; sys_len, ref_len."""
+        return {
+            "information": self._by_order(statistics),
+            "sys_len": float(statistics[0]),
+            "ref_len": float(statistics[1]),
+        }
+
+    def _by_order(self, statistics: np.ndarray) -> np.ndarray:
+        matched, totals = np.split(statistics[..., 2:], 2, axis=-1)
+        return matched / np.maximum(totals, 1.0)
+
+
+def _ngrams(words: Sequence[str], max_order: int) -> list[Ngram]:
+    """All n-grams up to an order."""
+    return [tuple(words[i : i + n]) for n in range(1, max_order + 1) for i in range(len(words) - n + 1)]

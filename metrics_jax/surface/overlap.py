@@ -1,0 +1,59 @@
+"""Precision, recall and F-score of common words: the textbook's baseline."""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from metrics_jax.api import AdditiveMetric, References
+from metrics_jax.references import best, flatten, pair
+from metrics_jax.surface.ngrams import clipped_matches, encode_words
+from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
+
+
+@dataclasses.dataclass(frozen=True)
+class WordOverlap(AdditiveMetric):
+    """F-score of words common to hypothesis and reference, each counted as often as in both; 0 to 1.
+
+    Counts are pooled over segments. Of several references the one with the best F counts, the first of equals. An empty
+    text scores 0. beta: how much more recall weighs than precision.
+    """
+
+    tokenize: str = "none"
+    lowercase: bool = False
+    beta: float = 1.0
+
+    name: ClassVar[str] = "overlap"
+
+    def __post_init__(self) -> None:
+        check_tokenizer(self.tokenize)
+        if self.beta <= 0:
+            raise ValueError(f"beta={self.beta}: positive")
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
+        """-> float[N, 3]: common words, words of the hypothesis, words of the reference."""
+        texts, owner = flatten(hypotheses, references)
+        words = tokenize(texts, self.tokenize, self.lowercase)
+        tokens = encode_words(itertools.chain(*pair(words, owner)))
+        (matches,) = clipped_matches(tokens, np.ones(len(owner), np.int64), max_order=1)
+        pairs = np.column_stack([matches, *np.split(tokens.lengths, 2)]).astype(np.float64)
+        return pairs[best(self.score(pairs), owner)]
+
+    def score(self, statistics: np.ndarray) -> np.ndarray:
+        """Summed statistics float[..., 3] -> F float[...], 0 to 1."""
+        matches, hypothesis, reference = np.moveaxis(statistics, -1, 0)
+        weight = self.beta**2
+        words = weight * reference + hypothesis  # (1 + b^2) P R / (b^2 P + R), with the matches divided out
+        return (1 + weight) * matches / np.where(words > 0, words, 1.0)
+
+    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
+        """precision, recall, f1 (of this beta), matches."""
+        matches, hypothesis, reference = statistics
+        return {
+            "precision": float(matches / max(hypothesis, 1.0)),
+            "recall": float(matches / max(reference, 1.0)),
+            "f1": float(self.score(statistics)),
+            "matches": float(matches),
+        }

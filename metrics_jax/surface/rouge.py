@@ -1,0 +1,160 @@
+"""ROUGE (Lin, 2004) as the rouge-score package 0.1.2 computes it; ROUGE-1.5.5, the Perl script, is in `rouge155`."""
+
+import dataclasses
+import itertools
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from metrics_jax.api import AdditiveMetric, References, check_sequences
+from metrics_jax.references import best, flatten, pair
+from metrics_jax.surface import lcs
+from metrics_jax.surface.ngrams import Tokens, clipped_matches, encode_words, num_ngrams, pairwise_matches
+from metrics_jax.surface.stemmers import porter
+
+VARIANTS = (*"123456789", "L", "Lsum")
+TOKENIZERS = ("rouge_score", "unicode", "none")
+_ASCII = bytes(ord(chr(point).lower()) if chr(point).isalnum() else ord(" ") for point in range(128)).ljust(256)
+_WITHOUT_BLANKS = ("CJK ", "IDEOGRAPHIC ", "HIRAGANA ", "KATAKANA", "HALFWIDTH KATAKANA ")  # beginnings of names
+
+Sentences = list[list[str]]
+
+
+class MeanF(AdditiveMetric):
+    """The mean over segments of an F-score, each segment counted as (precision, recall, F, 1)."""
+
+    def score(self, statistics: np.ndarray) -> np.ndarray:
+        """Summed statistics float[..., 4] -> mean F float[...], 0 to 1."""
+        return statistics[..., 2] / statistics[..., 3]
+
+    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
+        """precision, recall and f1 (F, however the two are weighted), 0 to 1: means over the segments."""
+        precision, recall, f = statistics[:3] / statistics[3]
+        return {"precision": float(precision), "recall": float(recall), "f1": float(f)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rouge(MeanF):
+    """F1 of what a text shares with its reference, 0 to 1; the corpus' is the mean of the segments'.
+
+    variant: "1" to "9" n-grams; "L" the longest common subsequence of words; "Lsum" the union of those of the
+    sentences, one a line. tokenize: "rouge_score" lower-cases and keeps runs of a-z and 0-9; "unicode" lower-cases and
+    keeps words of any script, each Chinese or Japanese character by itself; "none" keeps what stands between white
+    space. use_stemmer: words of more than three characters are stemmed (Porter, English). Of several references that
+    with the best F1 counts, the first of equals. A text without words scores 0.
+    """
+
+    variant: str = "L"
+    use_stemmer: bool = False
+    tokenize: str = "rouge_score"
+
+    name: ClassVar[str] = "rouge"
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise ValueError(f"variant={self.variant!r} is none of {', '.join(map(repr, VARIANTS))}")
+        if self.tokenize not in TOKENIZERS:
+            raise ValueError(f"tokenize={self.tokenize!r} is none of {', '.join(map(repr, TOKENIZERS))}")
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
+        """-> float[N, 4]: precision, recall, F1, 1."""
+        texts, owner = flatten(hypotheses, references)
+        if self.variant == "Lsum":
+            counts = count_subsequences(*pair(split_sentences(texts, self._tokenize), owner), lcs.union_matches)
+        elif self.variant == "L":
+            counts = count_subsequences(*pair([[words] for words in self._tokenize(texts)], owner), lcs.union_matches)
+        else:
+            counts = count_ngrams(encode_words(itertools.chain(*pair(self._tokenize(texts), owner))), int(self.variant))
+        precision, recall, f1 = _precision_recall_f1(*counts)
+        return np.stack([precision, recall, f1, np.ones_like(f1)], axis=-1)[best(f1, owner)]
+
+    def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        """-> float[H, R], the F1 of every hypothesis against every single reference."""
+        check_sequences(hypotheses, references)
+        if self.variant == "Lsum":
+            return super().pairwise(hypotheses, references)
+        words = self._tokenize([*hypotheses, *references])
+        tokens, order = encode_words(words), 1 if self.variant == "L" else int(self.variant)
+        totals = num_ngrams(tokens.lengths, order)[-1]
+        if self.variant == "L":
+            matches = lcs.pairwise_lengths(words[: len(hypotheses)], words[len(hypotheses) :])
+        else:
+            matches = pairwise_matches(tokens, len(hypotheses), order)[-1]
+        return _precision_recall_f1(matches, totals[: len(hypotheses), None], totals[None, len(hypotheses) :])[-1]
+
+    def _tokenize(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words of each text."""
+        if self.tokenize == "rouge_score":
+            words = ascii_words([text.lower() for text in texts])
+        elif self.tokenize == "unicode":
+            words = [unicodedata.normalize("NFC", text.lower()).translate(_UNICODE).split() for text in texts]
+        else:
+            words = [text.split() for text in texts]
+        return stem_words(words, porter("NLTK_EXTENSIONS")) if self.use_stemmer else words
+
+
+def _precision_recall_f1(
+    matches: np.ndarray, in_hypothesis: np.ndarray, in_reference: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Counts that broadcast against one another -> float64, 0 to 1; 0 where there is nothing to count."""
+    precision, recall = matches / np.maximum(in_hypothesis, 1), matches / np.maximum(in_reference, 1)
+    return precision, recall, 2 * precision * recall / np.where(matches > 0, precision + recall, 1)
+
+
+def ascii_words(texts: Sequence[str]) -> list[list[str]]:
+    """Runs of the letters a to z and digits, A to Z in lower case; everything else separates."""
+    return [text.encode("ascii", "replace").translate(_ASCII).decode("ascii").split() for text in texts]
+
+
+def stem_words(texts: Sequence[list[str]], stem: Callable[[str], str]) -> list[list[str]]:
+    """Both programs leave words of up to three characters as they are."""
+    return [[stem(word) if len(word) > 3 else word for word in words] for words in texts]
+
+
+def split_sentences(texts: Sequence[str], tokenize: Callable[[Sequence[str]], list[list[str]]]) -> list[Sentences]:
+    """The words of each line of each text."""
+    lines = [text.split("\n") for text in texts]
+    words = iter(tokenize(list(itertools.chain.from_iterable(lines))))
+    return [list(itertools.islice(words, len(group))) for group in lines]
+
+
+class _UnicodeWords(dict[int, str | None]):
+    """Code point -> what `str.translate` puts there before white space is split."""
+
+    def __missing__(self, point: int) -> str | None:
+        character = chr(point)
+        category = unicodedata.category(character)
+        if category == "Cf" and character != "\u200b":  # joiners and the like are invisible within words
+            kept = None
+        elif category[0] not in "LMN":  # letters, marks, numbers
+            kept = " "
+        elif unicodedata.name(character, "").startswith(_WITHOUT_BLANKS):
+            kept = f" {character} "
+        else:
+            kept = character
+        self[point] = kept
+        return kept
+
+
+_UNICODE = _UnicodeWords()
+
+
+def count_ngrams(tokens: Tokens, order: int) -> np.ndarray:
+    """P hypotheses, then their P references -> int64[3, P]: clipped matches, n-grams of each, of its reference."""
+    totals = num_ngrams(tokens.lengths, order)[-1].reshape(2, -1)
+    return np.stack([clipped_matches(tokens, np.ones(totals.shape[1], np.int64), order)[-1], *totals])
+
+
+def count_subsequences(
+    hypotheses: Sequence[Sentences],
+    references: Sequence[Sentences],
+    matches: Callable[[Sentences, Sentences], float],
+) -> np.ndarray:
+    """P pairs of texts -> float64[3, P]: matches(reference, hypothesis), words of each, of its reference."""
+    counts = [
+        [matches(reference, hypothesis), sum(map(len, hypothesis)), sum(map(len, reference))]
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+    return np.array(counts, np.float64).T

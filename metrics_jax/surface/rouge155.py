@@ -1,0 +1,126 @@
+"""ROUGE (Lin, 2004) as the Perl script ROUGE-1.5.5 computes it, without its rounding to five decimals."""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from metrics_jax.api import References
+from metrics_jax.references import best, flatten, pair, starts
+from metrics_jax.surface import lcs, morphology, stop_words
+from metrics_jax.surface.ngrams import Tokens, encode_words
+from metrics_jax.surface.rouge import MeanF, ascii_words, count_ngrams, count_subsequences, split_sentences, stem_words
+
+VARIANTS = (*"123456789", "L", "W", "S", "SU")
+_BLOCK = 2**22  # skip bigrams counted at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class Rouge155(MeanF):
+    """F-score of what a text shares with its references, 0 to 1; the corpus' is the mean of the segments'.
+
+    variant (the script's flag): "1" to "9" n-grams (-n); "L" the union of the sentences' longest common subsequences, a
+    sentence a line; "W" (-w) the same with an unbroken run of k words counting k^w; "S" (-2) pairs of words at most
+    `skip_distance` words apart, negative: any; "SU" (-u) also single words but the last. alpha (-p): F = PR / ((1 -
+    alpha) P + alpha R). formula (-f): over several references "A" sums counts, "B" takes that with the best recall.
+    stem (-m): words of more than three characters become `morphology.stem`s; needs WordNet. remove_stopwords (-s).
+
+    The script weights the recall of "W" twice, and so does this: a perfect text of n words has recall n^(1 - w), not 1
+    as in the paper. A text without words scores 0; for "W" the script divides by zero there.
+    """
+
+    variant: str = "L"
+    skip_distance: int = 4
+    w: float = 1.2
+    alpha: float = 0.5
+    formula: str = "A"
+    stem: bool = False
+    remove_stopwords: bool = False
+
+    name: ClassVar[str] = "rouge155"
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise ValueError(f"variant={self.variant!r} is none of {', '.join(map(repr, VARIANTS))}")
+        if self.formula not in ("A", "B"):
+            raise ValueError(f"formula={self.formula!r} is neither A nor B")
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha={self.alpha} is not between 0 (recall) and 1 (precision)")
+        if not 0.1 <= self.w <= 5:
+            raise ValueError(f"w={self.w} is not between 0.1 and 5; 1.2 is usual")
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
+        """-> float[N, 4]: precision, recall, F, 1."""
+        texts, owner = flatten(hypotheses, references)
+        power = self.w if self.variant == "W" else 1.0
+        counts = self._count(texts, owner).astype(np.float64)
+        ranking = _divide(counts[0], counts[2]) ** (1 / power)
+        counts[2] **= power  # the second weighting
+        if self.formula == "A":
+            counts = np.add.reduceat(counts, starts(owner), axis=1)
+        else:
+            counts = counts[:, best(ranking, owner)]
+        precision = _divide(counts[0], counts[1]) ** (1 / power)
+        recall = _divide(counts[0], counts[2]) ** (1 / power)
+        f = _divide(precision * recall, (1 - self.alpha) * precision + self.alpha * recall)
+        return np.stack([precision, recall, f, np.ones_like(f)], axis=-1)
+
+    def _tokenize(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words of each text."""
+        words = ascii_words(texts)
+        if self.remove_stopwords:
+            common = stop_words.smart()
+            words = [[word for word in text if word not in common] for text in words]
+        return stem_words(words, morphology.stem) if self.stem else words
+
+    def _count(self, texts: Sequence[str], owner: np.ndarray) -> np.ndarray:
+        """N hypotheses, then R references -> [3, R]: matches, and what a hypothesis and its reference have."""
+        if self.variant in ("L", "W"):
+            hypotheses, references = pair(split_sentences(texts, self._tokenize), owner)
+            if self.variant == "L":
+                return count_subsequences(hypotheses, references, lcs.union_matches)
+            weight = functools.cache(lambda run: run**self.w)
+            matches = functools.partial(lcs.weighted_union_matches, weight=weight)
+            counts = count_subsequences(hypotheses, references, matches)
+            counts[1] **= self.w
+            counts[2] = [sum(weight(len(words)) for words in sentences) for sentences in references]
+            return counts
+        pairs = pair(self._tokenize(texts), owner)
+        if self.variant in ("S", "SU"):
+            return self._count_skip_bigrams(*pairs)
+        return count_ngrams(encode_words(itertools.chain(*pairs)), int(self.variant))
+
+    def _count_skip_bigrams(self, hypotheses: list[list[str]], references: list[list[str]]) -> np.ndarray:
+        """-> int64[3, P], some pairs of texts at a time: an unlimited distance makes n (n - 1) / 2 items of n words."""
+        lengths = np.array([[len(text) for text in texts] for texts in (hypotheses, references)])
+        reach = lengths if self.skip_distance < 0 else np.minimum(lengths, min(self.skip_distance, _BLOCK) + 2)
+        block = np.cumsum((lengths * reach).sum(axis=0)) // _BLOCK
+        counts = []
+        for first, last in itertools.pairwise([*np.flatnonzero(np.diff(block, prepend=-1)), len(block)]):
+            tokens = encode_words([*hypotheses[first:last], *references[first:last]])
+            counts.append(count_ngrams(skip_bigrams(tokens, self.skip_distance, self.variant == "SU"), 1))
+        return np.concatenate(counts, axis=1)
+
+
+def skip_bigrams(tokens: Tokens, distance: int, with_unigrams: bool) -> Tokens:
+    """Texts -> their pairs of words in order, at most `distance` words apart (negative: any), as numbers.
+
+    with_unigrams: every word but a text's last also stands alone, as in the script.
+    """
+    text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
+    behind = np.cumsum(tokens.lengths)[text] - np.arange(len(text)) - 1  # words after this one
+    pairs = behind if distance < 0 else np.minimum(behind, min(distance, len(text)) + 1)
+    items = pairs + (behind > 0) if with_unigrams else pairs
+    start = np.repeat(np.arange(len(text)), items)
+    step = np.arange(len(start)) - np.repeat(np.cumsum(items) - items, items) + (not with_unigrams)
+    second = np.where(step == 0, tokens.size, tokens.ids[start + step])
+    lengths = np.bincount(text, items, len(tokens.lengths)).astype(np.int64)
+    return Tokens(tokens.ids[start] * (tokens.size + 1) + second, lengths, tokens.size * (tokens.size + 1))
+
+
+def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """The quotient, 0 where the denominator is."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
