@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from nmt_jax import checkpoint
-from tests import toy
-from tests.toy import ROOT
+from tests.fixtures import toy
+from tests.fixtures.toy import ROOT
 
 KILLS = int(os.environ.get("NMT_JAX_KILLS", "20"))
 SETTINGS = ["train.steps=120", "train.checkpoint_every=1", "train.eval_every=10", "toy.pause=0.01"]
 
 
 def start(workdir):
-    command = [sys.executable, "-m", "tests.toy", str(workdir), *SETTINGS]
+    command = [sys.executable, "-m", "tests.fixtures.toy", str(workdir), *SETTINGS]
     return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
 
 

@@ -12,7 +12,7 @@ from nmt_jax.data.judgements import Columns, Judged
 from nmt_jax.judge import run
 from nmt_jax.judging.places import Protocol
 from nmt_jax.judging.scores import contributions, judged_scores
-from tests.pretrained.folders import write_folder
+from tests.fixtures.encoder_folders import write_folder
 
 WORDS = ["the", "old", "man", "sleeps", "in", "the", "garden", "of", "a", "red", "house", "near", "the", "river"]
 

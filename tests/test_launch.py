@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from nmt_jax.__main__ import main
-from tests import slurm
 from tests.conftest import ROOT
+from tests.fixtures import slurm
 
 TRAIN = ["nmt-jax", "train", f"--config={ROOT}/configs/quickstart.py:smoke=true"]
 SETTINGS = {"train.steps": 12, "train.log_every": 1, "train.eval_every": 100, "train.checkpoint_every": 4}

@@ -16,8 +16,8 @@ import pytest
 from nmt_jax import loop
 from nmt_jax.checkpoint import Checkpoints, load_params
 from nmt_jax.errors import UserError
-from tests import toy
-from tests.toy import ROOT
+from tests.fixtures import toy
+from tests.fixtures.toy import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def start() -> Iterator[Callable[..., subprocess.Popen]]:
     started = []
 
     def start(workdir: Path, *arguments: str) -> subprocess.Popen:
-        command = [sys.executable, "-m", "tests.toy", str(workdir), *arguments]
+        command = [sys.executable, "-m", "tests.fixtures.toy", str(workdir), *arguments]
         started.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
         return started[-1]
 

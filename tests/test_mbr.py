@@ -6,7 +6,7 @@ import pytest
 from metrics_jax import BLEU, TER, ChrF
 from nmt_jax import __main__ as cli
 from nmt_jax.mbr import CHUNK
-from tests.pretrained.folders import write_folder
+from tests.fixtures.encoder_folders import write_folder
 
 LISTS = [
     [(-0.1, "a quite other line here"), (-0.7, "the old man sleeps now ."), (-0.9, "the old man sleeps .")],

@@ -10,7 +10,7 @@ import pytest
 
 from nmt_jax.errors import UserError
 from nmt_jax.optim import SCHEDULES, make_optimizer, make_schedule
-from tests import toy
+from tests.fixtures import toy
 
 
 def schedule(name, steps=100, d_model=None, **changes):

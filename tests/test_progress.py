@@ -12,7 +12,7 @@ import pytest
 from nmt_jax import progress
 from nmt_jax.logbook import Logbook, truncate
 from nmt_jax.progress import Progress, print_table
-from tests.toy import ROOT
+from tests.fixtures.toy import ROOT
 
 
 def test_plain_lines_without_a_terminal(capsys, monkeypatch):
@@ -48,7 +48,7 @@ def test_time_left_is_that_of_the_steps_or_of_the_limit(monkeypatch):
 def test_a_bar_on_a_terminal(tmp_path):
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"}
-    command = [sys.executable, "-m", "tests.toy", str(tmp_path), "toy.pause=0.02"]
+    command = [sys.executable, "-m", "tests.fixtures.toy", str(tmp_path), "toy.pause=0.02"]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=follower, stdout=follower, stderr=follower)
     os.close(follower)
     seen = b""

@@ -5,8 +5,8 @@ import pytest
 
 from nmt_jax.record import Record, best_step, has_ended, read_record
 from nmt_jax.workdir import Workdir
-from tests import toy
-from tests.toy import VOCABULARY, WIDTH
+from tests.fixtures import toy
+from tests.fixtures.toy import VOCABULARY, WIDTH
 
 
 def test_the_record_is_what_training_wrote(tmp_path):

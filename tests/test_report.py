@@ -18,7 +18,7 @@ from nmt_jax.reports import translation
 from nmt_jax.reports.page import Section, report_page, table
 from nmt_jax.reports.run import failures
 from nmt_jax.reports.translation import Translated, differences
-from tests.sweep_folders import make_run
+from tests.fixtures.sweep_folders import make_run
 
 pytest.importorskip("matplotlib")
 QUICKSTART = str(pathlib.Path(__file__).parent.parent / "configs" / "quickstart.py")

@@ -14,7 +14,7 @@ from nmt_jax import __main__ as cli
 from nmt_jax import score
 from nmt_jax.errors import UserError
 from nmt_jax.metric import open_metric
-from tests.pretrained.folders import write_folder
+from tests.fixtures.encoder_folders import write_folder
 
 
 @pytest.fixture

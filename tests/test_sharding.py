@@ -14,8 +14,8 @@ from nmt_jax.errors import UserError
 from nmt_jax.optim import make_optimizer, make_schedule
 from nmt_jax.sharding import make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.step import make_train_step, new_state
-from tests import toy
 from tests.conftest import ROOT, with_devices
+from tests.fixtures import toy
 
 STEPS = 20
 

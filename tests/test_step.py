@@ -7,7 +7,7 @@ import pytest
 
 from nmt_jax.optim import make_optimizer, make_schedule
 from nmt_jax.step import make_train_step, micro_batches, new_state
-from tests import toy
+from tests.fixtures import toy
 
 
 def setup(accumulate=1, ema_decay=0.0, **changes):

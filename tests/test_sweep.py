@@ -11,7 +11,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted
 from nmt_jax.sweeps.runs import Run
 from nmt_jax.workdir import Workdir
-from tests.sweep_folders import changed, make_run
+from tests.fixtures.sweep_folders import changed, make_run
 
 CONFIGS = pathlib.Path(__file__).parent.parent / "configs"
 LUONG = str(CONFIGS / "rnn_luong.py")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.toy import ROOT
+from tests.fixtures.toy import ROOT
 
 STEPS = 24
 

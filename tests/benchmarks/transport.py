@@ -29,7 +29,7 @@ def main() -> None:
     from metrics_jax.embedding.vectors import Vectors
     from metrics_jax.embedding.wmd import WMD, problem, split_words
     from tests.benchmarks.metrics import wmt21
-    from tests.metrics_jax.problems import word_like
+    from tests.fixtures.problems import word_like
 
     def solvers(problems: list[Problem]) -> dict[str, Any]:
         exact, _ = solve(problems)

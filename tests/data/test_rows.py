@@ -9,7 +9,7 @@ from nmt_jax.data.rows import Field, RowCorpus, RowReader, Rows, boxes
 from nmt_jax.data.share import Share
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.tokenizer import Tokenizer
-from tests.pretrained.folders import words
+from tests.fixtures.encoder_folders import words
 
 TEXTS = ["The café’s ﬁne men.", "x", "", "a\u0301b  c\u200b d\ud800", "[SEP] is a word"]
 

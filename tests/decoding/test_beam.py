@@ -8,7 +8,7 @@ import pytest
 from nmt_jax.decoding.beam import Asked, beam_search
 from nmt_jax.decoding.constraints import Phrases
 from nmt_jax.decoding.search import Search, coverage
-from tests.decoding.markov import BOS, EOS, T, V, log_probability, make, make_cache, make_step, texts, until_end
+from tests.fixtures.markov import BOS, EOS, T, V, log_probability, make, make_cache, make_step, texts, until_end
 
 
 def length_penalty(length, alpha):

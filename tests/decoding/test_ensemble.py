@@ -4,7 +4,7 @@ import numpy as np
 from nmt_jax.decoding.beam import Asked, beam_search
 from nmt_jax.decoding.ensemble import ensemble
 from nmt_jax.decoding.search import Search
-from tests.decoding.markov import BOS, EOS, T, V, log_probability, make, make_cache, make_step, texts, until_end
+from tests.fixtures.markov import BOS, EOS, T, V, log_probability, make, make_cache, make_step, texts, until_end
 
 
 def search(step, cache, count):

@@ -2,7 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nmt_jax.decoding.forced import token_log_probs
-from tests.decoding.markov import BOS, EOS, T, log_probability, make, make_cache, make_step
+from tests.fixtures.markov import BOS, EOS, T, log_probability, make, make_cache, make_step
 
 
 def test_each_token_has_its_log_probability_and_padding_none():

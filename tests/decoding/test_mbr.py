@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from metrics_jax import BLEU, TER, BERTScore, ChrF, WordOverlap, YiSi1
 from nmt_jax.decoding.mbr import MinimumBayesRisk, Utility
 from nmt_jax.errors import UserError
-from tests.metrics_jax import tiny_encoder
+from tests.fixtures import tiny_encoder
 
 ENCODER = tiny_encoder.make()
 SENTENCE_BLEU = BLEU(effective_order=True)

@@ -8,7 +8,7 @@ import pytest
 
 from nmt_jax.decoding.sample import Sampling, sample
 from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
-from tests.decoding.markov import certain
+from tests.fixtures.markov import certain
 
 V, T, BOS, EOS = 4, 3, 2, 3
 

@@ -14,8 +14,8 @@ import pytest
 from nmt_jax import checkpoint
 from nmt_jax.distributed.processes import Processes, check_shared, find_difference
 from nmt_jax.errors import UserError
-from tests import toy
 from tests.conftest import ROOT, with_devices
+from tests.fixtures import toy
 
 STEPS = 30
 
@@ -34,7 +34,7 @@ def start(workdir, processes, devices=1, changes=None, of_one=None):
         if processes > 1:
             settings = {"place": [address, processes, process], **settings}
         arguments = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
-        command = [sys.executable, "-m", "tests.toy", str(workdir), *arguments]
+        command = [sys.executable, "-m", "tests.fixtures.toy", str(workdir), *arguments]
         started.append(subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True))
     return started
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tests.toy import ROOT
+from tests.fixtures.toy import ROOT
 
 PROGRAM = """
 import time

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from metrics_jax.surface.synonyms import WordNet
-from tests.metrics_jax import wordnet
+from tests.fixtures import wordnet
 
 
 @pytest.fixture(scope="session")

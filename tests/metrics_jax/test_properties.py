@@ -23,7 +23,7 @@ from metrics_jax import (
     parse,
     signature,
 )
-from tests.metrics_jax import texts
+from tests.fixtures import texts
 
 METRICS = [
     BLEU(),

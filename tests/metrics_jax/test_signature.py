@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from metrics_jax import BLEU, BERTScore, ChrF, __version__, parse
-from tests.metrics_jax import tiny_encoder
+from tests.fixtures import tiny_encoder
 
 
 def test_every_option_is_written_out():

@@ -12,7 +12,7 @@ from metrics_jax.embedding.yisi import YiSi1
 from nmt_jax.errors import UserError
 from nmt_jax.pictures.compared import plan, similarities
 from nmt_jax.pictures.labels import readable
-from tests.metrics_jax import tiny_encoder
+from tests.fixtures import tiny_encoder
 
 HYPOTHESIS, REFERENCE = "a coat, old", "the green coat is red."
 WORDS = ("zebra", "coat", "the", "red", "old", "green", "a")

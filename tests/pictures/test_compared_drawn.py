@@ -16,7 +16,7 @@ from nmt_jax.pictures import flow, similarity
 from nmt_jax.pictures.compared import Plan, Similarities
 from nmt_jax.pictures.labels import fonts_for
 from nmt_jax.pictures.style import drawing, save
-from tests.metrics_jax import tiny_encoder
+from tests.fixtures import tiny_encoder
 
 pytest.importorskip("matplotlib")
 STRANGE = ["彼は", "مرحبا", "🙂", "$x_1$", "<b>&amp;", "{x}", "\u2028", "w" * 90, "a\nb", "i"]

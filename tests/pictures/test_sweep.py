@@ -6,7 +6,7 @@ from nmt_jax.pictures.style import drawing
 from nmt_jax.pictures.sweep import draw_progress, draw_sweep, together
 from nmt_jax.sweeps.runs import base_values
 from nmt_jax.sweeps.table import collect
-from tests.sweep_folders import make_run
+from tests.fixtures.sweep_folders import make_run
 
 pytest.importorskip("matplotlib")
 MEASURE = "dev/perplexity"

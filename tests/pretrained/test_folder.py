@@ -14,7 +14,7 @@ import safetensors.numpy
 
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import load, save
-from tests.pretrained.folders import GOLDEN, WORDPIECES, tensors, words, write_folder
+from tests.fixtures.encoder_folders import GOLDEN, WORDPIECES, tensors, words, write_folder
 
 
 def hidden(pretrained, name):

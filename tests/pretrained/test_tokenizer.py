@@ -11,7 +11,7 @@ from nmt_jax.data import grammar
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
 from tests.conftest import ROOT
-from tests.pretrained.folders import WORDPIECES, words
+from tests.fixtures.encoder_folders import WORDPIECES, words
 
 
 @pytest.fixture

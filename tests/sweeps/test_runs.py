@@ -2,7 +2,7 @@ import pytest
 
 from nmt_jax.errors import UserError
 from nmt_jax.sweeps.runs import base_values, by_setting, find_runs, name
-from tests.sweep_folders import make_run
+from tests.fixtures.sweep_folders import make_run
 
 
 def test_runs_are_found_by_their_names_with_the_values_of_their_configs(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from nmt_jax.errors import UserError
 from nmt_jax.sweeps.runs import find_runs
 from nmt_jax.sweeps.table import WRITERS, best, collect, has_finished
-from tests.sweep_folders import make_run
+from tests.fixtures.sweep_folders import make_run
 
 
 @pytest.fixture

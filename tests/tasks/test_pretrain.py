@@ -20,8 +20,8 @@ from nmt_jax.pretrained.tokenizer import Tokenizer
 from nmt_jax.step import make_train_step, new_state
 from nmt_jax.tasks import Step
 from nmt_jax.tasks.pretrain import Pretrain
-from tests import toy
 from tests.conftest import ROOT, with_devices
+from tests.fixtures import toy
 
 PAGE = f"{ROOT}/configs/bert_tiny.py:smoke=true"
 

@@ -14,7 +14,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.pretrained.ruse import load_ruse
 from nmt_jax.tasks import make_task
 from tests.conftest import ROOT
-from tests.tasks import tiny_encoder
+from tests.fixtures import tiny_encoder_folder as tiny_encoder
 
 PAGE = f"{ROOT}/configs/ruse.py:smoke=true"
 WORDS = tiny_encoder.TEXT.replace(" , ", " ").split()

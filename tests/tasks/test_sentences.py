@@ -15,7 +15,7 @@ from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step, make_task
 from tests.conftest import ROOT
-from tests.tasks import tiny_encoder
+from tests.fixtures import tiny_encoder_folder as tiny_encoder
 
 GOOD, BAD = ("good", "great"), ("bad", "dull")
 

@@ -16,7 +16,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.tasks import make_task
 from nmt_jax.tasks.span import NOWHERE
 from tests.conftest import ROOT
-from tests.tasks import tiny_encoder
+from tests.fixtures import tiny_encoder_folder as tiny_encoder
 
 PAGE = f"{ROOT}/configs/squad.py:smoke=true"
 LONG = " ".join(["the film was good .", "\U0001f642  Jérôme's ﬁlm\u200b in\nParis", "a man sees karl ."] * 6)

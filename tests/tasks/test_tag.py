@@ -15,7 +15,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step, make_task
 from nmt_jax.tasks.tag import NO_TAG
 from tests.conftest import ROOT
-from tests.tasks import tiny_encoder
+from tests.fixtures import tiny_encoder_folder as tiny_encoder
 
 PAGE = f"{ROOT}/configs/ner.py:smoke=true"
 TRICKY = [

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from metrics_jax import Baseline, BERTScore, Idf
 from metrics_jax.embedding import bertscore
-from tests.metrics_jax import golden, minilm, tiny_encoder
+from tests.fixtures import golden, minilm, tiny_encoder
 
 ENCODER = tiny_encoder.make()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from metrics_jax import BERTScore, Idf, MoverScore, YiSi1, parse
 from metrics_jax.embedding.contextual import spans, tiles
-from tests.metrics_jax import texts, tiny_encoder
+from tests.fixtures import texts, tiny_encoder
 
 ENCODER = tiny_encoder.make()
 METRICS = [

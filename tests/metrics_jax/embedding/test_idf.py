@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from metrics_jax.embedding.idf import Idf
-from tests.metrics_jax import golden
+from tests.fixtures import golden
 
 SENTENCES = [["the", "cat", "sat", "the"], ["the", "dog"], ["a", "cat", "the"]]
 

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from metrics_jax import Idf, MoverScore
 from metrics_jax.embedding import moverscore
-from tests.metrics_jax import golden, minilm, tiny_encoder
+from tests.fixtures import golden, minilm, tiny_encoder
 
 ENCODER = tiny_encoder.make()
 

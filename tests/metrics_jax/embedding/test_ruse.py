@@ -7,7 +7,7 @@ import pytest
 
 from metrics_jax import RUSE, parse
 from metrics_jax.embedding.ruse import Regressor, features, sentence_vectors
-from tests.metrics_jax import tiny_encoder
+from tests.fixtures import tiny_encoder
 
 D, HIDDEN = tiny_encoder.D, 6
 TEXTS = ["the cat", "a", "", "the cat sat on the mat", "dogs"]

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from metrics_jax.embedding.sinkhorn import sinkhorn
 from metrics_jax.embedding.transport import exact
-from tests.metrics_jax import golden
-from tests.metrics_jax.problems import problems, word_like
+from tests.fixtures import golden
+from tests.fixtures.problems import problems, word_like
 
 
 def test_the_entropic_plans_of_pot(shared):

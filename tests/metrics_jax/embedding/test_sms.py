@@ -6,7 +6,7 @@ from metrics_jax import parse
 from metrics_jax.embedding.sms import SMS, VARIANTS, split_sentences
 from metrics_jax.embedding.vectors import Vectors
 from metrics_jax.embedding.wmd import WMD
-from tests.metrics_jax import golden, texts
+from tests.fixtures import golden, texts
 from tests.metrics_jax.embedding.test_wmd import VECTORS, WORDS, read_vectors
 
 text = texts.spaced(*WORDS, "unknown", "cat.\n", "The")

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics_jax import Idf, TemperedWMD, parse
-from tests.metrics_jax import texts, tiny_encoder
+from tests.fixtures import texts, tiny_encoder
 
 ENCODER = tiny_encoder.make()
 METRICS = [

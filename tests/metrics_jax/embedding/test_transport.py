@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from scipy.optimize import linprog
 
 from metrics_jax.embedding.transport import assignment, exact, relaxed, solve
-from tests.metrics_jax import golden
-from tests.metrics_jax.problems import problems, word_like
+from tests.fixtures import golden
+from tests.fixtures.problems import problems, word_like
 
 
 def linear_program(a, b, cost):

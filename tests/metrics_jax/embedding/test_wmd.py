@@ -10,7 +10,7 @@ from metrics_jax import parse, significance
 from metrics_jax.embedding.vectors import Vectors
 from metrics_jax.embedding.wmd import WMD
 from metrics_jax.surface.stop_words import smart
-from tests.metrics_jax import golden, texts
+from tests.fixtures import golden, texts
 
 WORDS = ("the", "cat", "dog", "sat", "ran", "mat", "house", "new", ",", "zero")
 VECTORS = Vectors(WORDS, np.append(np.random.default_rng(0).normal(size=(9, 4)), np.zeros((1, 4)), axis=0))

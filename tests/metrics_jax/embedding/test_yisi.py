@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics_jax import Idf, YiSi1
-from tests.metrics_jax import tiny_encoder
+from tests.fixtures import tiny_encoder
 
 ENCODER = tiny_encoder.make()
 

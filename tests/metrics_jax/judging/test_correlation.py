@@ -6,7 +6,7 @@ import scipy.stats
 
 from metrics_jax.judging.correlation import kendall, pearson, spearman
 from metrics_jax.judging.pairs import COEFFICIENTS, Groups
-from tests.metrics_jax import golden
+from tests.fixtures import golden
 
 
 def vectors(shared):

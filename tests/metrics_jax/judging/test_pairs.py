@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from metrics_jax.judging.pairs import COEFFICIENTS, Groups, calibrate
-from tests.metrics_jax import golden
+from tests.fixtures import golden
 
 
 def slow(name, scores, human, labels, threshold=0.0):

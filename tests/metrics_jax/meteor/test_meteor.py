@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from metrics_jax import Meteor, parse
 from metrics_jax.meteor.alignment import count_chunks
 from metrics_jax.surface.synonyms import WordNet
-from tests.metrics_jax import golden, texts, wordnet
+from tests.fixtures import golden, texts, wordnet
 from tests.metrics_jax.meteor.test_alignment import count_crossings
 
 STEMS = Meteor(modules=("exact", "stem"))

@@ -17,7 +17,7 @@ from metrics_jax.meteor.meteor15_aligner import Match, java_hash, search
 from metrics_jax.meteor.meteor15_normalizer import Normalizer
 from metrics_jax.meteor.meteor15_stemmers import STEMMED, english, german, stemmer
 from metrics_jax.meteor.meteor15_tables import SYNONYM_FILES, Tables, function_words
-from tests.metrics_jax import golden, texts
+from tests.fixtures import golden, texts
 
 STEMS = Meteor15(modules=("exact", "stem"))
 SYNSETS = "run\n1 2 3\ndog\n4 5\nhound\n5\nchase\n3 6\nbe\n7\nbee\n8\nglass\n9\n"

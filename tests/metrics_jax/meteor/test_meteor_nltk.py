@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 from metrics_jax import MeteorNLTK, parse
 from metrics_jax.surface.synonyms import WordNet
-from tests.metrics_jax import golden, texts
+from tests.fixtures import golden, texts
 
 
 def align(database, hypothesis, reference):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from metrics_jax import BLEU
-from tests.metrics_jax import golden
+from tests.fixtures import golden
 
 
 def close(value, expected):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from metrics_jax import NIST, parse
-from tests.metrics_jax import golden
+from tests.fixtures import golden
 
 
 def test_the_official_scorer(shared):

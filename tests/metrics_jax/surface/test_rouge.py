@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from metrics_jax import parse
 from metrics_jax.surface.rouge import VARIANTS, Rouge
-from tests.metrics_jax import golden, rouge_cases, texts
-from tests.metrics_jax.rouge_cases import row
+from tests.fixtures import golden, rouge_cases, texts
+from tests.fixtures.rouge_cases import row
 
 metrics = st.builds(
     Rouge, st.sampled_from(VARIANTS), st.booleans(), st.sampled_from(["rouge_score", "unicode", "none"])

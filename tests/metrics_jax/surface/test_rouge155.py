@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from metrics_jax import parse
 from metrics_jax.surface.ngrams import encode_words
 from metrics_jax.surface.rouge155 import VARIANTS, Rouge155, skip_bigrams
-from tests.metrics_jax import golden, rouge_cases, texts
-from tests.metrics_jax.rouge_cases import row
+from tests.fixtures import golden, rouge_cases, texts
+from tests.fixtures.rouge_cases import row
 
 metrics = st.builds(
     Rouge155,

@@ -5,7 +5,7 @@ import pytest
 
 from metrics_jax import WordNet
 from metrics_jax.surface.synonyms import FILES
-from tests.metrics_jax import wordnet
+from tests.fixtures import wordnet
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from metrics_jax import TER
 from metrics_jax.surface import tercom
 from metrics_jax.surface.edits import edit_distance, unmatched
 from metrics_jax.surface.ter import edits_with_shifts
-from tests.metrics_jax import golden
+from tests.fixtures import golden
 
 OPTIONS = ("normalized", "no_punct", "asian_support", "case_sensitive")
 few_words = st.lists(st.sampled_from("abcdef"), max_size=14)
