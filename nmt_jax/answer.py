@@ -10,7 +10,7 @@ from absl import flags
 
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, find, read_lines
-from nmt_jax.data.questions import Question, SquadFile, read_asked
+from nmt_jax.data.readers.questions import Question, SquadFile, read_asked
 from nmt_jax.errors import UserError
 from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir

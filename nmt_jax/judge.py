@@ -18,7 +18,7 @@ from metrics_jax.judging.judgements import GROUPINGS, Judgements
 from metrics_jax.judging.mean_agreement import MeanAgreement
 from metrics_jax.signature import ROOMS, SHORTHANDS, needs
 from metrics_jax.significance import SEED
-from nmt_jax.data.judgements import Columns, Judged
+from nmt_jax.data.readers.judgements import Columns, Judged
 from nmt_jax.errors import UserError
 from nmt_jax.judging import table as judge_table
 from nmt_jax.judging.places import Protocol, read_places

@@ -12,8 +12,8 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax.checkpoint import Checkpoints, load_params, name_differences
-from nmt_jax.data.batches import iterator
-from nmt_jax.data.epochs import Batch
+from nmt_jax.data.batching.batches import iterator
+from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.distributed.processes import Processes, Vote
 from nmt_jax.distributed.watchdog import Watchdog
 from nmt_jax.errors import UserError

@@ -14,9 +14,9 @@ import numpy as np
 from absl import flags
 
 from nmt_jax.counting import counted
+from nmt_jax.data.batching.perturbations import MOST_MASKS, Masked, choose, drop
+from nmt_jax.data.batching.rows import RowReader
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
-from nmt_jax.data.perturbations import MOST_MASKS, Masked, choose, drop
-from nmt_jax.data.rows import RowReader
 from nmt_jax.errors import UserError
 from nmt_jax.metric import define_metric_flags, metric_options, open_metric
 from nmt_jax.trained import open_trained, open_translator

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from nmt_jax.data.share import Share
+from nmt_jax.data.batching.row_slice import Share
 from nmt_jax.errors import UserError
 
 # Which axis of a parameter is split over "model", by the end of its name; the first rule that fits holds, and what

@@ -11,8 +11,8 @@ import numpy as np
 from absl import flags
 
 from nmt_jax.counting import counted
-from nmt_jax.data import sources
 from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
+from nmt_jax.data.readers import sources
 from nmt_jax.decoding_flags import (
     define_sampling_flags,
     define_search_flags,

@@ -13,7 +13,7 @@ import pytest
 from nmt_jax import __main__ as cli
 from nmt_jax import checkpoint, formats, sharding
 from nmt_jax import config as configs
-from nmt_jax.data.vocab import BOS, EOS, PAD, UNK
+from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.errors import UserError
 from nmt_jax.formats import safetensors
 from nmt_jax.models import layers, transformer

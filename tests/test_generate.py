@@ -99,7 +99,7 @@ def test_perplexity_of_the_text_on_stdin(workdir, command, stdin):
 
 def test_perplexity_of_the_dev_text_is_what_training_measured(workdir):
     config = configs.read(workdir / "config.json")
-    from nmt_jax.data.stream import open_lines
+    from nmt_jax.data.prepared.stream import open_lines
     from nmt_jax.workdir import Workdir
 
     measured = [row["dev/perplexity"] for row in Workdir(workdir).metrics() if "dev/perplexity" in row]
@@ -108,7 +108,7 @@ def test_perplexity_of_the_dev_text_is_what_training_measured(workdir):
 
 
 def test_unknown_words_are_counted_and_leave_no_bits_per_character(workdir, monkeypatch):
-    from nmt_jax.data.vocab import UNK
+    from nmt_jax.data.vocabulary.vocab import UNK
     from nmt_jax.tasks.language_model import LanguageModel
 
     monkeypatch.setattr(LanguageModel, "encode", lambda self, lines: np.array([5, UNK, 3], np.int32))

@@ -8,7 +8,7 @@ import scipy.stats
 
 from metrics_jax import BLEU, ChrF
 from nmt_jax import __main__ as cli
-from nmt_jax.data.judgements import Columns, Judged
+from nmt_jax.data.readers.judgements import Columns, Judged
 from nmt_jax.judge import run
 from nmt_jax.judging.places import Protocol
 from nmt_jax.judging.scores import contributions, judged_scores

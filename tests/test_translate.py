@@ -9,7 +9,7 @@ import pytest
 
 from nmt_jax import __main__ as cli
 from nmt_jax import train, translate
-from nmt_jax.data.vocab import Vocab
+from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.translation_format import TranslationFormat
 from tests.conftest import with_devices

@@ -8,7 +8,7 @@ import numpy as np
 
 from metrics_jax.judging.agreement import LEVELS
 from metrics_jax.judging.judgements import GROUPINGS, Judgements
-from nmt_jax.data.judgements import Columns, Judged, files, read_judged
+from nmt_jax.data.readers.judgements import Columns, Judged, files, read_judged
 from nmt_jax.errors import UserError
 
 _LISTS = ("reference", "human", "correlation")  # of which there may be several, joined by +

@@ -9,8 +9,8 @@ import numpy as np
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding.contextual import TextTooLongError
 from nmt_jax.counting import counted
-from nmt_jax.data.judgements import Judged
 from nmt_jax.data.lines import read_lines
+from nmt_jax.data.readers.judgements import Judged
 from nmt_jax.errors import UserError
 
 

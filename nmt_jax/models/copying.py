@@ -11,7 +11,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.data.vocab import UNK
+from nmt_jax.data.vocabulary.vocab import UNK
 from nmt_jax.models.attention import MASKED
 from nmt_jax.models.layers import Dense
 

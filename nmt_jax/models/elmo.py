@@ -13,7 +13,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.data.word_types import NOTHING, NUM_CHARACTERS
+from nmt_jax.data.vocabulary.word_types import NOTHING, NUM_CHARACTERS
 from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers import Dense, Dropout, product, transposed
 from nmt_jax.models.recurrent import lstm

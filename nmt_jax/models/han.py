@@ -9,7 +9,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.data.vocab import PAD
+from nmt_jax.data.vocabulary.vocab import PAD
 from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers import Dense, Dropout, Embedding
 from nmt_jax.models.pooling import AttentionPooling

@@ -6,8 +6,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.data.lexicon import Lexicon
-from nmt_jax.data.vocab import BOS, PAD
+from nmt_jax.data.vocabulary.lexicon import Lexicon
+from nmt_jax.data.vocabulary.vocab import BOS, PAD
 from nmt_jax.models import lexicon_bias
 from nmt_jax.models.copying import COPYING, check_source_words, make_copying, read_unknown
 from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates, check_tying

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.data.vocab import PAD
+from nmt_jax.data.vocabulary.vocab import PAD
 from nmt_jax.models.han import Classifier
 
 Array = jax.Array

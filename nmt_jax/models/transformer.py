@@ -6,7 +6,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.data.vocab import BOS, PAD
+from nmt_jax.data.vocabulary.vocab import BOS, PAD
 from nmt_jax.models.attention import MultiHeadAttention
 from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers import ACTIVATIONS, Dropout, Embedding, FeedForward, LayerNorm, Positions, matmul

@@ -19,10 +19,10 @@ import numpy as np
 
 from metrics_jax.embedding.forward import bucket
 from nmt_jax.checkpoint import load_params
-from nmt_jax.data.rows import boxes
-from nmt_jax.data.whole_file import whole_file
-from nmt_jax.data.word_types import WordTypes
+from nmt_jax.data.batching.rows import boxes
+from nmt_jax.data.vocabulary.word_types import WordTypes
 from nmt_jax.errors import UserError
+from nmt_jax.files import whole_file
 from nmt_jax.models.elmo import Model
 from nmt_jax.pretrained.tokenizer import read_json
 

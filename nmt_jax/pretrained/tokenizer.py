@@ -17,7 +17,7 @@ import tokenizers.normalizers
 import tokenizers.pre_tokenizers
 import tokenizers.processors
 
-from nmt_jax.data.vocab import Vocab
+from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
 
 ALGORITHMS = ("wordpiece", "unigram")  # that `train` knows

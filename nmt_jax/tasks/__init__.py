@@ -9,7 +9,7 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from nmt_jax.data.epochs import Batch
+from nmt_jax.data.batching.epochs import Batch
 
 # By the name that `config.task` gives them.
 TASKS = (

@@ -16,12 +16,13 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax import losses, sharding
 from nmt_jax.counting import counted
-from nmt_jax.data import stream, word_types
-from nmt_jax.data.blocks import Blocks, rows_of, windows
-from nmt_jax.data.epochs import Batch
-from nmt_jax.data.vocab import EOS
-from nmt_jax.data.word_types import WordTypes
-from nmt_jax.data.words import Words
+from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
+from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.prepared import stream
+from nmt_jax.data.prepared.words import Words
+from nmt_jax.data.vocabulary import word_types
+from nmt_jax.data.vocabulary.vocab import EOS
+from nmt_jax.data.vocabulary.word_types import WordTypes
 from nmt_jax.errors import UserError
 from nmt_jax.sampled_softmax import log_uniform, log_uniform_probability, sampled_cross_entropy
 from nmt_jax.tasks import Step

@@ -19,11 +19,11 @@ from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import config as configs
 from nmt_jax import losses, sharding
 from nmt_jax.counting import counted
-from nmt_jax.data.batches import Batches
-from nmt_jax.data.documents import DocumentCorpus, Documents, Reader, boxed, words_of
-from nmt_jax.data.epochs import Batch
-from nmt_jax.data.labelled import Labelled, open_labelled
-from nmt_jax.data.vocab import UNK, Vocab
+from nmt_jax.data.batching.batches import Batches
+from nmt_jax.data.batching.documents import DocumentCorpus, Documents, Reader, boxed, words_of
+from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.readers.labelled import Labelled, open_labelled
+from nmt_jax.data.vocabulary.vocab import UNK, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step
 

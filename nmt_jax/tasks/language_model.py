@@ -15,10 +15,10 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax import losses, sharding
 from nmt_jax.counting import counted
-from nmt_jax.data import stream
-from nmt_jax.data.blocks import Blocks, rows_of, windows
-from nmt_jax.data.epochs import Batch
-from nmt_jax.data.vocab import BOS, EOS, PAD, Vocab
+from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
+from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.prepared import stream
+from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.sample import Sampling, sample
 from nmt_jax.decoding.step import Next, predict
 from nmt_jax.errors import UserError

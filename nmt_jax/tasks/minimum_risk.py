@@ -17,7 +17,7 @@ from metrics_jax import parse
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.signature import needs
 from nmt_jax import losses
-from nmt_jax.data.vocab import PAD
+from nmt_jax.data.vocabulary.vocab import PAD
 from nmt_jax.decoding.beam import Asked
 from nmt_jax.decoding.mbr import PERCENT
 from nmt_jax.decoding.sample import Sampling

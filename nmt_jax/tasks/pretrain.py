@@ -18,13 +18,13 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax import losses, sharding
 from nmt_jax.counting import counted
-from nmt_jax.data import segments
-from nmt_jax.data.corrupt import Corruption, LeftToRight, Masking
-from nmt_jax.data.epochs import Batch
-from nmt_jax.data.pairs import NEXT, PairBatches, Pairs
-from nmt_jax.data.segments import Segments
-from nmt_jax.data.whole_file import whole_file
+from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.batching.masking import Corruption, LeftToRight, Masking
+from nmt_jax.data.batching.segment_pairs import NEXT, PairBatches, Pairs
+from nmt_jax.data.prepared import segments
+from nmt_jax.data.prepared.segments import Segments
 from nmt_jax.errors import UserError
+from nmt_jax.files import whole_file
 from nmt_jax.models.mimetic import mimetic
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
 from nmt_jax.tasks import Step

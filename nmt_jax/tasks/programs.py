@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.data.vocab import BOS, EOS, PAD
+from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam import Asked, beam_search
 from nmt_jax.decoding.ensemble import ensemble
 from nmt_jax.decoding.forced import token_log_probs

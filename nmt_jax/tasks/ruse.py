@@ -25,10 +25,10 @@ from metrics_jax.prediction.regression import pearson, spearman
 from nmt_jax import config as configs
 from nmt_jax import pretrained, sharding
 from nmt_jax.counting import counted
-from nmt_jax.data.batches import Batches, Shape
-from nmt_jax.data.epochs import Batch
-from nmt_jax.data.labelled import Labelled, open_labelled
-from nmt_jax.data.scales import Scales
+from nmt_jax.data.batching.batches import Batches, Shape
+from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.readers.labelled import Labelled, open_labelled
+from nmt_jax.data.readers.scales import Scales
 from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Bert
 from nmt_jax.models.mlp import Model

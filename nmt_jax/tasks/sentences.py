@@ -15,9 +15,9 @@ from metrics_jax.prediction.classification import accuracy, matthews, precision_
 from metrics_jax.prediction.regression import pearson, spearman
 from nmt_jax import losses
 from nmt_jax.counting import counted
-from nmt_jax.data.labelled import Labelled, open_labelled
-from nmt_jax.data.rows import Field, Item, RowCorpus
-from nmt_jax.data.scales import Scales
+from nmt_jax.data.batching.rows import Field, Item, RowCorpus
+from nmt_jax.data.readers.labelled import Labelled, open_labelled
+from nmt_jax.data.readers.scales import Scales
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.fine_tuning import FineTuning, saved
 

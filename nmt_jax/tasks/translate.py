@@ -18,13 +18,13 @@ from metrics_jax import BLEU
 from nmt_jax import config as configs
 from nmt_jax import losses, sharding
 from nmt_jax.counting import counted
-from nmt_jax.data import sources
-from nmt_jax.data.batches import Batches, Pairs
-from nmt_jax.data.corpora import open_text
-from nmt_jax.data.epochs import Batch
-from nmt_jax.data.lexicon import Lexicon
-from nmt_jax.data.prepared import PreparedCorpus, prepare
-from nmt_jax.data.vocab import EOS, PAD, Vocab
+from nmt_jax.data.batching.batches import Batches, Pairs
+from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.prepared.parallel import PreparedCorpus, prepare
+from nmt_jax.data.readers import sources
+from nmt_jax.data.readers.corpora import open_text
+from nmt_jax.data.vocabulary.lexicon import Lexicon
+from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step, teacher_forcing
 from nmt_jax.tasks.minimum_risk import MinimumRisk

@@ -14,10 +14,10 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import sharding
-from nmt_jax.data import sources
-from nmt_jax.data.batches import bucketed
+from nmt_jax.data.batching.batches import bucketed
 from nmt_jax.data.lines import split_long
-from nmt_jax.data.vocab import BOS, EOS, PAD, UNK, Vocab
+from nmt_jax.data.readers import sources
+from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK, Vocab
 from nmt_jax.decoding.beam import Asked
 from nmt_jax.decoding.constraints import Phrases
 from nmt_jax.decoding.sample import Sampling

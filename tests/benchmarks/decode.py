@@ -28,8 +28,8 @@ def main() -> None:
     import jax
     import numpy as np
 
-    from nmt_jax.data.corpora import open_text
-    from nmt_jax.data.vocab import EOS, PAD
+    from nmt_jax.data.readers.corpora import open_text
+    from nmt_jax.data.vocabulary.vocab import EOS, PAD
     from nmt_jax.decoding.beam import Asked
     from nmt_jax.decoding.search import Search
     from tests.benchmarks import model_r, model_t

@@ -54,7 +54,7 @@ class Models(NamedTuple):
 
     def translate(self, how: "Search | Sampling") -> tuple[list[list["Hypothesis"]], float]:
         """The hypotheses of each line, and the CPU-seconds they took without compilation."""
-        from nmt_jax.data.batches import bucketed
+        from nmt_jax.data.batching.batches import bucketed
 
         vocab = self.translator.vocabularies[0]
         width = getattr(how, "beam_size", 0) or getattr(how, "num_samples", 0)

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from nmt_jax.data import stream
-from nmt_jax.data.vocab import EOS, Vocab
+from nmt_jax.data.prepared import stream
+from nmt_jax.data.vocabulary.vocab import EOS, Vocab
 from nmt_jax.workdir import Workdir
 from tests.benchmarks import measure
 

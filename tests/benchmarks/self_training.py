@@ -14,7 +14,7 @@ import argparse
 import pathlib
 import random
 
-from nmt_jax.data.table import read_table
+from nmt_jax.data.readers.table import read_table
 
 SENTENCES = 24_000
 NEUTRAL, MARGIN = 2, 0.5  # of grades from 0 to 4

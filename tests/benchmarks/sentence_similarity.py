@@ -32,8 +32,8 @@ def main() -> None:
     options = parser.parse_args()
 
     from metrics_jax.prediction.regression import pearson, spearman
-    from nmt_jax.data.labelled import TextFile
     from nmt_jax.data.lines import find
+    from nmt_jax.data.readers.labelled import TextFile
     from nmt_jax.pretrained import load_encoder
 
     pairs = list(TextFile(find(options.file), "score", ("sentence1", "sentence2")))

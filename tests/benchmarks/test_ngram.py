@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nmt_jax.data.vocab import EOS
+from nmt_jax.data.vocabulary.vocab import EOS
 from tests.benchmarks.ngram import count, ngrams, probabilities, statistics, tuned
 
 TEXT = [4, 5, 6, EOS, 4, 5, 4, 5, 7, EOS, 6, 6, 5, EOS]

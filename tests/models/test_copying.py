@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.data.vocab import BOS, EOS, PAD, UNK
+from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.decoding.beam import reorder
 from nmt_jax.models.copying import make_copying
 from nmt_jax.models.rnn import Model

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.data import word_types
+from nmt_jax.data.vocabulary import word_types
 from nmt_jax.models import elmo
 from nmt_jax.models.elmo import CharacterEncoder, Highway, Model, ProjectedLSTM
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.data.lexicon import Lexicon
-from nmt_jax.data.vocab import BOS, EOS, PAD
+from nmt_jax.data.vocabulary.lexicon import Lexicon
+from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.models import lexicon_bias
 from nmt_jax.models.rnn import Model
 

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.data.vocab import EOS, PAD
+from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.models.rnn_lm import Model
 
 B, T, V = 2, 7, 11

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.data.vocab import BOS, EOS, PAD
+from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam import reorder
 from nmt_jax.models.transformer import Model
 

@@ -14,7 +14,7 @@ import pytest
 from metrics_jax import TER, ChrF
 from nmt_jax import config as configs
 from nmt_jax import sharding
-from nmt_jax.data.vocab import EOS, PAD
+from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step
 from nmt_jax.tasks.minimum_risk import distinct

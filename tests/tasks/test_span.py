@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
 from nmt_jax import sharding, train
-from nmt_jax.data.questions import Answer, Question
+from nmt_jax.data.readers.questions import Answer, Question
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import make_task
 from nmt_jax.tasks.span import NOWHERE

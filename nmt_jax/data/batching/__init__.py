@@ -1,0 +1,1 @@
+"""Batches: each a pure function of its number."""

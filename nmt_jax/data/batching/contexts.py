@@ -1,0 +1,90 @@
+"""Batches of words in context: a text with its frequent words thinned out, cut into blocks that overlap by a window."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt_jax.data.batching.blocks import rows_of
+from nmt_jax.data.batching.epochs import Batch, EpochBatches
+from nmt_jax.data.batching.row_slice import ALL, Share
+from nmt_jax.data.prepared.words import NO_WORD
+
+DEVIATIONS = 6  # a Gaussian is larger once in a billion
+
+
+def kept_share(counts: np.ndarray, threshold: float) -> np.ndarray:
+    """How probably an occurrence of each word is read, float64[V]: sqrt(t / f) + t / f, at most 1; 1 where t = 0.
+
+    counts float[V]; f: the word's share of all words. Mikolov et al. (2013b), section 2.3, eq. 5, have sqrt(t / f);
+    their program, and those made after it, add t / f.
+    """
+    if not threshold:
+        return np.ones(len(counts))
+    ratio = threshold * counts.sum() / np.maximum(counts, 1)
+    return np.minimum(np.sqrt(ratio) + ratio, 1.0)
+
+
+class _Epoch(NamedTuple):
+    """What is left of a text int32[n], the first of each block's words in it int64[M + 1], and the order of blocks."""
+
+    words: np.ndarray
+    firsts: np.ndarray
+    blocks: np.ndarray
+
+
+class Contexts(EpochBatches[_Epoch]):
+    """Batches of a text: {"words": int32[B, T + 2 W], "weights": float32[B, T]}.
+
+    A row is at most T words, the centres, with the W words before and behind them; weight t belongs to word W + t.
+    NO_WORD stands between two texts, and where a row has no word. Every epoch thins the text out anew, makes every word
+    that is left a centre exactly once, and shuffles the blocks: all drawn from (seed, epoch). Blocks of an epoch are
+    equally long but for one word, and as many in every epoch, so that batch n is a pure function of n.
+    """
+
+    def __init__(
+        self,
+        ids: np.ndarray,
+        shares: np.ndarray,
+        *,
+        window: int,
+        block_length: int,
+        batch_tokens: int,
+        share: Share = ALL,
+        seed: int = 0,
+        steps: int | None = None,
+    ):
+        """ids int[N]: words, NO_WORD after each text; shares float[V]: how probably each is kept, see `kept_share`.
+
+        batch_tokens, share, steps: as of `Blocks`.
+        """
+        rows = rows_of(batch_tokens, block_length, share.multiple_of, "config.train.batch_tokens")
+        self.ids, self.window, self.shapes = ids, window, [(rows, block_length)]
+        self.shares = np.asarray(shares, np.float32).copy()
+        self.shares[NO_WORD] = 1.0
+        expected = float(np.bincount(ids, minlength=len(shares)) @ self.shares)
+        self.blocks_per_epoch = -(-int(expected + DEVIATIONS * expected**0.5) // block_length)
+        super().__init__(-(-self.blocks_per_epoch // rows), share=share, seed=seed, steps=steps)
+
+    def _batch(self, epoch: int, position: int, order: _Epoch) -> Batch:
+        rows, length = self.shapes[0]
+        own = self.share.of(rows)
+        first = position * rows + own.start
+        blocks = order.blocks[first : first + len(own), None]
+        start, stop = order.firsts[blocks], order.firsts[blocks + 1]
+        places = start + np.arange(-self.window, length + self.window)
+        inside = (places >= 0) & (places < np.minimum(stop + self.window, len(order.words)))
+        words = np.full((len(own), places.shape[1]), NO_WORD, np.int32)
+        words[: len(blocks)] = np.where(inside, order.words[np.clip(places, 0, len(order.words) - 1)], NO_WORD)
+        weights = np.zeros((len(own), length), np.float32)
+        centres = slice(self.window, self.window + length)
+        weights[: len(blocks)] = (places[:, centres] < stop) & (words[: len(blocks), centres] != NO_WORD)
+        return {"words": words, "weights": weights}
+
+    def _draw_order(self, random: np.random.Generator) -> _Epoch:
+        words = self.ids[random.random(len(self.ids), np.float32) < self.shares[self.ids]]
+        longest = self.blocks_per_epoch * self.shapes[0][1]
+        words = np.asarray(words[:longest])  # longer once in a billion epochs
+        firsts = np.arange(self.blocks_per_epoch + 1) * len(words) // self.blocks_per_epoch
+        return _Epoch(words, firsts, random.permutation(self.blocks_per_epoch))

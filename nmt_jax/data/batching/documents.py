@@ -1,0 +1,197 @@
+"""Labelled texts as numbers: documents of sentences of words, N sentences of up to W words, and their batches."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from metrics_jax.surface.tokenizers import tokenize
+from nmt_jax.counting import counted
+from nmt_jax.data.batching.batches import Shape
+from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.prepared.parallel import Indices
+from nmt_jax.data.readers.labelled import LabelledTexts
+from nmt_jax.data.vocabulary.vocab import PAD, UNK, Vocab
+from nmt_jax.errors import UserError
+
+NO_LABEL = -1  # of a row without a document
+_LEAST_WORDS = 8  # of a box for prediction
+
+
+class Sentence(NamedTuple):
+    """Words as they are read by people, the pieces of them all, and how many of these each word has."""
+
+    words: list[str]
+    ids: list[int]
+    sizes: list[int]
+
+
+class Reader:
+    """Texts into sentences of pieces.
+
+    tokenizer, lower_case: what a word is, see `words_of`. `join`: a text is one sentence. A sentence of more than
+    `max_words` pieces becomes several, cut between words; of a text of more than `max_sentences` the rest is not read.
+    """
+
+    def __init__(
+        self, vocab: Vocab, *, max_sentences: int, max_words: int, tokenizer: str, lower_case: bool, join: bool
+    ):
+        if min(max_sentences, max_words) < 1:
+            raise UserError("config.data.max_sentences and max_words must be at least 1")
+        self.max_sentences, self.max_words = max_sentences, max_words
+        self.tokenizer, self.lower_case, self.join = tokenizer, lower_case, join
+        # A word alone has the pieces that it has in a sentence, as pieces never reach over a blank.
+        self._pieces = functools.lru_cache(1 << 20)(lambda word: vocab.encode(word)[:max_words] or [UNK])
+
+    def __call__(self, sentences: Iterable[str]) -> tuple[list[Sentence], bool]:
+        """-> the sentences that have a word, and whether all of the text was read."""
+        texts = [" ".join(sentences)] if self.join else sentences
+        found: list[Sentence] = []
+        for text in texts:
+            rest = words_of(text, self.tokenizer, self.lower_case)
+            while rest:
+                if len(found) == self.max_sentences:
+                    return found, False
+                found.append(self._take(rest))
+                rest = rest[len(found[-1].words) :]
+        return found, True
+
+    def _take(self, words: Sequence[str]) -> Sentence:
+        """The first words that together have at most `max_words` pieces."""
+        sentence = Sentence([], [], [])
+        for word in words:
+            pieces = self._pieces(word)
+            if len(sentence.ids) + len(pieces) > self.max_words:
+                break
+            sentence.words.append(word)
+            sentence.ids.extend(pieces)
+            sentence.sizes.append(len(pieces))
+        return sentence
+
+
+def words_of(text: str, tokenizer: str, lower_case: bool) -> list[str]:
+    """What stands between white space after a tokenizer of sacreBLEU's: "none", or "13a", which splits punctuation off.
+
+    lower_case: in small letters. UserError for an unknown tokenizer.
+    """
+    try:
+        return tokenize([text], tokenizer, lower_case)[0]
+    except ValueError as error:
+        raise UserError(f"config.data.tokenizer: {error}") from None
+
+
+class Document(NamedTuple):
+    """The pieces of each sentence, int32[W] each, and the number of the label."""
+
+    sentences: list[np.ndarray]
+    label: int
+
+
+class DocumentCorpus:
+    """Random access to the N labelled documents of a corpus, in memory (4 bytes a piece), in the order of the text.
+
+    `lengths` int32[N, 2]: sentences, and pieces of the longest sentence; `max_length`: the bound of both.
+    Documents without a word are left out and counted. Raises UserError `FILE:LINE` for a label that is not in `labels`,
+    and where no document is left.
+    """
+
+    def __init__(self, texts: LabelledTexts, reader: Reader, labels: Sequence[str]):
+        self.name, self.max_length = texts.name, max(reader.max_sentences, reader.max_words)
+        self.max_sentences = reader.max_sentences
+        numbers = {label: number for number, label in enumerate(labels)}
+        pieces: list[np.ndarray] = []  # of each document
+        ends: list[np.ndarray] = []  # of the sentences in them
+        found: list[tuple[int, int, int]] = []
+        self.empty = self.cut = 0
+        for item in counted(texts, f"reading {self.name}"):
+            if item.label not in numbers:
+                known = ", ".join(labels[:10]) + ", …" * (len(labels) > 10)
+                raise UserError(f"{item.where}: the training texts have no label {item.label!r}; they have {known}")
+            sentences, whole = reader(item.sentences)
+            self.cut += not whole
+            self.empty += not sentences
+            if sentences:
+                lengths = [len(sentence.ids) for sentence in sentences]
+                pieces.append(np.fromiter((i for sentence in sentences for i in sentence.ids), np.int32))
+                ends.append(np.cumsum(lengths)[:-1])
+                found.append((len(sentences), max(lengths), numbers[item.label]))
+        if not found:
+            raise UserError(f"{self.name}: no text is left: {self.empty} have no word")
+        table = np.array(found, np.int32)
+        self.lengths, self.labels = table[:, :2], table[:, 2]
+        self._pieces, self._ends = pieces, ends
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitems__(self, indices: Indices) -> list[Document]:
+        """The documents of those numbers."""
+        return [Document(np.split(self._pieces[i], self._ends[i]), int(self.labels[i])) for i in indices]
+
+    @property
+    def report(self) -> str:
+        """What was kept and what was left out, in one line."""
+        line = f"{self.name}: {len(self):,} of {len(self) + self.empty:,} texts"
+        line += f"; left out: {self.empty:,} without a word" if self.empty else ""
+        return line + (f"; {self.cut:,} cut after {self.max_sentences} sentences" if self.cut else "")
+
+
+class Documents:
+    """Documents in boxes: {"words": int32[B, N, W], "label": int32[B]}; all words, padding included, are counted.
+
+    A sentence is pieces, PAD …; a row of nothing is PAD alone, with NO_LABEL.
+    """
+
+    longest = "words (sentences times words) of the largest box"
+    remedy = "config.data.max_sentences or max_words"
+
+    def budget(self, sentences: Any, words: Any) -> Any:
+        """Words of a document."""
+        return sentences * words
+
+    cost = budget
+
+    def arrays(self, items: Sequence[Document], shape: Shape) -> Batch:
+        """-> words and label."""
+        label = np.full(shape.rows, NO_LABEL, np.int32)
+        label[: len(items)] = [item.label for item in items]
+        return {"words": _fill([item.sentences for item in items], shape), "label": label}
+
+
+def _fill(documents: Sequence[Sequence[Sequence[int] | np.ndarray]], shape: Shape) -> np.ndarray:
+    """The sentences of documents in int32[rows, N, W], PAD elsewhere."""
+    words = np.full(shape, PAD, np.int32)
+    for row, sentences in enumerate(documents):
+        for number, ids in enumerate(sentences):
+            words[row, number, : len(ids)] = ids
+    return words
+
+
+def boxed(
+    documents: Sequence[Sequence[Sentence]], *, batch_tokens: int, multiple_of: int = 1
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Documents for prediction, in few shapes: (indices int[R], words int32[B, N, W]), row r of document indices[r].
+
+    N and W are powers of two, W at least 8, so that a document's box hangs on itself alone; B is a power of two times
+    multiple_of, with at most `batch_tokens` words if it can. Rows past R are PAD.
+    """
+    boxes: dict[tuple[int, int], list[int]] = {}
+    for number, sentences in enumerate(documents):
+        longest = max((len(sentence.ids) for sentence in sentences), default=1)
+        box = (_power_of_two_above(len(sentences)), max(_power_of_two_above(longest), _LEAST_WORDS))
+        boxes.setdefault(box, []).append(number)
+    for box in sorted(boxes, reverse=True):  # the largest first: running out of memory shows at once
+        most = _power_of_two_above(max(batch_tokens // (box[0] * box[1]) // multiple_of, 1) + 1) // 2
+        for start in range(0, len(boxes[box]), most * multiple_of):
+            numbers = boxes[box][start : start + most * multiple_of]
+            rows = _power_of_two_above(-(-len(numbers) // multiple_of)) * multiple_of
+            ids = [[sentence.ids for sentence in documents[number]] for number in numbers]
+            yield np.array(numbers), _fill(ids, Shape(rows, *box))
+
+
+def _power_of_two_above(number: int) -> int:
+    """The least power of two that is at least number, and 1."""
+    return 1 << max(number - 1, 0).bit_length()

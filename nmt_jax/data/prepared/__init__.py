@@ -1,0 +1,1 @@
+"""Encoded corpora, written once to disk and memory-mapped."""

@@ -1,0 +1,1 @@
+"""Readers of corpora: parallel, labelled, tagged, questions, judgements."""

@@ -1,0 +1,198 @@
+"""Files of texts that people have judged: TSV or JSONL rows, whose columns have whatever names they have."""
+
+from __future__ import annotations
+
+import dataclasses
+import glob
+import math
+import pathlib
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from nmt_jax.data.lines import find
+from nmt_jax.data.readers.table import SUFFIXES, Row, read_table, suffix
+from nmt_jax.errors import UserError
+
+SYSTEM_COLUMN = "system"  # of a file of systems' scores
+BETTER, WORSE = 100.0, 0.0  # the judgements of a ranked pair
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """What the columns (TSV) or fields (JSONL) of a file are called.
+
+    reference: one column or several, each a text or, in JSONL, a list of texts. human: one or several judgements;
+    scores: numbers that metrics gave. system, item: empty where there are none. outputs: in JSONL the field with a list
+    of objects, each a text with its judgements; they have the fields of the whole row, too. worse: the column of a text
+    worse than `hypothesis`, where people ranked pairs.
+    """
+
+    hypothesis: str = "hypothesis"
+    reference: tuple[str, ...] = ("reference",)
+    human: tuple[str, ...] = ()
+    system: str = ""
+    item: str = ""
+    outputs: str = ""
+    worse: str = ""
+    scores: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """N judged texts, each with its references and where it stands (FILE:LINE).
+
+    human, scores: float64[N] by column. system_human: by column, the scores of systems, where a file has such.
+    """
+
+    name: str
+    hypotheses: list[str]
+    references: list[list[str]]
+    where: list[str]
+    human: dict[str, np.ndarray]
+    scores: dict[str, np.ndarray]
+    systems: list[str] | None
+    items: list[str] | None
+    system_human: dict[str, dict[str, float]]
+
+
+def files(path: str) -> list[pathlib.Path]:
+    """A file of judged texts, or all of a folder or of a pattern (`wmt17.*.tsv`) in alphabetical order.
+
+    A file NAME.sys.tsv is none. UserError where there is none.
+    """
+    folder = pathlib.Path(path)
+    if folder.is_dir():
+        several = sorted(folder.iterdir())
+    elif glob.has_magic(path) and not folder.exists():
+        several = sorted(map(pathlib.Path, glob.glob(path)))
+    else:
+        return [find(path)]
+    found = [one for one in several if suffix(one) in SUFFIXES and ".sys." not in one.name]
+    if not found:
+        raise UserError(f"{path}: no {' or '.join(SUFFIXES)} file there, plain or with .gz")
+    return found
+
+
+def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None) -> Judged:
+    """The texts of a file.
+
+    systems: a file with a column `system` and the same columns of judgements, the scores of whole systems; by default
+    NAME.sys.tsv where the texts are in NAME.seg.tsv. UserError `FILE:LINE: …` for a column or number that is missing, a
+    row of another length, a system with two texts of one item, and a system without a score; `FILE: …` for judgements
+    that are all the same.
+    """
+    if not columns.human and not columns.worse:
+        raise UserError(f"{path}: which columns are people's judgements? --human=COLUMN")
+    texts: list[str] = []
+    references, where, names, items = [], [], [], []
+    human: dict[str, list[float]] = {name: [] for name in columns.human or ("rank",)}
+    scores: dict[str, list[float]] = {name: [] for name in columns.scores}
+    seen: dict[tuple[str, str], str] = {}
+    for row in _rows(path, columns.outputs):
+        sides = [columns.hypothesis, *([columns.worse] if columns.worse else [])]
+        given = [text for name in columns.reference for text in _texts(row, name)]
+        for number, side in enumerate(sides):
+            texts.append(_text(row, side))
+            references.append(given)
+            where.append(row.where)
+            names.append(str(row.value(columns.system)) if columns.system else "")
+            items.append(row.where if columns.worse else str(row.value(columns.item)) if columns.item else "")
+            for name, numbers in human.items():
+                numbers.append((BETTER, WORSE)[number] if columns.worse else _number(row, name))
+            for name, numbers in scores.items():
+                numbers.append(_number(row, name))
+        if columns.system and columns.item and not columns.worse:
+            key = (names[-1], items[-1])
+            if key in seen:
+                raise UserError(f"{row.where}: system {key[0]} has a text of item {key[1]} in {seen[key]} already")
+            seen[key] = row.where
+    if len(texts) < 2:
+        raise UserError(f"{path}: {len(texts)} judged texts: two or more are needed")
+    for name, numbers in human.items():
+        if len(set(numbers)) == 1:
+            raise UserError(
+                f"{path}: all {len(numbers)} judgements {name!r} are {numbers[0]:g}: nothing agrees with that"
+            )
+    by_system = {}
+    if columns.system and not columns.worse and (file := _system_file(path, systems)):
+        by_system = _read_systems(file, tuple(human), dict(zip(names, where, strict=True)))
+    return Judged(
+        path.name.removesuffix(".gz").removesuffix(suffix(path)).removesuffix(".seg"),
+        texts,
+        references,
+        where,
+        {name: np.array(numbers) for name, numbers in human.items()},
+        {name: np.array(numbers) for name, numbers in scores.items()},
+        names if columns.system and not columns.worse else None,
+        items if columns.item or columns.worse else None,
+        by_system,
+    )
+
+
+def _system_file(path: pathlib.Path, named: str | None) -> pathlib.Path | None:
+    """The file of systems' scores that belongs to a file of texts, if any."""
+    if named:
+        return find(named)
+    if ".seg." not in path.name:
+        return None
+    beside = path.with_name(path.name.removesuffix(".gz").replace(".seg.", ".sys."))
+    return next((one for one in (beside, beside.with_name(f"{beside.name}.gz")) if one.is_file()), None)
+
+
+def _read_systems(path: pathlib.Path, human: Sequence[str], texts: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """The scores of systems by column; `texts` says where a text of each system stands."""
+    scores: dict[str, dict[str, float]] = {name: {} for name in human}
+    for row in _rows(path):
+        system = str(row.value(SYSTEM_COLUMN))
+        if system in scores[human[0]]:
+            raise UserError(f"{row.where}: system {system} is there twice")
+        for name, numbers in scores.items():
+            numbers[system] = _number(row, name)
+    for system, place in texts.items():
+        if system not in scores[human[0]]:
+            raise UserError(f"{place}: system {system} has no score in {path}")
+    if others := [system for system in scores[human[0]] if system not in texts]:
+        warnings.warn(f"{path}: left out, as no text is theirs: {', '.join(others)}", stacklevel=2)
+    return scores
+
+
+def _rows(path: pathlib.Path, outputs: str = "") -> Iterator[Row]:
+    """The judged texts of a file; `outputs`: the field with a list of them, which share the fields of their row."""
+    for row in read_table(path, "judged texts"):
+        if not outputs:
+            yield row
+            continue
+        several = row.value(outputs)
+        if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
+            raise UserError(f"{row.where}: {outputs!r} is not a list of objects")
+        yield from (row._replace(fields=row.fields | one) for one in several)
+
+
+def _text(row: Row, name: str) -> str:
+    value = row.value(name)
+    if not isinstance(value, str):
+        raise UserError(f"{row.where}: {name!r} is not a text")
+    return value
+
+
+def _texts(row: Row, name: str) -> list[str]:
+    value = row.value(name)
+    several = [value] if isinstance(value, str) else value
+    if not isinstance(several, list) or not several or not all(isinstance(one, str) for one in several):
+        raise UserError(f"{row.where}: {name!r} is neither a text nor a list of texts")
+    return several
+
+
+def _number(row: Row, name: str) -> float:
+    value = row.value(name)
+    if value is None or value == "":
+        raise UserError(f"{row.where}: {name!r} is empty: leave out what nobody judged")
+    try:
+        number = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError):
+        raise UserError(f"{row.where}: {name!r} is no number: {value!r}") from None
+    if not math.isfinite(number):
+        raise UserError(f"{row.where}: {name!r} is {value!r}: leave out what nobody judged")
+    return number

@@ -1,0 +1,1 @@
+"""Vocabularies: subwords, words, lexicons, character n-grams."""

@@ -1,0 +1,262 @@
+"""Batches: every pair once an epoch, known by their number alone, the same for any number of processes, few shapes."""
+
+import itertools
+
+import numpy as np
+import pytest
+from orbax.checkpoint import v1 as ocp
+
+from nmt_jax.data.batching.batches import Batches, bucketed, choose_shapes, iterator
+from nmt_jax.data.batching.row_slice import Share
+from nmt_jax.data.vocabulary.vocab import EOS, PAD
+from nmt_jax.errors import UserError
+
+
+class Toy:
+    """A corpus in memory whose pair i is made of piece i + 10."""
+
+    def __init__(self, size=500, max_length=40):
+        random = np.random.default_rng(7)
+        source = random.integers(2, max_length // 2, size)
+        target = np.clip(source + random.integers(-3, 12, size), 2, max_length)
+        self.lengths = np.stack([source, target], 1).astype(np.int32)
+        self.max_length, self.name = max_length, "toy"
+
+    def __len__(self):
+        return len(self.lengths)
+
+    def __getitems__(self, indices):
+        return [tuple(np.array([i + 10] * (n - 1) + [EOS], np.int32) for n in self.lengths[i]) for i in indices]
+
+    def sample(self, indices, alpha, seeds):
+        """Twice as long, give or take, and told by the seeds."""
+        return [
+            tuple(
+                np.array([i + 10] * (2 * n - 3 + int(seed) % 4) + [EOS])
+                for n, seed in zip(self.lengths[i], row, strict=True)
+            )
+            for i, row in zip(indices, seeds, strict=True)
+        ]
+
+
+@pytest.fixture(scope="module")
+def toy() -> Toy:
+    return Toy()
+
+
+def make(corpus, **changes) -> Batches:
+    return Batches(corpus, **({"batch_tokens": 200, "num_buckets": 4, "share": Share(4), "seed": 3} | changes))
+
+
+def assert_equal(first, second):
+    assert first.keys() == second.keys()
+    for key in first:
+        np.testing.assert_array_equal(first[key], second[key], strict=True)
+
+
+def pairs_of(batch) -> list[int]:
+    """The pairs in a batch, after a check that its rows are whole."""
+    found = []
+    for source, target in zip(batch["source"], batch["target"], strict=True):
+        if (source == PAD).all():
+            assert (target == PAD).all()
+            continue
+        assert source[0] == target[0]
+        found.append(int(source[0]) - 10)
+    return found
+
+
+def test_an_epoch_holds_every_pair_once_and_whole(toy):
+    batches = make(toy)
+    for epoch in range(2):
+        batches = make(toy, steps=3 * batches.batches_per_epoch)
+        numbers = range(epoch * batches.batches_per_epoch, (epoch + 1) * batches.batches_per_epoch)
+        found = []
+        for n in numbers:
+            batch = batches[n]
+            indices = pairs_of(batch)
+            found += indices
+            for side, key in enumerate(("source", "target")):
+                rows = batch[key][(batch["source"] != PAD).any(1)]
+                np.testing.assert_array_equal((rows != PAD).sum(1), toy.lengths[indices, side])
+                np.testing.assert_array_equal((rows == EOS).sum(1), 1)
+        assert sorted(found) == list(range(500))
+
+
+def test_shapes_are_few_and_within_the_budget(toy):
+    batches = make(toy)
+    seen = {
+        (len(batch["source"]), batch["source"].shape[1], batch["target"].shape[1])
+        for batch in map(batches.__getitem__, range(len(batches)))
+    }
+    assert seen == set(batches.shapes)
+    assert 1 < len(seen) <= 4
+    for rows, source, target in seen:
+        assert rows % 4 == 0
+        assert rows * target <= 200 or rows == 4
+        assert (rows + 4) * target > 200
+        assert source <= 40 >= target
+
+
+def test_a_batch_depends_on_its_number_alone(toy):
+    forwards, backwards = make(toy, steps=1000), make(toy, steps=400)
+    numbers = [0, 1, 57, 58, 399]
+    ahead = {n: forwards[n] for n in numbers}
+    for n in reversed(numbers):
+        assert_equal(backwards[n], ahead[n])
+
+
+def test_epochs_and_seeds_differ_in_order(toy):
+    batches = make(toy, steps=1000)
+    first, second = ([pairs_of(batches[start + n]) for n in range(5)] for start in (0, batches.batches_per_epoch))
+    other = [pairs_of(make(toy, seed=4)[n]) for n in range(5)]
+    assert first != second
+    assert first != other
+
+
+def test_orders_of_two_epochs_at_most_are_held(toy):
+    batches = make(toy, steps=1000)
+    for n in range(0, 1000, 40):
+        batches[n]
+    assert batches._order.cache_info().currsize == 2
+
+
+@pytest.mark.parametrize("process_count", [2, 4])
+@pytest.mark.parametrize("sampling_alpha", [0.0, 0.5])
+def test_the_rows_of_all_processes_are_the_batch(toy, process_count, sampling_alpha):
+    whole = make(toy, sampling_alpha=sampling_alpha)
+    shares = [make(toy, sampling_alpha=sampling_alpha, share=Share(4, i, process_count)) for i in range(process_count)]
+    for n in range(len(whole)):
+        parts = [share[n] for share in shares]
+        assert_equal({key: np.concatenate([part[key] for part in parts]) for key in parts[0]}, whole[n])
+
+
+def test_a_budget_below_the_longest_target_names_both(toy):
+    longest = toy.lengths[:, 1].max()
+    with pytest.raises(UserError, match=rf"batch_tokens = {longest - 1} is less than the {longest} pieces"):
+        make(toy, batch_tokens=longest - 1)
+    assert len(make(toy, batch_tokens=longest, share=Share(1))) > 0
+
+
+def test_one_pair():
+    batches = Batches(Toy(size=1), batch_tokens=100, num_buckets=6)
+    assert len(batches) == len(batches.shapes) == 1
+    assert pairs_of(batches[0]) == [0]
+    with pytest.raises(IndexError):
+        batches[1]
+
+
+def test_sampling_is_known_by_the_number_and_leaves_nothing_out(toy):
+    first, second = (make(toy, sampling_alpha=0.5, steps=400) for _ in range(2))
+    for n in (0, 13, 199):
+        assert_equal(first[n], second[n])
+    found = [index for n in range(first.batches_per_epoch) for index in pairs_of(first[n])]
+    assert sorted(found) == list(range(500))
+    best = make(toy, steps=200)
+    sampled_tokens = sum((first[n]["target"] != PAD).sum() for n in range(first.batches_per_epoch))
+    assert sampled_tokens > 1.2 * sum((best[n]["target"] != PAD).sum() for n in range(best.batches_per_epoch))
+    # The same pair is cut differently in the next epoch.
+    lengths = [{}, {}]
+    for epoch in range(2):
+        for n in range(epoch * first.batches_per_epoch, (epoch + 1) * first.batches_per_epoch):
+            lengths[epoch] |= dict(zip(pairs_of(first[n]), (first[n]["target"] != PAD).sum(1), strict=False))
+    assert lengths[0] != lengths[1]
+
+
+def test_density_is_the_share_of_tokens(toy):
+    batches = make(toy)
+    whole = [batches[n] for n in range(len(batches))]
+    for share, key in zip(batches.density, ("source", "target"), strict=True):
+        real = sum((batch[key] != PAD).sum() for batch in whole)
+        assert share == pytest.approx(real / sum(batch[key].size for batch in whole))
+
+
+def padded_tokens(shapes, lengths) -> int:
+    left, total = lengths, 0
+    for rows, source, target in shapes:
+        fits = (left[:, 0] <= source) & (left[:, 1] <= target)
+        total += -(-fits.sum() // rows) * rows * (source + target)
+        left = left[~fits]
+    assert not len(left)
+    return int(total)
+
+
+@pytest.mark.parametrize("num_buckets", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_shapes_need_the_fewest_tokens_of_all_chains(num_buckets, seed):
+    lengths = np.random.default_rng(seed).integers(1, [5, 6], (60, 2))
+    histogram = np.zeros((8, 8), int)
+    np.add.at(histogram, tuple(lengths.T), 1)
+    shapes = choose_shapes(histogram, 24, num_buckets, 2)
+    assert len(shapes) <= num_buckets
+    outermost = tuple(lengths.max(0))
+    boxes = list(itertools.product(range(1, outermost[0] + 1), range(1, outermost[1] + 1)))
+    least = min(
+        padded_tokens([(max(24 // t // 2, 1) * 2, s, t) for s, t in chain], lengths)
+        for count in range(num_buckets)
+        for inner in itertools.combinations(boxes, count)
+        for chain in [[*inner, outermost]]
+        if all(a <= c and b <= d for (a, b), (c, d) in itertools.pairwise(chain))
+    )
+    assert padded_tokens(shapes, lengths) == least
+
+
+def test_long_sentences_are_bucketed_on_a_coarse_grid():
+    corpus = Toy(size=300, max_length=1000)
+    batches = make(corpus, batch_tokens=4000, num_buckets=6)
+    assert sum(len(pairs_of(batches[n])) for n in range(len(batches))) == 300
+    assert batches.shapes[-1][1:] == tuple(corpus.lengths.max(0))
+
+
+def test_the_iterator_goes_on_at_the_exact_next_batch(toy):
+    batches = make(toy, steps=60)
+    first = iterator(batches)
+    for n in range(3):
+        assert_equal(next(first), batches[n])
+    second = iterator(make(toy, steps=60), first.get_state())
+    rest = list(second)
+    assert len(rest) == 57
+    for n, batch in enumerate(rest, start=3):
+        assert_equal(batch, batches[n])
+    assert_equal(next(first), batches[3])
+
+
+def test_the_iterator_lives_in_an_orbax_checkpoint(toy, tmp_path):
+    batches = make(toy, steps=60)
+    saved = iterator(batches)
+    for _ in range(5):
+        next(saved)
+    with ocp.training.Checkpointer(tmp_path) as checkpointer:
+        checkpointer.save_checkpointables(5, {"data": saved})
+        restored = iterator(batches)
+        checkpointer.load_checkpointables(5, {"data": restored})
+    assert_equal(next(restored), batches[5])
+
+
+@pytest.mark.parametrize("multiple_of", [1, 3, 8])
+def test_bucketed_holds_every_input_once_in_few_shapes(multiple_of):
+    random = np.random.default_rng(1)
+    sources = [random.integers(4, 100, length).tolist() for length in random.geometric(0.06, 700)]
+    shapes, seen = [], []
+    for indices, batch in bucketed(sources, batch_tokens=1024, multiple_of=multiple_of):
+        rows, length = batch["source"].shape
+        shapes.append((rows, length))
+        assert rows % multiple_of == 0
+        assert rows * length <= 1024 or rows == multiple_of
+        for index, row in zip(indices, batch["source"], strict=False):
+            assert row[row != PAD].tolist() == [*sources[index], EOS]
+        assert (batch["source"][len(indices) :] == PAD).all()
+        seen += indices.tolist()
+    assert sorted(seen) == list(range(700))
+    assert len(set(shapes)) <= len({length for _, length in shapes}) + 1
+    assert [length for _, length in shapes] == sorted((length for _, length in shapes), reverse=True)
+    assert {length for _, length in shapes} <= {8, 16, 24, 32, 48, 64, 96, 128, 192, 256}
+
+
+def test_bucketed_small_inputs_get_small_batches():
+    assert list(bucketed([], batch_tokens=100)) == []
+    ((indices, batch),) = bucketed([[], [7, 7]], batch_tokens=4096)
+    assert indices.tolist() == [1, 0]
+    assert batch["source"].tolist() == [[7, 7, EOS, *[PAD] * 5], [EOS, *[PAD] * 7]]
+    ((indices, batch),) = bucketed([[5] * 10_000], batch_tokens=4096)
+    assert batch["source"].shape == (1, 12_288)

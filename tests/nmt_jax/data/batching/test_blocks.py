@@ -1,0 +1,125 @@
+"""Blocks: batch n is a pure function of n, an epoch and an evaluation predict every token exactly once."""
+
+import numpy as np
+import pytest
+
+from nmt_jax.data.batching.batches import iterator
+from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
+from nmt_jax.data.batching.row_slice import Share
+from nmt_jax.data.vocabulary.vocab import EOS, PAD
+from nmt_jax.errors import UserError
+
+
+def text(length: int) -> np.ndarray:
+    """Tokens that are all different, and EOS."""
+    return np.array([*range(10, 9 + length), EOS], np.int32)
+
+
+def blocks(length: int = 101, **changes) -> Blocks:
+    settings = {"block_length": 8, "batch_tokens": 32, "share": Share(2), "seed": 3}
+    return Blocks(text(length), **(settings | changes))
+
+
+def predicted(batches) -> list[tuple[int, int]]:
+    """Every (token before, token) that has weight."""
+    pairs = []
+    for batch in batches:
+        before, after = batch["tokens"][:, :-1], batch["tokens"][:, 1:]
+        assert set(np.unique(batch["weights"])) <= {0.0, 1.0}
+        pairs += [
+            (int(a), int(b)) for a, b in zip(before[batch["weights"] > 0], after[batch["weights"] > 0], strict=True)
+        ]
+    return pairs
+
+
+def following(length: int) -> list[tuple[int, int]]:
+    """Every token of the text behind the one before it; before the first stands an EOS."""
+    ids = text(length).tolist()
+    return list(zip([EOS, *ids[:-1]], ids, strict=True))
+
+
+@pytest.mark.parametrize("length", [2, 7, 8, 9, 64, 101])
+def test_an_epoch_predicts_every_token_once(length):
+    source = blocks(length, steps=1000)
+    for epoch in range(3):
+        numbers = range(epoch * source.batches_per_epoch, (epoch + 1) * source.batches_per_epoch)
+        assert sorted(predicted(source[n] for n in numbers)) == sorted(following(length))
+
+
+def test_each_epoch_is_cut_and_shuffled_anew():
+    source = blocks(steps=1000)
+    first, second = (predicted(source[n] for n in range(e * 4, e * 4 + 4)) for e in (0, 1))
+    assert source.batches_per_epoch == 4
+    assert first != second
+    starts = {int(source[n]["tokens"][0, 0] - 10) % 8 for n in range(80)}
+    assert len(starts) == 8  # all offsets come up
+
+
+def test_a_batch_is_a_pure_function_of_its_number():
+    forwards = [blocks(steps=20)[n] for n in range(20)]
+    source = blocks(steps=20)
+    for n in reversed(range(20)):
+        for name, array in source[n].items():
+            np.testing.assert_array_equal(array, forwards[n][name])
+    assert any((blocks(steps=20, seed=4)[n]["tokens"] != forwards[n]["tokens"]).any() for n in range(4))
+    with pytest.raises(IndexError, match="batch 20 of 20"):
+        source[20]
+
+
+def test_a_restart_goes_on_with_the_next_batch():
+    whole = [batch["tokens"] for batch in iterator(blocks(steps=12))]
+    begun = iterator(blocks(steps=12))
+    for _ in range(5):
+        next(begun)
+    rest = [batch["tokens"] for batch in iterator(blocks(steps=12), begun.get_state())]
+    np.testing.assert_array_equal(rest, whole[5:])
+
+
+def test_processes_share_a_batch():
+    for n in range(4):
+        parts = [blocks(share=Share(2, i, 2))[n] for i in (0, 1)]
+        for name, array in blocks()[n].items():
+            np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), array)
+    with pytest.raises(ValueError, match="2 rows cannot be shared equally among 3 processes"):
+        Share(2, 0, 3)
+
+
+@pytest.mark.parametrize("length", [2, 7, 8, 9, 14, 101])
+@pytest.mark.parametrize("context", [0, 3, 7])
+def test_an_evaluation_predicts_every_token_once_from_enough_context(length, context):
+    batches = list(windows(text(length), block_length=8, context=context, rows=3))
+    assert sorted(predicted(batches)) == sorted(following(length))
+    for batch in batches:
+        for tokens, weights in zip(batch["tokens"], batch["weights"], strict=True):
+            for t in np.flatnonzero(weights):
+                position = following(length).index((int(tokens[t]), int(tokens[t + 1])))
+                assert t >= min(context, position)  # tokens of the text before the one predicted from
+
+
+def test_the_windows_do_not_depend_on_the_rows_of_a_batch():
+    def rows(count):
+        batches = list(windows(text(101), block_length=8, context=5, rows=count))
+        assert {batch["tokens"].shape for batch in batches} == {(count, 9)}
+        filled = [row for batch in batches for row in batch["tokens"] if (row != PAD).any()]
+        return np.array(filled)
+
+    np.testing.assert_array_equal(rows(2), rows(32))
+
+
+@pytest.mark.parametrize("context", [-1, 8, 9])
+def test_a_context_that_leaves_nothing_to_predict(context):
+    with pytest.raises(
+        UserError, match=r"config\.eval\.context=-?\d must be .* less than config\.data\.block_length=8"
+    ):
+        windows(text(20), block_length=8, context=context, rows=2)
+
+
+def test_blocks_that_cannot_be():
+    with pytest.raises(UserError, match=r"config\.data\.block_length=1 must be at least 2"):
+        blocks(block_length=1)
+    with pytest.raises(
+        UserError, match=r"config\.train\.batch_tokens=32 is less than a block: config.data.block_length=33"
+    ):
+        blocks(block_length=33)
+    assert rows_of(100, 8, 4, "") == 12
+    assert rows_of(8, 8, 4, "") == 4

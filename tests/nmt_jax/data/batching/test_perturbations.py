@@ -1,0 +1,56 @@
+"""Sentences made worse: what is dropped, what is masked, and how fillings are spelled into the sentence."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_jax.data.batching.perturbations import MOST_MASKS, Masked, choose, drop
+from nmt_jax.data.batching.rows import Pieces
+
+
+def chance(seed=0):
+    return np.random.default_rng(seed)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "cc", "d."]), max_size=9), st.integers(0, 99))
+def test_some_words_are_dropped_and_the_others_keep_their_order(words, seed):
+    left = drop(" ".join(words), chance(seed)).split()
+    assert len(left) < max(len(words), 1)
+    assert left or len(words) < 2
+    rest = iter(words)
+    assert all(word in rest for word in left)
+    assert left == drop(" ".join(words), chance(seed)).split()
+
+
+def test_runs_and_scattered_pieces_are_masked():
+    found = [choose(40, chance(seed)) for seed in range(300)]
+    assert {len(places) for places in found} == set(range(1, MOST_MASKS + 1))
+    assert all((np.diff(places) > 0).all() and 0 <= places[0] <= places[-1] < 40 for places in found)
+    runs = np.mean([len(places) == places[-1] - places[0] + 1 for places in found if len(places) > 3])
+    assert 0.35 < runs < 0.65
+    assert {int(place) for seed in range(50) for place in choose(2, chance(seed))} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("places", "fillings", "wanted"),
+    [
+        ([0], ["a"], "a Cat sitting."),
+        ([1, 2], ["dog", "stands"], "The dog stands ting."),
+        ([1], ["##me"], "Theme sitting."),
+        ([3], ["##s"], "The Cat sits."),
+        ([3], ["down"], "The Cat sit down."),
+        ([4], ["!"], "The Cat sitting!"),
+        ([2], ["\u2581ran"], "The Cat ran ting."),
+    ],
+)
+def test_fillings_are_spelled_into_the_sentence(places, fillings, wanted):
+    text = "The Cat sitting."
+    spans = np.array([(0, 3), (4, 7), (8, 11), (11, 15), (15, 16)])
+    if wanted.endswith("ting.") and 2 in places:
+        wanted = wanted.replace(" ting", "ting")  # what follows in the same word stays where it was
+    assert Masked(text, Pieces(np.arange(5), spans), np.array(places)).filled(fillings) == wanted
+
+
+def test_nothing_masked_is_nothing_changed():
+    assert Masked("a  b", Pieces(np.zeros(0), np.zeros((0, 2), int)), np.zeros(0, int)).filled([]) == "a b"
