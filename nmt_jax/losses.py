@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers import matmul, product, transposed
+from nmt_jax.models.layers.basic import matmul, product, transposed
 
 Array = jax.Array
 

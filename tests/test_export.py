@@ -16,7 +16,8 @@ from nmt_jax import config as configs
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.errors import UserError
 from nmt_jax.formats import safetensors
-from nmt_jax.models import layers, transformer
+from nmt_jax.models import transformer
+from nmt_jax.models.layers import basic as layers
 from nmt_jax.step import TrainState
 from nmt_jax.tasks import make_task
 from tests.conftest import ROOT

@@ -10,9 +10,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.attention import attend
-from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers import Dense, Dropout, LayerNorm, activation, matmul
+from nmt_jax.models.layers.attention import attend
+from nmt_jax.models.layers.basic import Dense, Dropout, LayerNorm, activation, matmul
+from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 
 Array = jax.Array
 

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.word_types import NOTHING, NUM_CHARACTERS
-from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers import Dense, Dropout, product, transposed
-from nmt_jax.models.recurrent import lstm
+from nmt_jax.models.layers.basic import Dense, Dropout, product, transposed
+from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
+from nmt_jax.models.layers.recurrent import lstm
 
 Array = jax.Array
 

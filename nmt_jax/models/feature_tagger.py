@@ -4,9 +4,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.hyperparameters import check_rates
-from nmt_jax.models.layers import Dense, Dropout, Embedding
-from nmt_jax.models.recurrent import Encoder
+from nmt_jax.models.layers.basic import Dense, Dropout, Embedding
+from nmt_jax.models.layers.hyperparameters import check_rates
+from nmt_jax.models.layers.recurrent import Encoder
 
 Array = jax.Array
 

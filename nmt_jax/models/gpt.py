@@ -6,8 +6,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
+from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
+from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.transformer import EncoderLayer
 
 Array = jax.Array

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import PAD
-from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers import Dense, Dropout, Embedding
-from nmt_jax.models.pooling import AttentionPooling
-from nmt_jax.models.recurrent import CELLS, Encoder
+from nmt_jax.models.layers.basic import Dense, Dropout, Embedding
+from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
+from nmt_jax.models.layers.pooling import AttentionPooling
+from nmt_jax.models.layers.recurrent import CELLS, Encoder
 
 Array = jax.Array
 

@@ -8,14 +8,14 @@ import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS, PAD
-from nmt_jax.models import lexicon_bias
-from nmt_jax.models.copying import COPYING, check_source_words, make_copying, read_unknown
-from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates, check_tying
-from nmt_jax.models.layers import Embedding, matmul
-from nmt_jax.models.recurrent import ENCODER_CELLS, Encoder, SequenceDropout
-from nmt_jax.models.recurrent_decoder import Carry, Decoder
-from nmt_jax.models.scores import SCORES
-from nmt_jax.models.several_sources import COMBINATIONS, SeveralEncoders
+from nmt_jax.models.layers import lexicon_bias
+from nmt_jax.models.layers.basic import Embedding, matmul
+from nmt_jax.models.layers.copying import COPYING, check_source_words, make_copying, read_unknown
+from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
+from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder, SequenceDropout
+from nmt_jax.models.layers.recurrent_decoder import Carry, Decoder
+from nmt_jax.models.layers.scores import SCORES
+from nmt_jax.models.layers.several_sources import COMBINATIONS, SeveralEncoders
 
 Array = jax.Array
 

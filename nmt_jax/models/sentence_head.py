@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.fine_tuned import FineTuned
-from nmt_jax.models.hyperparameters import check_choices
+from nmt_jax.models.layers.fine_tuned import FineTuned
+from nmt_jax.models.layers.hyperparameters import check_choices
 
 Array = jax.Array
 

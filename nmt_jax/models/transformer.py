@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import BOS, PAD
-from nmt_jax.models.attention import MultiHeadAttention
-from nmt_jax.models.hyperparameters import check_choices, check_positive, check_rates, check_tying
-from nmt_jax.models.layers import ACTIVATIONS, Dropout, Embedding, FeedForward, LayerNorm, Positions, matmul
+from nmt_jax.models.layers.attention import MultiHeadAttention
+from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, FeedForward, LayerNorm, Positions, matmul
+from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
 
 Array = jax.Array
 

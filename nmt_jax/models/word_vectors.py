@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nmt_jax.data.prepared.words import NO_WORD
-from nmt_jax.models.hyperparameters import check_choices, check_positive
+from nmt_jax.models.layers.hyperparameters import check_choices, check_positive
 
 Array = jax.Array
 Subwords = tuple[np.ndarray, np.ndarray]  # word int[P], bucket int[P]

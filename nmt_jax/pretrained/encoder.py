@@ -13,7 +13,7 @@ import numpy as np
 
 from metrics_jax.embedding.encoder import Encoder
 from nmt_jax.models.bert import Bert, Embeddings, Layer
-from nmt_jax.models.layers import activation
+from nmt_jax.models.layers.basic import activation
 from nmt_jax.pretrained.folder import Pretrained, load
 
 

@@ -25,7 +25,7 @@ from nmt_jax.data.prepared import segments
 from nmt_jax.data.prepared.segments import Segments
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
-from nmt_jax.models.mimetic import mimetic
+from nmt_jax.models.layers.mimetic import mimetic
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
 from nmt_jax.tasks import Step
 

@@ -9,7 +9,7 @@ import pytest
 
 from nmt_jax.data.vocabulary.lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
-from nmt_jax.models import lexicon_bias
+from nmt_jax.models.layers import lexicon_bias
 from nmt_jax.models.rnn import Model
 
 B, S, T, V = 2, 4, 5, 11

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models import layers
+from nmt_jax.models.layers import basic as layers
 
 
 @pytest.mark.parametrize(("rate", "width"), [(0.1, 64), (0.3, 7)])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.attention import Attention
+from nmt_jax.models.layers.attention import Attention
 
 B, Q, S, D = 2, 6, 7, 4
 LENGTHS = np.array([7, 3])

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.models.bert import Bert
-from nmt_jax.models.hyperparameters import check_rates
-from nmt_jax.models.layers import Dense, Dropout
+from nmt_jax.models.layers.basic import Dense, Dropout
+from nmt_jax.models.layers.hyperparameters import check_rates
 
 Array = jax.Array
 

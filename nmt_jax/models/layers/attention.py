@@ -6,8 +6,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers import Dense, Dropout
-from nmt_jax.models.scores import make_score
+from nmt_jax.models.layers.basic import Dense, Dropout
+from nmt_jax.models.layers.scores import make_score
 
 Array = jax.Array
 

@@ -6,10 +6,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.attention import Attention
-from nmt_jax.models.layers import Dense, Dropout
-from nmt_jax.models.recurrent import CELLS, Cell, State
-from nmt_jax.models.several_sources import SeveralAttention
+from nmt_jax.models.layers.attention import Attention
+from nmt_jax.models.layers.basic import Dense, Dropout
+from nmt_jax.models.layers.recurrent import CELLS, Cell, State
+from nmt_jax.models.layers.several_sources import SeveralAttention
 
 Array = jax.Array
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.models import han, sentence_classifier
-from tests.models.test_pooling import restated as pooled
+from tests.nmt_jax.models.layers.test_pooling import restated as pooled
 
 SIZES = {"vocab_size": 30, "num_classes": 3, "d_embedding": 6, "d_hidden": 8, "d_attention": 5, "dropout": 0.4}
 MODELS = [han.Model, sentence_classifier.Model]

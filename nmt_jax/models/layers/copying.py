@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import UNK
-from nmt_jax.models.attention import MASKED
-from nmt_jax.models.layers import Dense
+from nmt_jax.models.layers.attention import MASKED
+from nmt_jax.models.layers.basic import Dense
 
 Array = jax.Array
 

@@ -4,8 +4,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.attention import MASKED
-from nmt_jax.models.layers import Dense
+from nmt_jax.models.layers.attention import MASKED
+from nmt_jax.models.layers.basic import Dense
 
 Array = jax.Array
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.scores import SCORES, make_score
+from nmt_jax.models.layers.scores import SCORES, make_score
 
 B, Q, S, D, E, A = 2, 2, 3, 4, 5, 3  # E: width of the keys
 

@@ -8,9 +8,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.attention import MASKED
-from nmt_jax.models.layers import Dense, Dropout, product, transposed
-from nmt_jax.models.scores import Additive
+from nmt_jax.models.layers.attention import MASKED
+from nmt_jax.models.layers.basic import Dense, Dropout, product, transposed
+from nmt_jax.models.layers.scores import Additive
 
 Array = jax.Array
 State = tuple[Array, ...]  # float[..., H] each; the first is what the cell puts out

@@ -9,7 +9,7 @@ import pytest
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.decoding.beam import reorder
-from nmt_jax.models.copying import make_copying
+from nmt_jax.models.layers.copying import make_copying
 from nmt_jax.models.rnn import Model
 
 B, S, T, K, V, U = 2, 5, 6, 3, 11, 4

@@ -6,9 +6,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.attention import Attention
-from nmt_jax.models.layers import Dense
-from nmt_jax.models.recurrent import Encoder, State
+from nmt_jax.models.layers.attention import Attention
+from nmt_jax.models.layers.basic import Dense
+from nmt_jax.models.layers.recurrent import Encoder, State
 
 Array = jax.Array
 

@@ -9,10 +9,10 @@ import pytest
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam import reorder
-from nmt_jax.models.attention import Attention
-from nmt_jax.models.recurrent import Encoder
+from nmt_jax.models.layers.attention import Attention
+from nmt_jax.models.layers.recurrent import Encoder
+from nmt_jax.models.layers.several_sources import COMBINATIONS, SeveralAttention, SeveralEncoders
 from nmt_jax.models.rnn import Model
-from nmt_jax.models.several_sources import COMBINATIONS, SeveralAttention, SeveralEncoders
 
 B, N, Q, S, D = 2, 3, 4, 5, 6
 LENGTHS = np.array([[5, 2, 4], [1, 5, 3]])
