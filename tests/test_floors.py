@@ -29,7 +29,14 @@ VERBS = (
 FORBIDDEN = {
     "metrics_jax": ("nmt_jax",),
     "nmt_jax.models": (
-        *("nmt_jax.tasks", "nmt_jax.config", "nmt_jax.workdir", "nmt_jax.loop", "nmt_jax.decoding", "nmt_jax.losses"),
+        *(
+            "nmt_jax.tasks",
+            "nmt_jax.config",
+            "nmt_jax.workdir",
+            "nmt_jax.loop",
+            "nmt_jax.decoding",
+            "nmt_jax.losses.cross_entropy",
+        ),
         *("ml_collections", "metrics_jax"),
     ),
     "nmt_jax.decoding": ("nmt_jax.models", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.config", "nmt_jax.data", "flax"),
@@ -45,7 +52,7 @@ FORBIDDEN = {
     "nmt_jax.distributed": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.models", "nmt_jax.data", "nmt_jax.config"),
     "nmt_jax.sweeps": ("jax", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.models", "nmt_jax.sweep"),
     "nmt_jax.launchers": ("jax", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.models", "nmt_jax.sweep", "nmt_jax.train"),
-    "nmt_jax.losses": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.config"),
+    "nmt_jax.losses.cross_entropy": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.config"),
     "nmt_jax.loop": ("nmt_jax.models", "nmt_jax.decoding", *(f"nmt_jax.{verb}" for verb in VERBS)),
     "nmt_jax.step": ("nmt_jax.models", "nmt_jax.tasks.translate", "nmt_jax.loop", "nmt_jax.config"),
     "nmt_jax.score": ("jax", "flax", "nmt_jax.models", "nmt_jax.tasks", "nmt_jax.loop"),

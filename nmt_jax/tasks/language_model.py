@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax import losses, sharding
+from nmt_jax import sharding
 from nmt_jax.counting import counted
 from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
 from nmt_jax.data.batching.epochs import Batch
@@ -22,6 +22,7 @@ from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.sample import Sampling, sample
 from nmt_jax.decoding.step import Next, predict
 from nmt_jax.errors import UserError
+from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.tasks import Step
 
 ROWS = 32  # samples drawn together, always as many, so that one program serves all

@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax import losses, sharding
+from nmt_jax import sharding
 from nmt_jax.counting import counted
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.masking import Corruption, LeftToRight, Masking
@@ -25,6 +25,7 @@ from nmt_jax.data.prepared import segments
 from nmt_jax.data.prepared.segments import Segments
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
+from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.models.layers.mimetic import mimetic
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
 from nmt_jax.tasks import Step

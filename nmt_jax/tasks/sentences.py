@@ -13,12 +13,12 @@ from ml_collections import ConfigDict
 
 from metrics_jax.prediction.classification import accuracy, matthews, precision_recall_f1
 from metrics_jax.prediction.regression import pearson, spearman
-from nmt_jax import losses
 from nmt_jax.counting import counted
 from nmt_jax.data.batching.rows import Field, Item, RowCorpus
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
 from nmt_jax.data.readers.scales import Scales
 from nmt_jax.errors import UserError
+from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.tasks.fine_tuning import FineTuning, saved
 
 

@@ -9,11 +9,11 @@ import jax
 import numpy as np
 
 from metrics_jax.prediction.entities import entity_f1
-from nmt_jax import losses
 from nmt_jax.counting import counted
 from nmt_jax.data.batching.rows import Field, Item, RowCorpus
 from nmt_jax.data.readers.tagged import open_tagged
 from nmt_jax.errors import UserError
+from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.tasks.fine_tuning import FineTuning, saved
 
 NO_TAG = -1  # of pieces that do not begin a word

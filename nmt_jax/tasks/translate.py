@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from metrics_jax import BLEU
 from nmt_jax import config as configs
-from nmt_jax import losses, sharding
+from nmt_jax import sharding
 from nmt_jax.counting import counted
 from nmt_jax.data.batching.batches import Batches, Pairs
 from nmt_jax.data.batching.epochs import Batch
@@ -26,8 +26,10 @@ from nmt_jax.data.readers.corpora import open_text
 from nmt_jax.data.vocabulary.lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
-from nmt_jax.tasks import Step, teacher_forcing
-from nmt_jax.tasks.minimum_risk import MinimumRisk
+from nmt_jax.losses import cross_entropy as losses
+from nmt_jax.losses import teacher_forcing
+from nmt_jax.losses.minimum_risk import MinimumRisk
+from nmt_jax.tasks import Step
 from nmt_jax.tasks.translator import Hypothesis, Translator
 
 

@@ -21,7 +21,7 @@ from nmt_jax.data.batching.row_slice import Share
 from nmt_jax.data.prepared.words import Words, prepare, read_texts
 from nmt_jax.data.vocabulary import character_ngrams
 from nmt_jax.errors import UserError
-from nmt_jax.negative_sampling import Alias, negative_sampling
+from nmt_jax.losses.negative_sampling import Alias, negative_sampling
 from nmt_jax.tasks import Step
 
 

@@ -23,7 +23,7 @@ def main() -> None:
     import jax
     import jax.numpy as jnp
 
-    from nmt_jax import losses
+    from nmt_jax.losses import cross_entropy as losses
     from nmt_jax.trained import open_trained
     from nmt_jax.workdir import Workdir
 

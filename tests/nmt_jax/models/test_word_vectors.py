@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nmt_jax.losses.negative_sampling import negative_sampling
 from nmt_jax.models.word_vectors import Model, inner_products
-from nmt_jax.negative_sampling import negative_sampling
 
 WINDOW, LENGTH, WORDS, NEGATIVES = 3, 5, 12, 4
 SUBWORDS = (np.array([1, 1, 3, 7, 7, 7], np.int32), np.array([0, 4, 4, 2, 3, 3], np.int32))

@@ -16,12 +16,12 @@ from ml_collections import ConfigDict
 from metrics_jax import parse
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.signature import needs
-from nmt_jax import losses
 from nmt_jax.data.vocabulary.vocab import PAD
 from nmt_jax.decoding.beam import Asked
 from nmt_jax.decoding.mbr import PERCENT
 from nmt_jax.decoding.sample import Sampling
 from nmt_jax.errors import UserError
+from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.tasks import Step
 from nmt_jax.tasks.translator import Translator
 

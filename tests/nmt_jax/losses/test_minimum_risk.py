@@ -16,8 +16,8 @@ from nmt_jax import config as configs
 from nmt_jax import sharding
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.errors import UserError
+from nmt_jax.losses.minimum_risk import distinct
 from nmt_jax.tasks import Step
-from nmt_jax.tasks.minimum_risk import distinct
 from nmt_jax.tasks.translate import Translate
 from tests.conftest import ROOT, with_devices
 
@@ -170,7 +170,7 @@ def test_what_cannot_be_meant_is_named(risk, line, tmp_path):
 @pytest.mark.slow
 def test_eight_devices_find_the_loss_of_one(trained, tmp_path):
     _, params, _, step = trained
-    command = [sys.executable, "-m", "tests.tasks.test_minimum_risk", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.nmt_jax.losses.test_minimum_risk", str(tmp_path)]
     finished = subprocess.run(command, env=with_devices(8), cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     loss, gradient = step(params, 0)

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax import losses
+from nmt_jax.losses import cross_entropy as losses
 
 B, T, D, V = 3, 7, 5, 13
 

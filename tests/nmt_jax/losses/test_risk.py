@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.losses import minimum_risk
+from nmt_jax.losses.cross_entropy import minimum_risk
 
 B, N = 4, 5
 

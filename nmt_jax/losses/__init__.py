@@ -1,0 +1,1 @@
+"""Training objectives: each returns (sum, weight)."""
