@@ -7,7 +7,7 @@ from absl import flags
 from nmt_jax.errors import UserError
 
 if TYPE_CHECKING:
-    from nmt_jax.decoding.sample import Sampling
+    from nmt_jax.decoding.sampling import Sampling
 
 SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
 SEARCH = (
@@ -28,7 +28,7 @@ def define_sampling_flags(flag_values: flags.FlagValues) -> None:
 
 def make_sampling(flag_values: flags.FlagValues, num_samples: int = 1, replacement: bool = True) -> "Sampling":
     """What the flags say; UserError for what cannot be."""
-    from nmt_jax.decoding.sample import Sampling  # late: it imports JAX
+    from nmt_jax.decoding.sampling import Sampling  # late: it imports JAX
 
     given: dict[str, Any] = {name: flag_values[name].value for name in SAMPLING}
     try:

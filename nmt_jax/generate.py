@@ -16,7 +16,7 @@ from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
-    from nmt_jax.decoding.sample import Sampling
+    from nmt_jax.decoding.sampling import Sampling
 
 NUM_SAMPLES = 10  # where there are no prompts
 CHUNK = 32  # lines drawn together
@@ -88,7 +88,7 @@ def run(
     # Below, not above: a mistake is told before the seconds that importing JAX takes.
     import jax
 
-    from nmt_jax.decoding.sample import Sampling
+    from nmt_jax.decoding.sampling import Sampling
 
     sampling = sampling or Sampling()
     count = num_samples or (NUM_SAMPLES if prompts is None else 1)

@@ -11,7 +11,7 @@ from absl import flags
 
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
-from nmt_jax.decoding.mbr import METHODS, WEIGHTS, Choice, MinimumBayesRisk, Utility
+from nmt_jax.decoding.minimum_bayes_risk import METHODS, WEIGHTS, Choice, MinimumBayesRisk, Utility
 from nmt_jax.errors import UserError
 from nmt_jax.metric import define_metric_flags, metric_options, open_metric
 

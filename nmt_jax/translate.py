@@ -30,8 +30,8 @@ from nmt_jax.translation_format import TranslationFormat
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
-    from nmt_jax.decoding.mbr import MinimumBayesRisk
-    from nmt_jax.decoding.sample import Sampling
+    from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk
+    from nmt_jax.decoding.sampling import Sampling
     from nmt_jax.tasks.translator import Hypothesis, Line
 
 CHUNK = 512  # lines sorted by length together: enough for full batches, few enough to see output soon

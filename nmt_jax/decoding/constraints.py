@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nmt_jax.decoding.step import IMPOSSIBLE
+from nmt_jax.decoding.next_logits import IMPOSSIBLE
 
 Array = jax.Array
 

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.decoding.step import Next, Step
+from nmt_jax.decoding.next_logits import Next, Step
 
 Array = jax.Array
 

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.decoding.step import Step
+from nmt_jax.decoding.next_logits import Step
 
 Array = jax.Array
 

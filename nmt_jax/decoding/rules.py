@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from nmt_jax.decoding.next_logits import IMPOSSIBLE
 from nmt_jax.decoding.search import Search
-from nmt_jax.decoding.step import IMPOSSIBLE
 
 Array = jax.Array
 

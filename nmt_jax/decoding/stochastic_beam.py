@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.decoding.beam import reorder
+from nmt_jax.decoding.beam_search import reorder
+from nmt_jax.decoding.next_logits import IMPOSSIBLE, Step
 from nmt_jax.decoding.rules import force
-from nmt_jax.decoding.step import IMPOSSIBLE, Step
 from nmt_jax.decoding.topk import top_k
 
 Array = jax.Array

@@ -17,9 +17,9 @@ from metrics_jax import parse
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.signature import needs
 from nmt_jax.data.vocabulary.vocab import PAD
-from nmt_jax.decoding.beam import Asked
-from nmt_jax.decoding.mbr import PERCENT
-from nmt_jax.decoding.sample import Sampling
+from nmt_jax.decoding.beam_search import Asked
+from nmt_jax.decoding.minimum_bayes_risk import PERCENT
+from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.tasks import Step

@@ -19,8 +19,8 @@ from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.prepared import stream
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
-from nmt_jax.decoding.sample import Sampling, sample
-from nmt_jax.decoding.step import Next, predict
+from nmt_jax.decoding.next_logits import Next, predict
+from nmt_jax.decoding.sampling import Sampling, sample
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.tasks import Step

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
-from nmt_jax.decoding.beam import Asked, beam_search
+from nmt_jax.decoding.beam_search import Asked, beam_search
 from nmt_jax.decoding.ensemble import ensemble
 from nmt_jax.decoding.forced import token_log_probs
-from nmt_jax.decoding.sample import Sampling
-from nmt_jax.decoding.sample import sample as draw_samples
+from nmt_jax.decoding.next_logits import Next, Step, predict
+from nmt_jax.decoding.sampling import Sampling
+from nmt_jax.decoding.sampling import sample as draw_samples
 from nmt_jax.decoding.search import Search
-from nmt_jax.decoding.step import Next, Step, predict
 from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
 
 HALVED = 16  # sentences: fewer are not worth a second program

@@ -18,11 +18,11 @@ from nmt_jax.data.batching.batches import bucketed
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.readers import sources
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK, Vocab
-from nmt_jax.decoding.beam import Asked
+from nmt_jax.decoding.beam_search import Asked
 from nmt_jax.decoding.constraints import Phrases
-from nmt_jax.decoding.sample import Sampling
+from nmt_jax.decoding.next_logits import IMPOSSIBLE
+from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.decoding.search import Search
-from nmt_jax.decoding.step import IMPOSSIBLE
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.programs import Programs
 

@@ -30,7 +30,7 @@ def main() -> None:
 
     from nmt_jax.data.readers.corpora import open_text
     from nmt_jax.data.vocabulary.vocab import EOS, PAD
-    from nmt_jax.decoding.beam import Asked
+    from nmt_jax.decoding.beam_search import Asked
     from nmt_jax.decoding.search import Search
     from tests.benchmarks import model_r, model_t
 

@@ -25,8 +25,8 @@ from tests.benchmarks.embedding_metrics import minilm
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from nmt_jax.decoding.mbr import Choice
-    from nmt_jax.decoding.sample import Sampling
+    from nmt_jax.decoding.minimum_bayes_risk import Choice
+    from nmt_jax.decoding.sampling import Sampling
     from nmt_jax.decoding.search import Search
     from nmt_jax.tasks.translator import Hypothesis, Translator
 
@@ -162,7 +162,7 @@ def draw_beams(points: Sequence[Point]) -> "Figure":
 
 def choose(lists: Sequence[list["Hypothesis"]], spec: str, weights: str, encoder: str) -> tuple[list["Choice"], float]:
     """What minimum-Bayes-risk decoding chooses of each list, and CPU-seconds without compilation."""
-    from nmt_jax.decoding.mbr import MinimumBayesRisk, Utility
+    from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk, Utility
     from nmt_jax.mbr import CHUNK, Candidates, run
     from nmt_jax.metric import open_metric
 
@@ -192,7 +192,7 @@ def decisions(name: str, lists: Sequence[list["Hypothesis"]], seconds: float, en
 
 def ways(models: Models, num_samples: int, encoder: str) -> Iterator[Row]:
     """Every way of decoding, the baseline first."""
-    from nmt_jax.decoding.sample import Sampling
+    from nmt_jax.decoding.sampling import Sampling
 
     search = models.translator.search
     singles: dict[str, Search | Sampling] = {

@@ -6,7 +6,7 @@ import pytest
 
 from nmt_jax import config as configs
 from nmt_jax import sharding
-from nmt_jax.decoding.sample import Sampling
+from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.decoding.search import Search
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.translate import Translate

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
-from nmt_jax.decoding.beam import reorder
+from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.rnn import Model
 
 B, S, T, K, V = 2, 5, 6, 3, 11

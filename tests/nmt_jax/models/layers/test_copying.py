@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
-from nmt_jax.decoding.beam import reorder
+from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.layers.copying import make_copying
 from nmt_jax.models.rnn import Model
 

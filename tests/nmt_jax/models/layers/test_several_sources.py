@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
-from nmt_jax.decoding.beam import reorder
+from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.layers.attention import Attention
 from nmt_jax.models.layers.recurrent import Encoder
 from nmt_jax.models.layers.several_sources import COMBINATIONS, SeveralAttention, SeveralEncoders

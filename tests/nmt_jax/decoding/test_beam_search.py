@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.decoding.beam import Asked, beam_search
+from nmt_jax.decoding.beam_search import Asked, beam_search
 from nmt_jax.decoding.constraints import Phrases
 from nmt_jax.decoding.search import Search, coverage
 from tests.fixtures.markov import BOS, EOS, T, V, log_probability, make, make_cache, make_step, texts, until_end

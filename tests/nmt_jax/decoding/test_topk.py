@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt_jax.decoding.step import IMPOSSIBLE, predict
+from nmt_jax.decoding.next_logits import IMPOSSIBLE, predict
 from nmt_jax.decoding.topk import top_k
 
 

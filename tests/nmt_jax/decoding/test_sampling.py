@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.decoding.sample import Sampling, sample
+from nmt_jax.decoding.sampling import Sampling, sample
 from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
 from tests.fixtures.markov import certain
 

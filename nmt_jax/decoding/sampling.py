@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.decoding.step import IMPOSSIBLE, Step
+from nmt_jax.decoding.next_logits import IMPOSSIBLE, Step
 
 Array = jax.Array
 

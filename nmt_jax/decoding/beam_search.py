@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.decoding import constraints, rules
+from nmt_jax.decoding.next_logits import IMPOSSIBLE, Next, Step
 from nmt_jax.decoding.search import Search, coverage
-from nmt_jax.decoding.step import IMPOSSIBLE, Next, Step
 from nmt_jax.decoding.topk import top_k
 
 Array = jax.Array

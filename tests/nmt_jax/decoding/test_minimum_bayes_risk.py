@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics_jax import BLEU, TER, BERTScore, ChrF, WordOverlap, YiSi1
-from nmt_jax.decoding.mbr import MinimumBayesRisk, Utility
+from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk, Utility
 from nmt_jax.errors import UserError
 from tests.fixtures import tiny_encoder
 
