@@ -15,6 +15,7 @@ from nmt_jax.checkpoint import Checkpoints, load_params, name_differences
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.distributed.processes import Processes, Vote
+from nmt_jax.distributed.sharding import gather, make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.distributed.watchdog import Watchdog
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts
@@ -22,7 +23,6 @@ from nmt_jax.logbook import Logbook
 from nmt_jax.optim import make_optimizer, make_schedule
 from nmt_jax.progress import Progress, print_table
 from nmt_jax.record import higher_is_better
-from nmt_jax.sharding import gather, make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.step import Metrics, TrainState, make_train_step, new_state
 from nmt_jax.tasks import Task
 

@@ -11,7 +11,7 @@ from absl import flags
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.distributed.place import Place, define_place_flags, find_place
+from nmt_jax.distributed.process_spec import Place, define_place_flags, find_place
 from nmt_jax.errors import UserError
 from nmt_jax.workdir import Workdir
 
@@ -64,7 +64,8 @@ def run(
     folder = Workdir(pathlib.Path(workdir))
     config = resolve(spec, folder, overrides or {})
     # Below, not above: a mistake in the config is told before the seconds that importing JAX takes.
-    from nmt_jax import allocation, compilation, loop, sharding
+    from nmt_jax import allocation, compilation, loop
+    from nmt_jax.distributed import sharding
     from nmt_jax.distributed.processes import Processes, check_shared, describe
     from nmt_jax.tasks import make_task
 

@@ -19,8 +19,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import metrics_jax
 import nmt_jax
-from nmt_jax.distributed.place import Place
-from nmt_jax.distributed.roll_call import Card, RollCall
+from nmt_jax.distributed.process_spec import Place
+from nmt_jax.distributed.rendezvous import Card, RollCall
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted
 

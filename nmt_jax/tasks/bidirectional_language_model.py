@@ -14,7 +14,6 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax import sharding
 from nmt_jax.counting import counted
 from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
 from nmt_jax.data.batching.epochs import Batch
@@ -23,6 +22,7 @@ from nmt_jax.data.prepared.words import Words
 from nmt_jax.data.vocabulary import word_types
 from nmt_jax.data.vocabulary.vocab import EOS
 from nmt_jax.data.vocabulary.word_types import WordTypes
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.sampled_softmax import log_uniform, log_uniform_probability, sampled_cross_entropy

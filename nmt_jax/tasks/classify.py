@@ -17,13 +17,13 @@ from ml_collections import ConfigDict
 
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import config as configs
-from nmt_jax import sharding
 from nmt_jax.counting import counted
 from nmt_jax.data.batching.batches import Batches
 from nmt_jax.data.batching.documents import DocumentCorpus, Documents, Reader, boxed, words_of
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
 from nmt_jax.data.vocabulary.vocab import UNK, Vocab
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.tasks import Step

@@ -13,12 +13,12 @@ import numpy as np
 from metrics_jax.embedding.forward import bucket
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import config as configs
-from nmt_jax import sharding
 from nmt_jax.data.batching.batches import Shape
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.rows import Field, Item, Rows, boxes
 from nmt_jax.data.prepared.parallel import cache_directory
 from nmt_jax.data.readers.tagged import open_tagged
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.elmo import Elmo, elmo_features, load_elmo
 from nmt_jax.tasks import Step

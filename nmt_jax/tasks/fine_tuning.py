@@ -20,10 +20,11 @@ from ml_collections import ConfigDict
 
 from metrics_jax.embedding.forward import bucket
 from nmt_jax import config as configs
-from nmt_jax import pretrained, sharding
+from nmt_jax import pretrained
 from nmt_jax.data.batching.batches import Batches, Shape
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.rows import Field, Item, RowCorpus, RowReader, Rows, boxes, num_pieces
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
 from nmt_jax.models.bert import Bert

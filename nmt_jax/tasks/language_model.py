@@ -13,7 +13,6 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax import sharding
 from nmt_jax.counting import counted
 from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
 from nmt_jax.data.batching.epochs import Batch
@@ -21,6 +20,7 @@ from nmt_jax.data.prepared import stream
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.next_logits import Next, predict
 from nmt_jax.decoding.sampling import Sampling, sample
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.tasks import Step

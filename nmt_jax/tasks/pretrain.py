@@ -16,13 +16,13 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax import sharding
 from nmt_jax.counting import counted
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.masking import Corruption, LeftToRight, Masking
 from nmt_jax.data.batching.segment_pairs import NEXT, PairBatches, Pairs
 from nmt_jax.data.prepared import segments
 from nmt_jax.data.prepared.segments import Segments
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
 from nmt_jax.losses import cross_entropy as losses

@@ -23,12 +23,13 @@ from metrics_jax.embedding.encoder import Encoder
 from metrics_jax.embedding.forward import shape_of_states
 from metrics_jax.prediction.regression import pearson, spearman
 from nmt_jax import config as configs
-from nmt_jax import pretrained, sharding
+from nmt_jax import pretrained
 from nmt_jax.counting import counted
 from nmt_jax.data.batching.batches import Batches, Shape
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
 from nmt_jax.data.readers.scales import Scales
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Bert
 from nmt_jax.models.mlp import Model

@@ -16,7 +16,6 @@ from ml_collections import ConfigDict
 
 from metrics_jax import BLEU
 from nmt_jax import config as configs
-from nmt_jax import sharding
 from nmt_jax.counting import counted
 from nmt_jax.data.batching.batches import Batches, Pairs
 from nmt_jax.data.batching.epochs import Batch
@@ -25,6 +24,7 @@ from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.corpora import open_text
 from nmt_jax.data.vocabulary.lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses import teacher_forcing

@@ -13,7 +13,6 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from nmt_jax import sharding
 from nmt_jax.data.batching.batches import bucketed
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.readers import sources
@@ -23,6 +22,7 @@ from nmt_jax.decoding.constraints import Phrases
 from nmt_jax.decoding.next_logits import IMPOSSIBLE
 from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.decoding.search import Search
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.programs import Programs
 

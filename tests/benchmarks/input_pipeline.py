@@ -35,7 +35,7 @@ def private_mib() -> float:
 def task_of(pairs: int, page: str, folder: str) -> Any:
     """The page's task with a corpus of this size, its files in the folder."""
     from nmt_jax import config as configs
-    from nmt_jax import sharding
+    from nmt_jax.distributed import sharding
     from nmt_jax.tasks import make_task
 
     changes = {"data.size": str(pairs), "data.cache": f"{folder}/cache"}
@@ -57,7 +57,7 @@ def measured(pairs: int, page: str, folder: str) -> dict[str, float]:
     measure.one_thread()
     import jax
 
-    from nmt_jax import sharding
+    from nmt_jax.distributed import sharding
     from nmt_jax.optim import make_optimizer
     from nmt_jax.step import make_train_step, new_state
 

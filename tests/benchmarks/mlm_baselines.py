@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nmt_jax import sharding
 from nmt_jax.data.batching.segment_pairs import PairBatches
+from nmt_jax.distributed import sharding
 from nmt_jax.tasks.pretrain import Pretrain
 from nmt_jax.workdir import Workdir
 from tests.benchmarks import measure

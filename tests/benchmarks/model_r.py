@@ -2,8 +2,9 @@
 
 import pathlib
 
-from nmt_jax import compilation, sharding
+from nmt_jax import compilation
 from nmt_jax import config as configs
+from nmt_jax.distributed import sharding
 from nmt_jax.tasks.translate import Translate
 from tests.benchmarks import measure
 

@@ -23,8 +23,9 @@ def main() -> None:
 
     import jax
 
-    from nmt_jax import compilation, sharding
+    from nmt_jax import compilation
     from nmt_jax import config as configs
+    from nmt_jax.distributed import sharding
     from nmt_jax.optim import make_optimizer
     from nmt_jax.step import make_train_step, new_state
     from nmt_jax.tasks import make_task

@@ -45,8 +45,9 @@ def main() -> None:
     import jax
     import numpy as np
 
-    from nmt_jax import allocation, compilation, sharding
+    from nmt_jax import allocation, compilation
     from nmt_jax import config as configs
+    from nmt_jax.distributed import sharding
     from nmt_jax.models.bert import Model
     from nmt_jax.optim import make_optimizer
     from nmt_jax.step import make_train_step, new_state

@@ -28,7 +28,7 @@ def main() -> None:
 
     import jax
 
-    from nmt_jax import sharding
+    from nmt_jax.distributed import sharding
     from nmt_jax.optim import make_optimizer
     from nmt_jax.step import make_train_step, new_state
 

@@ -11,8 +11,9 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax import sharding, train
+from nmt_jax import train
 from nmt_jax.data.vocabulary.word_types import WordTypes, split
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step, make_task
 from nmt_jax.tasks.bidirectional_language_model import END, UNKNOWN

@@ -9,8 +9,8 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax import sharding
 from nmt_jax.data.batching.documents import NO_LABEL
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.tasks import Step, make_task

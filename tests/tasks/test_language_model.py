@@ -8,9 +8,9 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax import sharding
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.decoding.sampling import Sampling
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step
 from nmt_jax.tasks.language_model import LanguageModel

@@ -11,9 +11,10 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax import sharding, train
+from nmt_jax import train
 from nmt_jax.data import grammar
 from nmt_jax.data.batching.segment_pairs import NEXT, RANDOM
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.optim import make_optimizer, make_schedule
 from nmt_jax.pretrained.tokenizer import Tokenizer

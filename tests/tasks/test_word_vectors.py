@@ -11,7 +11,8 @@ from ml_collections import ConfigDict
 
 from metrics_jax.embedding.nearest import Neighbours
 from nmt_jax import config as configs
-from nmt_jax import sharding, train
+from nmt_jax import train
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step
 from nmt_jax.tasks.word_vectors import WordVectors

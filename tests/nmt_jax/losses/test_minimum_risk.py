@@ -13,8 +13,8 @@ import pytest
 
 from metrics_jax import TER, ChrF
 from nmt_jax import config as configs
-from nmt_jax import sharding
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.minimum_risk import distinct
 from nmt_jax.tasks import Step

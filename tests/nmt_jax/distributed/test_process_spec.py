@@ -3,7 +3,7 @@
 import pytest
 from absl import flags
 
-from nmt_jax.distributed.place import Place, define_place_flags, find_place, first_host
+from nmt_jax.distributed.process_spec import Place, define_place_flags, find_place, first_host
 from nmt_jax.errors import UserError
 
 SLURM = {"SLURM_JOB_ID": "10123", "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "gpu[007-009,12]"}

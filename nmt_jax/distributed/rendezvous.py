@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nmt_jax.distributed.place import Place
+from nmt_jax.distributed.process_spec import Place
 from nmt_jax.errors import UserError
 
 LOST = 1  # exit code of those that another process left alone

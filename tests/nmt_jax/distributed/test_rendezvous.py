@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from nmt_jax.distributed.place import Place
-from nmt_jax.distributed.roll_call import RollCall, _Line
+from nmt_jax.distributed.process_spec import Place
+from nmt_jax.distributed.rendezvous import RollCall, _Line
 from nmt_jax.errors import UserError
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, PartitionSpec
 
+from nmt_jax.distributed.sharding import make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.errors import UserError
 from nmt_jax.optim import make_optimizer, make_schedule
-from nmt_jax.sharding import make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.step import make_train_step, new_state
 from tests.conftest import ROOT, with_devices
 from tests.fixtures import toy
@@ -57,7 +57,7 @@ def eight(tmp_path_factory):
     """(what eight devices computed, a workdir that one device began, eight went on with)."""
     workdir = tmp_path_factory.mktemp("workdir")
     toy.train(workdir, **{"train.steps": 6})
-    command = [sys.executable, "-m", "tests.test_sharding", str(workdir)]
+    command = [sys.executable, "-m", "tests.nmt_jax.distributed.test_sharding", str(workdir)]
     process = subprocess.run(command, cwd=ROOT, env=with_devices(8), capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
     assert "continued at step 6" in process.stderr
