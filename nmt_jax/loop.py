@@ -11,7 +11,7 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from nmt_jax.checkpoint import Checkpoints, load_params, name_differences
+from nmt_jax.checkpoints.checkpoint import Checkpoints, load_params, name_differences
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.distributed.processes import Processes, Vote

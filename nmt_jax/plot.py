@@ -193,7 +193,7 @@ def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> str:
 
     UserError for a run that has no learned mixture of layers, and for two folders of one name.
     """
-    from nmt_jax.checkpoint import load_params
+    from nmt_jax.checkpoints.checkpoint import load_params
     from nmt_jax.pictures.layers import Mixture, draw_layers, table
 
     check_output(output)

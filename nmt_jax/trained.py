@@ -18,8 +18,8 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     """
     config = folder.trained_config(*tasks)
     # Below, not above: a mistake is told before the seconds that importing JAX takes.
-    from nmt_jax import checkpoint as checkpoints
     from nmt_jax import compilation
+    from nmt_jax.checkpoints import checkpoint as checkpoints
     from nmt_jax.distributed import sharding
     from nmt_jax.tasks import make_task
 

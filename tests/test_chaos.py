@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from nmt_jax import checkpoint
+from nmt_jax.checkpoints import checkpoint
 from tests.fixtures import toy
 from tests.fixtures.toy import ROOT
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from nmt_jax import __main__ as cli
-from nmt_jax import checkpoint, formats
 from nmt_jax import config as configs
+from nmt_jax import formats
+from nmt_jax.checkpoints import checkpoint
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from nmt_jax import loop
-from nmt_jax.checkpoint import Checkpoints, load_params
+from nmt_jax.checkpoints.checkpoint import Checkpoints, load_params
 from nmt_jax.errors import UserError
 from tests.fixtures import toy
 from tests.fixtures.toy import ROOT

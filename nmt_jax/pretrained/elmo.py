@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from metrics_jax.embedding.forward import bucket
-from nmt_jax.checkpoint import load_params
+from nmt_jax.checkpoints.checkpoint import load_params
 from nmt_jax.data.batching.rows import boxes
 from nmt_jax.data.vocabulary.word_types import WordTypes
 from nmt_jax.errors import UserError

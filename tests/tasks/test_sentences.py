@@ -135,7 +135,7 @@ def test_a_frozen_encoder_stays_to_the_bit_while_the_mixture_learns(folder, tmp_
     changes = {"encoder.frozen": "true", "encoder.layers": "mixture", "optimizer.weight_decay": 0.0}
     page = f"{ROOT}/configs/glue.py:smoke=true"
     train.run(page, tmp_path / "w", settings(folder, **changes, **{"train.steps": 5}))
-    from nmt_jax import checkpoint
+    from nmt_jax.checkpoints import checkpoint
 
     params = checkpoint.load_params(tmp_path / "w", "last", sharding.replicated(sharding.make_mesh()))
     given = pretrained.load(folder / "encoder").params

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from nmt_jax import checkpoint
+from nmt_jax.checkpoints import checkpoint
 from nmt_jax.distributed.processes import Processes, check_shared, find_difference
 from nmt_jax.errors import UserError
 from tests.conftest import ROOT, with_devices

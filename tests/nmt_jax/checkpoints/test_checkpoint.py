@@ -14,7 +14,7 @@ import optax
 import pytest
 from jax.sharding import SingleDeviceSharding
 
-from nmt_jax.checkpoint import Checkpoints, load_params, name_differences
+from nmt_jax.checkpoints.checkpoint import Checkpoints, load_params, name_differences
 from nmt_jax.errors import UserError
 from nmt_jax.step import TrainState, new_state
 from tests.fixtures.toy import ROOT
@@ -85,7 +85,7 @@ def test_the_last_and_the_best_are_kept_also_after_a_restart(tmp_path):
 
 def test_a_half_written_checkpoint_is_never_picked_up(tmp_path):
     program = (
-        "import sys, os, signal; from tests.test_checkpoint import *\n"
+        "import sys, os, signal; from tests.nmt_jax.checkpoints.test_checkpoint import *\n"
         "checkpoints = Checkpoints(Path(sys.argv[1]))\n"
         "checkpoints.save(1, make_state(1), None, {}); checkpoints.wait()\n"
         "checkpoints.save(2, make_state(2, size=4_000_000), None, {})\n"

@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import Sharding, SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
-from nmt_jax.checksums import check_sums, write_sums
+from nmt_jax.checkpoints.checksums import check_sums, write_sums
 from nmt_jax.errors import UserError
 from nmt_jax.step import TrainState
 
