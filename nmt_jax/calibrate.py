@@ -8,7 +8,7 @@ from absl import flags
 
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.metric import define_metric_flags, metric_options, open_metric
+from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
 
 OUTPUTS = {"baseline": "fit_baseline", "idf": "count"}  # and the method of a metric that computes it
 

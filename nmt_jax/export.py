@@ -86,7 +86,7 @@ def run(
     if form == "huggingface":
         folder.trained_config("pretrain")
         from nmt_jax.pretrained import save
-        from nmt_jax.pretrained.workdir import load_workdir
+        from nmt_jax.pretrained.pretraining_workdir import load_workdir
 
         loaded = load_workdir(folder.path, checkpoint=checkpoint)
         with _whole(output) as unfinished:

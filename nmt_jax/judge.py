@@ -24,7 +24,7 @@ from nmt_jax.judging import table as judge_table
 from nmt_jax.judging.places import Protocol, read_places
 from nmt_jax.judging.scores import given_scores, judged_scores
 from nmt_jax.judging.table import Column
-from nmt_jax.metric import define_metric_flags, metric_options, open_metric
+from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
 
 TESTS = ("permutation", "williams")
 

@@ -13,7 +13,7 @@ from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.decoding.minimum_bayes_risk import METHODS, WEIGHTS, Choice, MinimumBayesRisk, Utility
 from nmt_jax.errors import UserError
-from nmt_jax.metric import define_metric_flags, metric_options, open_metric
+from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
 
 EVALUATED = ("bleu|effective_order:true", "chrf", "ter")  # the first that is not optimised
 CHUNK = 16  # lines whose candidates are read together

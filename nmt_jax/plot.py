@@ -10,8 +10,8 @@ from absl import flags
 
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.metric import define_metric_flags, metric_options, open_metric
 from nmt_jax.pictures.style import FORMATS, check_output, drawing, save, writing
+from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
 from nmt_jax.sweeps.runs import base_values, find_runs
 from nmt_jax.sweeps.table import collect, main_measure
 from nmt_jax.trained import open_trained

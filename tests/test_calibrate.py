@@ -4,7 +4,7 @@ import pytest
 
 from metrics_jax import Baseline, Idf
 from nmt_jax import __main__ as cli
-from nmt_jax.metric import open_metric
+from nmt_jax.pretrained.metrics import open_metric
 from tests.fixtures.encoder_folders import write_folder
 
 CORPUS = ["a b c", "d e f g", "", "h i", "a a", "j k l m n", " "]

@@ -15,8 +15,8 @@ import numpy as np
 
 from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Bert
-from nmt_jax.pretrained.names import pad_id, read_config, tensor_name, write_config
 from nmt_jax.pretrained.tokenizer import Tokenizer, longest_text, read_json
+from nmt_jax.pretrained.weight_names import pad_id, read_config, tensor_name, write_config
 from nmt_jax.pretrained.weights import read_tensors, tensor_names, write_tensors
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
@@ -45,7 +45,9 @@ def load(
     """
     folder = find_folder(place, download, revision)
     if (folder / "checkpoints").is_dir():
-        from nmt_jax.pretrained.workdir import load_workdir  # late: most have no need of the library of checkpoints
+        from nmt_jax.pretrained.pretraining_workdir import (
+            load_workdir,  # late: most have no need of the library of checkpoints
+        )
 
         return load_workdir(folder, dtype)
     path = folder / "config.json"

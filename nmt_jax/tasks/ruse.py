@@ -33,7 +33,7 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Bert
 from nmt_jax.models.mlp import Model
-from nmt_jax.pretrained.ruse import read_encoders
+from nmt_jax.pretrained.ruse_regressor import read_encoders
 from nmt_jax.pretrained.tokenizer import Tokenizer
 from nmt_jax.tasks import Step
 from nmt_jax.tasks.fine_tuning import SIZES, saved

@@ -43,7 +43,7 @@ def main() -> None:
 
     from metrics_jax.significance import paired_randomisation
     from nmt_jax.data.lines import read_lines
-    from nmt_jax.metric import open_metric
+    from nmt_jax.pretrained.metrics import open_metric
     from nmt_jax.sweeps.runs import find_runs
     from nmt_jax.sweeps.table import has_finished, main_measure, measured, read_log
 

@@ -164,7 +164,7 @@ def choose(lists: Sequence[list["Hypothesis"]], spec: str, weights: str, encoder
     """What minimum-Bayes-risk decoding chooses of each list, and CPU-seconds without compilation."""
     from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk, Utility
     from nmt_jax.mbr import CHUNK, Candidates, run
-    from nmt_jax.metric import open_metric
+    from nmt_jax.pretrained.metrics import open_metric
 
     other = "chrf" if spec.startswith("bleu") else "bleu|effective_order:true"
     utility = Utility(open_metric(spec, encoder=encoder))
@@ -219,7 +219,7 @@ def ways(models: Models, num_samples: int, encoder: str) -> Iterator[Row]:
 def tested(rows: Iterable[Row], references: Sequence[str], specs: Sequence[str], encoder: str) -> None:
     """Print the metrics of each row, with * where its difference from the first one has p < 0.05."""
     from metrics_jax.significance import paired_randomisation
-    from nmt_jax.metric import open_metric
+    from nmt_jax.pretrained.metrics import open_metric
 
     metrics = {spec.partition("|")[0]: open_metric(spec, encoder=encoder) for spec in specs}
     print_heading(["", *metrics, "length", "CPU-seconds"])

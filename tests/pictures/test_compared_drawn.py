@@ -10,12 +10,13 @@ import pytest
 
 from metrics_jax.api import Result
 from nmt_jax import __main__ as cli
-from nmt_jax import metric, plot
+from nmt_jax import plot
 from nmt_jax.errors import UserError
 from nmt_jax.pictures import flow, similarity
 from nmt_jax.pictures.compared import Plan, Similarities
 from nmt_jax.pictures.labels import fonts_for
 from nmt_jax.pictures.style import drawing, save
+from nmt_jax.pretrained import metrics as metric
 from tests.fixtures import tiny_encoder
 
 pytest.importorskip("matplotlib")

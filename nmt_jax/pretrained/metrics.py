@@ -128,7 +128,7 @@ def _encoder(place: str, dtype: str, download: bool, cache: str | None) -> Any:
 @functools.cache
 def _scorer(place: str, dtype: str, download: bool) -> Any:
     """The BLEURT of a workdir, a folder, a package, or the hub."""
-    from nmt_jax.pretrained.bleurt import load_bleurt
+    from nmt_jax.pretrained.bleurt_scorer import load_bleurt
 
     return load_bleurt(place, dtype, download)
 
@@ -136,7 +136,7 @@ def _scorer(place: str, dtype: str, download: bool) -> Any:
 @functools.cache
 def _regressor(workdir: str, dtype: str, cache: str | None) -> Any:
     """The RUSE of a workdir."""
-    from nmt_jax.pretrained.ruse import load_ruse
+    from nmt_jax.pretrained.ruse_regressor import load_ruse
 
     found = load_ruse(workdir, dtype)
     encoders = tuple(dataclasses.replace(encoder, cache=cache) for encoder in found.encoders)

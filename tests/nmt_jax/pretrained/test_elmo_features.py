@@ -5,7 +5,7 @@ import pytest
 
 from nmt_jax import train
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.elmo import elmo_features, load_elmo
+from nmt_jax.pretrained.elmo_features import elmo_features, load_elmo
 from tests.conftest import ROOT
 
 SENTENCES = [["das", "Haus"], [], ["unausdenkliche", "Wörter", "déjà", "\u200b", "."] * 3, ["das", "Haus"], ["Haus"]]

@@ -11,7 +11,7 @@ import safetensors.numpy
 from metrics_jax import Baseline, Idf
 from metrics_jax.embedding.forward import shape_of_states
 from nmt_jax.errors import UserError
-from nmt_jax.metric import DTYPES, open_metric
+from nmt_jax.pretrained.metrics import DTYPES, open_metric
 from tests.fixtures.encoder_folders import WORDPIECES, tensors, write_folder
 
 GLOVE = "a 1 0\nb 0 1\nc 1 1\n"

@@ -10,8 +10,8 @@ from metrics_jax import BLEURT
 from nmt_jax import __main__ as cli
 from nmt_jax import pretrained, score, train
 from nmt_jax.errors import UserError
-from nmt_jax.metric import open_metric
-from nmt_jax.pretrained.bleurt import load_bleurt
+from nmt_jax.pretrained.bleurt_scorer import load_bleurt
+from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.tasks import make_task
 from nmt_jax.trained import open_trained
 from nmt_jax.workdir import Workdir
