@@ -7,7 +7,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
-    from nmt_jax.tasks.translator import Translator
+    from nmt_jax.translation.translator import Translator
 
 
 def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = None) -> tuple[Any, Any]:
@@ -38,7 +38,7 @@ def open_translator(
 
     Arguments as those of `open_trained` and `tasks.translator`. UserError where vocabularies differ.
     """
-    from nmt_jax.tasks.translator import Translator
+    from nmt_jax.translation.translator import Translator
 
     opened = [open_trained(folder, "translate", checkpoint=checkpoint) for folder in folders]
     tasks, params = zip(*opened, strict=True)

@@ -24,15 +24,15 @@ from nmt_jax.errors import UserError
 from nmt_jax.mbr import CHUNK as CANDIDATE_LINES
 from nmt_jax.mbr import Gains, make_decision
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options
-from nmt_jax.resumable import ResumableFile
 from nmt_jax.trained import open_translator
-from nmt_jax.translation_format import TranslationFormat
+from nmt_jax.translation.output_format import TranslationFormat
+from nmt_jax.translation.resumable import ResumableFile
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
     from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk
     from nmt_jax.decoding.sampling import Sampling
-    from nmt_jax.tasks.translator import Hypothesis, Line
+    from nmt_jax.translation.translator import Hypothesis, Line
 
 CHUNK = 512  # lines sorted by length together: enough for full batches, few enough to see output soon
 NOT_THE_JOB = ("output", "chunk")  # flags that change nothing in what comes out
@@ -231,7 +231,7 @@ def run(
 
 def _asked(lines: Iterable[str], name: str, *files: str | None) -> Iterator["Line"]:
     """The lines with prefix, phrases and translation beside them; UserError where a file has fewer or more."""
-    from nmt_jax.tasks.translator import Line
+    from nmt_jax.translation.translator import Line
 
     others = [(path, read_lines(path) if path else itertools.repeat("")) for path in files]
     named = [path for path in files if path]

@@ -11,7 +11,7 @@ from nmt_jax import __main__ as cli
 from nmt_jax import train, translate
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
-from nmt_jax.translation_format import TranslationFormat
+from nmt_jax.translation.output_format import TranslationFormat
 from tests.conftest import with_devices
 
 QUICKSTART = str(pathlib.Path(__file__).parent.parent / "configs" / "quickstart.py")
@@ -107,7 +107,7 @@ def test_nbest_rows_and_json_objects(workdir, stdin, capfdbinary):
 
 
 def test_a_line_break_spelt_in_bytes_stays_one_line():
-    from nmt_jax.tasks.translator import Hypothesis
+    from nmt_jax.translation.translator import Hypothesis
 
     assert TranslationFormat().show(1, [Hypothesis("a\nb\u2028c", -1.0, [], [])]) == "a b\u2028c\n".encode()
 

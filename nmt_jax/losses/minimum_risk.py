@@ -23,7 +23,7 @@ from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.tasks import Step
-from nmt_jax.tasks.translator import Translator
+from nmt_jax.translation.translator import Translator
 
 Array = jax.Array
 

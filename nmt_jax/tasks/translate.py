@@ -30,7 +30,7 @@ from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses import teacher_forcing
 from nmt_jax.losses.minimum_risk import MinimumRisk
 from nmt_jax.tasks import Step
-from nmt_jax.tasks.translator import Hypothesis, Translator
+from nmt_jax.translation.translator import Hypothesis, Translator
 
 
 def _takes(model: type, option: str) -> bool:

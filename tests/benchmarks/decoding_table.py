@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nmt_jax.decoding.minimum_bayes_risk import Choice
     from nmt_jax.decoding.sampling import Sampling
     from nmt_jax.decoding.search import Search
-    from nmt_jax.tasks.translator import Hypothesis, Translator
+    from nmt_jax.translation.translator import Hypothesis, Translator
 
 BATCH_TOKENS = 8192  # hypotheses times source pieces
 N_BEST = 16

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from nmt_jax.errors import UserError
-from nmt_jax.resumable import ResumableFile
+from nmt_jax.translation.resumable import ResumableFile
 
 JOB = {"workdir": ["a"], "beam_size": 4}
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmt_jax.errors import UserError
-from nmt_jax.word_alignment import between_words, links, pharaoh
+from nmt_jax.translation.word_alignment import between_words, links, pharaoh
 
 if TYPE_CHECKING:
-    from nmt_jax.tasks.translator import Hypothesis
+    from nmt_jax.translation.translator import Hypothesis
 
 
 @dataclasses.dataclass(frozen=True)

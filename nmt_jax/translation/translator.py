@@ -24,7 +24,7 @@ from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.decoding.search import Search
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.tasks.programs import Programs
+from nmt_jax.translation.programs import Programs
 
 # Sentences of a batch wait for the last of it; a processor is busy with fewer than an accelerator.
 CPU_BATCH_TOKENS = 2560

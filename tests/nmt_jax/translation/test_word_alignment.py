@@ -1,6 +1,6 @@
 import numpy as np
 
-from nmt_jax.word_alignment import between_words, links, pharaoh, word_numbers
+from nmt_jax.translation.word_alignment import between_words, links, pharaoh, word_numbers
 
 
 def test_pieces_make_words():

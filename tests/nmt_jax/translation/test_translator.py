@@ -10,7 +10,7 @@ from nmt_jax.decoding.search import Search
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.translate import Translate
-from nmt_jax.tasks.translator import Line, Translator
+from nmt_jax.translation.translator import Line, Translator
 from tests.conftest import ROOT
 
 LINES = [

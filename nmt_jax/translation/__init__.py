@@ -1,0 +1,1 @@
+"""Text in, hypotheses out: the translator, its compiled programs and output formats."""
