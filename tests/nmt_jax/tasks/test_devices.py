@@ -1,6 +1,6 @@
 """The same command on one device and on eight, on real batches of uneven padding, with dropout; also that program.
 
-python -m tests.tasks.test_devices FOLDER NAME … trains the variants NAME in FOLDER/NAME and prints bytes a device.
+python -m tests.nmt_jax.tasks.test_devices FOLDER NAME … trains the variants NAME in FOLDER/NAME and prints bytes a device.
 """
 
 import json
@@ -36,7 +36,7 @@ if __name__ == "__main__":
 def losses(folder, devices, names):
     """Of a process with so many simulated devices, by variant."""
     environment = with_devices(devices) | {"NMT_JAX_CACHE": str(folder / "cache")}
-    command = [sys.executable, "-m", "tests.tasks.test_devices", str(folder / str(devices)), *names]
+    command = [sys.executable, "-m", "tests.nmt_jax.tasks.test_devices", str(folder / str(devices)), *names]
     finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     assert f"devices: {devices} x cpu" in finished.stderr

@@ -16,7 +16,7 @@ from nmt_jax.pretrained.elmo_features import elmo_features
 from nmt_jax.tasks import make_task
 from nmt_jax.tasks.tag import NO_TAG
 from tests.conftest import ROOT
-from tests.tasks.test_tag import conll
+from tests.nmt_jax.tasks.test_tag import conll
 
 PAGE = f"{ROOT}/configs/elmo_tagger.py:smoke=true"
 SENTENCES = [["anna", "was", "in", "Paris", "."], [], ["Neverseen", "Paris"], ["karl"] * 40]
