@@ -12,7 +12,7 @@ from absl import flags
 
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
-from nmt_jax.trained import open_trained
+from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 FORMATS = {  # and what comes next

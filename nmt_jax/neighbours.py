@@ -11,7 +11,7 @@ from metrics_jax.embedding.nearest import Neighbours, UnknownWordError
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.trained import open_trained
+from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 

@@ -12,7 +12,7 @@ from nmt_jax.counting import counted
 from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.data.vocabulary.vocab import UNK
 from nmt_jax.errors import UserError
-from nmt_jax.trained import open_trained
+from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 

@@ -19,7 +19,7 @@ from nmt_jax.data.batching.rows import RowReader
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
-from nmt_jax.trained import open_trained, open_translator
+from nmt_jax.training.trained import open_trained, open_translator
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from nmt_jax.pictures.style import FORMATS, check_output, drawing, save, writing
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
 from nmt_jax.sweeps.runs import base_values, find_runs
 from nmt_jax.sweeps.table import collect, main_measure
-from nmt_jax.trained import open_trained
+from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 COMPARED = {"similarity": "bertscore", "flow": "moverscore"}  # of two texts, and by which metric if none is named

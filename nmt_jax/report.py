@@ -18,7 +18,7 @@ from nmt_jax.pictures.style import check_output, drawing, writing
 from nmt_jax.reports.page import Section, code, report_page
 from nmt_jax.sweeps.runs import base_values, find_runs
 from nmt_jax.sweeps.table import collect, main_measure
-from nmt_jax.trained import open_trained
+from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 

@@ -11,7 +11,7 @@ from absl import flags
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.trained import open_trained
+from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:

@@ -64,10 +64,11 @@ def run(
     folder = Workdir(pathlib.Path(workdir))
     config = resolve(spec, folder, overrides or {})
     # Below, not above: a mistake in the config is told before the seconds that importing JAX takes.
-    from nmt_jax import allocation, compilation, loop
+    from nmt_jax import allocation, compilation
     from nmt_jax.distributed import sharding
     from nmt_jax.distributed.processes import Processes, check_shared, describe
     from nmt_jax.tasks import make_task
+    from nmt_jax.training import loop
 
     check_model(config)
     compilation.configure()

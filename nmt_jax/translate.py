@@ -24,7 +24,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.mbr import CHUNK as CANDIDATE_LINES
 from nmt_jax.mbr import Gains, make_decision
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options
-from nmt_jax.trained import open_translator
+from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat
 from nmt_jax.translation.resumable import ResumableFile
 from nmt_jax.workdir import Workdir

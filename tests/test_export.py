@@ -20,8 +20,8 @@ from nmt_jax.errors import UserError
 from nmt_jax.formats import safetensors
 from nmt_jax.models import transformer
 from nmt_jax.models.layers import basic as layers
-from nmt_jax.step import TrainState
 from nmt_jax.tasks import make_task
+from nmt_jax.training.train_step import TrainState
 from tests.conftest import ROOT
 
 LENGTH = 12

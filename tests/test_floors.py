@@ -33,29 +33,54 @@ FORBIDDEN = {
             "nmt_jax.tasks",
             "nmt_jax.config",
             "nmt_jax.workdir",
-            "nmt_jax.loop",
+            "nmt_jax.training.loop",
             "nmt_jax.decoding",
             "nmt_jax.losses.cross_entropy",
         ),
         *("ml_collections", "metrics_jax"),
     ),
-    "nmt_jax.decoding": ("nmt_jax.models", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.config", "nmt_jax.data", "flax"),
-    "nmt_jax.data": ("nmt_jax.models", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.decoding", "flax"),
-    "nmt_jax.tasks": ("nmt_jax.loop", *(f"nmt_jax.{verb}" for verb in VERBS)),
+    "nmt_jax.decoding": (
+        "nmt_jax.models",
+        "nmt_jax.tasks",
+        "nmt_jax.training.loop",
+        "nmt_jax.config",
+        "nmt_jax.data",
+        "flax",
+    ),
+    "nmt_jax.data": ("nmt_jax.models", "nmt_jax.tasks", "nmt_jax.training.loop", "nmt_jax.decoding", "flax"),
+    "nmt_jax.tasks": ("nmt_jax.training.loop", *(f"nmt_jax.{verb}" for verb in VERBS)),
     "nmt_jax.pictures": (
-        *("nmt_jax.models", "nmt_jax.decoding", "nmt_jax.tasks", "nmt_jax.loop", "jax", "flax"),
+        *("nmt_jax.models", "nmt_jax.decoding", "nmt_jax.tasks", "nmt_jax.training.loop", "jax", "flax"),
         *(f"nmt_jax.{verb}" for verb in VERBS),
     ),
-    "nmt_jax.pretrained": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.decoding", "nmt_jax.config"),
-    "nmt_jax.formats": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.decoding", "nmt_jax.config"),
-    "nmt_jax.reports": ("nmt_jax.models", "nmt_jax.decoding", "nmt_jax.loop"),
-    "nmt_jax.distributed": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.models", "nmt_jax.data", "nmt_jax.config"),
-    "nmt_jax.sweeps": ("jax", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.models", "nmt_jax.sweep"),
-    "nmt_jax.launchers": ("jax", "nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.models", "nmt_jax.sweep", "nmt_jax.train"),
-    "nmt_jax.losses.cross_entropy": ("nmt_jax.tasks", "nmt_jax.loop", "nmt_jax.config"),
-    "nmt_jax.loop": ("nmt_jax.models", "nmt_jax.decoding", *(f"nmt_jax.{verb}" for verb in VERBS)),
-    "nmt_jax.step": ("nmt_jax.models", "nmt_jax.tasks.translate", "nmt_jax.loop", "nmt_jax.config"),
-    "nmt_jax.score": ("jax", "flax", "nmt_jax.models", "nmt_jax.tasks", "nmt_jax.loop"),
+    "nmt_jax.pretrained": ("nmt_jax.tasks", "nmt_jax.training.loop", "nmt_jax.decoding", "nmt_jax.config"),
+    "nmt_jax.formats": ("nmt_jax.tasks", "nmt_jax.training.loop", "nmt_jax.decoding", "nmt_jax.config"),
+    "nmt_jax.reports": ("nmt_jax.models", "nmt_jax.decoding", "nmt_jax.training.loop"),
+    "nmt_jax.distributed": (
+        "nmt_jax.tasks",
+        "nmt_jax.training.loop",
+        "nmt_jax.models",
+        "nmt_jax.data",
+        "nmt_jax.config",
+    ),
+    "nmt_jax.sweeps": ("jax", "nmt_jax.tasks", "nmt_jax.training.loop", "nmt_jax.models", "nmt_jax.sweep"),
+    "nmt_jax.launchers": (
+        "jax",
+        "nmt_jax.tasks",
+        "nmt_jax.training.loop",
+        "nmt_jax.models",
+        "nmt_jax.sweep",
+        "nmt_jax.train",
+    ),
+    "nmt_jax.losses.cross_entropy": ("nmt_jax.tasks", "nmt_jax.training.loop", "nmt_jax.config"),
+    "nmt_jax.training.loop": ("nmt_jax.models", "nmt_jax.decoding", *(f"nmt_jax.{verb}" for verb in VERBS)),
+    "nmt_jax.training.train_step": (
+        "nmt_jax.models",
+        "nmt_jax.tasks.translate",
+        "nmt_jax.training.loop",
+        "nmt_jax.config",
+    ),
+    "nmt_jax.score": ("jax", "flax", "nmt_jax.models", "nmt_jax.tasks", "nmt_jax.training.loop"),
     "configs": ("nmt_jax", "metrics_jax", "jax"),
     "": ("tensorflow", "torch", "pickle", "configs", "tests"),
 }
@@ -109,7 +134,12 @@ def test_a_wrong_import_is_seen(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.test_floors.ROOT", tmp_path)
     path = tmp_path / "nmt_jax" / "models" / "wrong.py"
     path.parent.mkdir(parents=True)
-    for line in ("import nmt_jax.loop", "from nmt_jax import loop", "from .. import loop", "from ..loop import run"):
+    for line in (
+        "import nmt_jax.training.loop",
+        "from nmt_jax import loop",
+        "from .. import loop",
+        "from ..loop import run",
+    ):
         path.write_text(f"def f():\n    {line}\n")
         with pytest.raises(AssertionError, match=r"nmt_jax\.models\.wrong imports nmt_jax\.loop"):
             test_imports_point_down(path)

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from nmt_jax import progress
-from nmt_jax.logbook import Logbook, truncate
 from nmt_jax.progress import Progress, print_table
+from nmt_jax.training.logbook import Logbook, truncate
 from tests.fixtures.toy import ROOT
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmt_jax.pictures.style import DEV, QUIET, TRAIN
-from nmt_jax.record import higher_is_better
+from nmt_jax.training.record import higher_is_better
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,9 +12,9 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.record import best_step, has_ended, read_record
 from nmt_jax.reports.page import Section, code, facts, picture, table
 from nmt_jax.sweeps.jobs import last_line
+from nmt_jax.training.record import best_step, has_ended, read_record
 from nmt_jax.workdir import Workdir
 
 PACKAGES = ("nmt-jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "ml-collections", "numpy", "sentencepiece")

@@ -12,8 +12,8 @@ import numpy as np
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 from nmt_jax.latex import latex_arrow, latex_table, latex_text
-from nmt_jax.record import best_step, has_ended, higher_is_better, read_record
 from nmt_jax.sweeps.runs import Point, Run, by_setting, keys_of
+from nmt_jax.training.record import best_step, has_ended, higher_is_better, read_record
 
 COUNTED = ("steps", "parameters", "minutes")  # and speeds: measures without a standard deviation or a best
 Log = Sequence[dict[str, Any]]

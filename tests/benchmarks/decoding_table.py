@@ -46,7 +46,7 @@ class Models(NamedTuple):
     @classmethod
     def open(cls, workdirs: str, sources: list[str], references: list[str]) -> "Models":
         """The models of one or more workdirs, parted by commas."""
-        from nmt_jax.trained import open_translator
+        from nmt_jax.training.trained import open_translator
         from nmt_jax.workdir import Workdir
 
         opened = open_translator([Workdir(pathlib.Path(folder)) for folder in workdirs.split(",")])

@@ -24,7 +24,7 @@ def main() -> None:
     import jax.numpy as jnp
 
     from nmt_jax.losses import cross_entropy as losses
-    from nmt_jax.trained import open_trained
+    from nmt_jax.training.trained import open_trained
     from nmt_jax.workdir import Workdir
 
     for workdir in options.workdirs:

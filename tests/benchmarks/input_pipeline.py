@@ -58,8 +58,8 @@ def measured(pairs: int, page: str, folder: str) -> dict[str, float]:
     import jax
 
     from nmt_jax.distributed import sharding
-    from nmt_jax.optim import make_optimizer
-    from nmt_jax.step import make_train_step, new_state
+    from nmt_jax.training.optimizers import make_optimizer
+    from nmt_jax.training.train_step import make_train_step, new_state
 
     task = task_of(pairs, page, folder)
     optimizer = make_optimizer(task.config.optimizer)

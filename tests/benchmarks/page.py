@@ -26,9 +26,9 @@ def main() -> None:
     from nmt_jax import compilation
     from nmt_jax import config as configs
     from nmt_jax.distributed import sharding
-    from nmt_jax.optim import make_optimizer
-    from nmt_jax.step import make_train_step, new_state
     from nmt_jax.tasks import make_task
+    from nmt_jax.training.optimizers import make_optimizer
+    from nmt_jax.training.train_step import make_train_step, new_state
 
     compilation.configure()
     config = configs.load(options.page, dict(configs.split_override(change) for change in options.changes))

@@ -49,9 +49,9 @@ def main() -> None:
     from nmt_jax import config as configs
     from nmt_jax.distributed import sharding
     from nmt_jax.models.bert import Model
-    from nmt_jax.optim import make_optimizer
-    from nmt_jax.step import make_train_step, new_state
     from nmt_jax.tasks.pretrain import Pretrain
+    from nmt_jax.training.optimizers import make_optimizer
+    from nmt_jax.training.train_step import make_train_step, new_state
 
     compilation.configure()
     allocation.keep_freed_memory()

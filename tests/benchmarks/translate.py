@@ -25,7 +25,7 @@ def inner(workdir: str, source: str, output: str) -> None:
     """Translate twice and print the seconds of each."""
     started = time.perf_counter(), time.process_time()
     measure.one_thread()
-    from nmt_jax.trained import open_translator
+    from nmt_jax.training.trained import open_translator
     from nmt_jax.workdir import Workdir
 
     lines = pathlib.Path(source).read_text(encoding="utf-8").splitlines()

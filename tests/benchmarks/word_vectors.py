@@ -23,9 +23,9 @@ from metrics_jax.embedding.nearest import Neighbours, solved
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import allocation
 from nmt_jax.distributed import sharding
-from nmt_jax.optim import make_optimizer, make_schedule
-from nmt_jax.step import make_train_step, new_state
 from nmt_jax.tasks.word_vectors import WordVectors
+from nmt_jax.training.optimizers import make_optimizer, make_schedule
+from nmt_jax.training.train_step import make_train_step, new_state
 from nmt_jax.workdir import Workdir
 from tests.benchmarks import measure
 

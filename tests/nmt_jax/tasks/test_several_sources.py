@@ -9,7 +9,7 @@ from nmt_jax import __main__ as cli
 from nmt_jax import train, translate
 from nmt_jax.data import grammar
 from nmt_jax.errors import UserError
-from nmt_jax.trained import open_trained
+from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
 

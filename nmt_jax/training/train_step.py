@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from nmt_jax.optim import Schedule
 from nmt_jax.tasks import Step
+from nmt_jax.training.optimizers import Schedule
 
 Batch = dict[str, jax.Array]
 Metrics = dict[str, jax.Array]

@@ -19,12 +19,12 @@ from nmt_jax.distributed.sharding import gather, make_mesh, replicated, shard_ba
 from nmt_jax.distributed.watchdog import Watchdog
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts
-from nmt_jax.logbook import Logbook
-from nmt_jax.optim import make_optimizer, make_schedule
 from nmt_jax.progress import Progress, print_table
-from nmt_jax.record import higher_is_better
-from nmt_jax.step import Metrics, TrainState, make_train_step, new_state
 from nmt_jax.tasks import Task
+from nmt_jax.training.logbook import Logbook
+from nmt_jax.training.optimizers import make_optimizer, make_schedule
+from nmt_jax.training.record import higher_is_better
+from nmt_jax.training.train_step import Metrics, TrainState, make_train_step, new_state
 
 MAX_SKIPPED = 10  # steps without a finite loss and gradient, in a row
 OUT_OF_TIME = 1000  # a vote to stop; other votes are numbers of signals

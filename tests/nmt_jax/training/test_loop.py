@@ -13,9 +13,9 @@ import jax
 import numpy as np
 import pytest
 
-from nmt_jax import loop
 from nmt_jax.checkpoints.checkpoint import Checkpoints, load_params
 from nmt_jax.errors import UserError
+from nmt_jax.training import loop
 from tests.fixtures import toy
 from tests.fixtures.toy import ROOT
 

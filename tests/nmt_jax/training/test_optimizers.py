@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from nmt_jax.errors import UserError
-from nmt_jax.optim import SCHEDULES, make_optimizer, make_schedule
+from nmt_jax.training.optimizers import SCHEDULES, make_optimizer, make_schedule
 from tests.fixtures import toy
 
 

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from nmt_jax.record import Record, best_step, has_ended, read_record
+from nmt_jax.training.record import Record, best_step, has_ended, read_record
 from nmt_jax.workdir import Workdir
 from tests.fixtures import toy
 from tests.fixtures.toy import VOCABULARY, WIDTH
