@@ -236,8 +236,8 @@ def _folder(plots: str | None) -> pathlib.Path | None:
 
 def _draw_scatter(folder: pathlib.Path, part: _Part, names: Sequence[str], level: str) -> None:
     """Scores against judgements, a panel a metric."""
-    from nmt_jax.pictures.judged import draw_scatter
-    from nmt_jax.pictures.style import drawing, save
+    from nmt_jax.reporting.plots.judged import draw_scatter
+    from nmt_jax.reporting.plots.style import drawing, save
 
     systems: list[str] = []
     human, points = part.judgements.human, part.scores
@@ -251,8 +251,8 @@ def _draw_scatter(folder: pathlib.Path, part: _Part, names: Sequence[str], level
 
 def _draw_rankings(folder: pathlib.Path, columns: Sequence[Column]) -> None:
     """The metrics from best to worst, a picture a column."""
-    from nmt_jax.pictures.judged import draw_ranking
-    from nmt_jax.pictures.style import drawing, save
+    from nmt_jax.reporting.plots.judged import draw_ranking
+    from nmt_jax.reporting.plots.style import drawing, save
 
     for column in columns:
         with drawing():

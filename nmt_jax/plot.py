@@ -10,8 +10,8 @@ from absl import flags
 
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.pictures.style import FORMATS, check_output, drawing, save, writing
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
+from nmt_jax.reporting.plots.style import FORMATS, check_output, drawing, save, writing
 from nmt_jax.sweeps.runs import base_values, find_runs
 from nmt_jax.sweeps.table import collect, main_measure
 from nmt_jax.training.trained import open_trained
@@ -124,12 +124,12 @@ def run(
     check_output(output)
     with drawing():
         if kind == "curves":
-            from nmt_jax.pictures.curves import draw_curves
+            from nmt_jax.reporting.plots.curves import draw_curves
 
             smoothing = config.loss.get("label_smoothing", 0.0) if "loss" in config else 0.0
             figure = draw_curves(folder.metrics(), config.train.early_stopping_metric, smoothing)
         elif sentence:
-            from nmt_jax.pictures.attention import draw_attention
+            from nmt_jax.reporting.plots.attention import draw_attention
 
             figure = draw_attention(attention_of(folder, sentence, target), attention)
         else:
@@ -140,7 +140,7 @@ def run(
 
 def colour(folder: Workdir, sentence: str | None, count: int) -> str:
     """The HTML of a text, or of `count` of the development texts and, of all of them, the words that weigh most."""
-    from nmt_jax.pictures.coloured import Coloured, page, top_words
+    from nmt_jax.reporting.plots.coloured import Coloured, page, top_words
 
     task, params = open_trained(folder, "classify")
     if sentence:
@@ -172,7 +172,7 @@ def colour(folder: Workdir, sentence: str | None, count: int) -> str:
 def plot_length(systems: Sequence[str], source: str, reference: str, num_buckets: int, output: pathlib.Path) -> str:
     """Draw BLEU by source length of the translations in the files `systems` into `output` -> the numbers drawn."""
     from metrics_jax import BLEU
-    from nmt_jax.pictures.length import by_length, draw_by_length, table
+    from nmt_jax.reporting.plots.length import by_length, draw_by_length, table
 
     check_output(output)
     sources, references = (list(read_lines(file)) for file in (source, reference))
@@ -194,7 +194,7 @@ def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> str:
     UserError for a run that has no learned mixture of layers, and for two folders of one name.
     """
     from nmt_jax.checkpoints.checkpoint import load_params
-    from nmt_jax.pictures.layers import Mixture, draw_layers, table
+    from nmt_jax.reporting.plots.layers import Mixture, draw_layers, table
 
     check_output(output)
     mixtures = {}
@@ -220,7 +220,7 @@ def plot_sweep(folder: pathlib.Path, measure: str | None = None, output: pathlib
 
     measure: as of `sweeps.table.collect`; by default the one that the best checkpoints are chosen by.
     """
-    from nmt_jax.pictures.sweep import draw_sweep
+    from nmt_jax.reporting.plots.sweep import draw_sweep
 
     runs = find_runs(folder)
     measure = measure or main_measure(runs)
@@ -253,7 +253,7 @@ def compare(
     output = output or pathlib.Path(f"{kind}.png")
     check_output(output, (*FORMATS, ".html"))
     measure = open_metric(metric or ("wmd" if kind == "flow" and not encoder else COMPARED[kind]), **options)
-    from nmt_jax.pictures import compared, flow, similarity
+    from nmt_jax.reporting.plots import compared, flow, similarity
 
     find: Any = compared.similarities if kind == "similarity" else compared.plan
     draw: Any = similarity.draw_similarity if kind == "similarity" else flow.draw_flow

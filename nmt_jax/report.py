@@ -14,8 +14,8 @@ from nmt_jax import __version__
 from nmt_jax import config as configs
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.pictures.style import check_output, drawing, writing
-from nmt_jax.reports.page import Section, code, report_page
+from nmt_jax.reporting.html_page import Section, code, report_page
+from nmt_jax.reporting.plots.style import check_output, drawing, writing
 from nmt_jax.sweeps.runs import base_values, find_runs
 from nmt_jax.sweeps.table import collect, main_measure
 from nmt_jax.training.trained import open_trained
@@ -98,7 +98,7 @@ def run_sections(
     folder: Workdir, default: Any, page: str, texts: tuple[str, str] | None, lines: int, samples: int
 ) -> list[Section]:
     """The sections of the report of a run."""
-    from nmt_jax.reports import run as parts
+    from nmt_jax.reporting import run_report as parts
 
     config, rows = folder.config(), folder.metrics() if folder.metrics_file.is_file() else []
     sections = [parts.summary(folder, rows)]
@@ -119,7 +119,7 @@ def run_sections(
 
 def translation_sections(folder: Workdir, texts: tuple[str, str] | None, lines: int, samples: int) -> list[Section]:
     """Scores and samples; where the dev set is not there any more, the line that says so."""
-    from nmt_jax.reports import translation as parts
+    from nmt_jax.reporting import translation_report as parts
 
     try:
         origin, pairs = open_pairs(folder, texts, lines)
@@ -155,8 +155,8 @@ def open_pairs(folder: Workdir, texts: tuple[str, str] | None, lines: int) -> tu
 
 def sweep_sections(folder: pathlib.Path, measure: str | None) -> list[Section]:
     """The sections of the report of a sweep."""
-    from nmt_jax.reports import sweep as parts
-    from nmt_jax.reports.run import environment
+    from nmt_jax.reporting import sweep_report as parts
+    from nmt_jax.reporting.run_report import environment
 
     runs = find_runs(folder)
     usual = main_measure(runs)

@@ -14,12 +14,12 @@ from metrics_jax import significance
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding.contextual import TextTooLongError
 from metrics_jax.signature import ROOMS, SHORTHANDS, needs
-from nmt_jax import score_table
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
-from nmt_jax.score_table import Score
+from nmt_jax.reporting import score_table
+from nmt_jax.reporting.score_table import Score
 
 PAIRED = {"bootstrap": significance.paired_bootstrap, "randomisation": significance.paired_randomisation}
 

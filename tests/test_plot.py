@@ -11,10 +11,10 @@ from metrics_jax import BLEU
 from nmt_jax import __main__ as cli
 from nmt_jax import plot
 from nmt_jax.errors import UserError
-from nmt_jax.pictures import curves, style
-from nmt_jax.pictures.attention import draw_attention
-from nmt_jax.pictures.curves import draw_curves
-from nmt_jax.pictures.length import by_length
+from nmt_jax.reporting.plots import curves, style
+from nmt_jax.reporting.plots.attention import draw_attention
+from nmt_jax.reporting.plots.curves import draw_curves
+from nmt_jax.reporting.plots.length import by_length
 
 pytest.importorskip("matplotlib")
 

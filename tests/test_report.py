@@ -14,10 +14,10 @@ from metrics_jax.significance import bootstrap
 from nmt_jax import __main__ as cli
 from nmt_jax import report, train
 from nmt_jax.errors import UserError
-from nmt_jax.reports import translation
-from nmt_jax.reports.page import Section, report_page, table
-from nmt_jax.reports.run import failures
-from nmt_jax.reports.translation import Translated, differences
+from nmt_jax.reporting import translation_report as translation
+from nmt_jax.reporting.html_page import Section, report_page, table
+from nmt_jax.reporting.run_report import failures
+from nmt_jax.reporting.translation_report import Translated, differences
 from tests.fixtures.sweep_folders import make_run
 
 pytest.importorskip("matplotlib")

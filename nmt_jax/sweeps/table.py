@@ -11,7 +11,7 @@ import numpy as np
 
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
-from nmt_jax.latex import latex_arrow, latex_table, latex_text
+from nmt_jax.reporting.latex import latex_arrow, latex_table, latex_text
 from nmt_jax.sweeps.runs import Point, Run, by_setting, keys_of
 from nmt_jax.training.record import best_step, has_ended, higher_is_better, read_record
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmt_jax.score_table import PERCENT
+from nmt_jax.reporting.score_table import PERCENT
 from tests.benchmarks import measure
 from tests.benchmarks.embedding_metrics import minilm
 
@@ -135,7 +135,7 @@ def draw_beams(points: Sequence[Point]) -> "Figure":
     """BLEU and the length of translations over the beam size, a line a length penalty."""
     from matplotlib.figure import Figure
 
-    from nmt_jax.pictures.style import QUIET, SYSTEMS
+    from nmt_jax.reporting.plots.style import QUIET, SYSTEMS
 
     figure = Figure(figsize=(7.6, 3.6), layout="constrained")
     panels = figure.subplots(1, 2)
@@ -276,7 +276,7 @@ def main() -> None:
     sizes, penalties = map(int, options.sizes.split(",")), map(float, options.penalties.split(","))
     points = beams(models, list(sizes), list(penalties), options.normalization)
     if options.picture:
-        from nmt_jax.pictures.style import drawing, save
+        from nmt_jax.reporting.plots.style import drawing, save
 
         with drawing():
             save(draw_beams(points), options.picture)

@@ -8,7 +8,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nmt_jax.pictures.page import html_page
+from nmt_jax.reporting.plots.html_table import html_page
 
 SENTENCE, WORD = "209, 73, 91", "48, 99, 142"  # red, green, blue
 TOP_WORDS = 20  # a label

@@ -14,7 +14,7 @@ from metrics_jax.embedding.transport import Problem, solution
 from metrics_jax.embedding.wmd import WMD, problem
 from metrics_jax.embedding.yisi import YiSi1
 from nmt_jax.errors import UserError
-from nmt_jax.pictures.labels import readable
+from nmt_jax.reporting.plots.labels import readable
 
 
 class Similarities(NamedTuple):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmt_jax.pictures.compared import Similarities
-from nmt_jax.pictures.labels import LABEL, cut, inches, label_sides, note
-from nmt_jax.pictures.page import WIDE, html_page
-from nmt_jax.pictures.style import NEAR, QUIET, shade
+from nmt_jax.reporting.plots.compared import Similarities
+from nmt_jax.reporting.plots.html_table import WIDE, html_page
+from nmt_jax.reporting.plots.labels import LABEL, cut, inches, label_sides, note
+from nmt_jax.reporting.plots.style import NEAR, QUIET, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

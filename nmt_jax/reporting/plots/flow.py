@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nmt_jax.pictures.compared import Plan
-from nmt_jax.pictures.labels import LABEL, cut, fonts_for, inches, note
-from nmt_jax.pictures.page import WIDE, html_page
-from nmt_jax.pictures.style import FAR, QUIET, shade
+from nmt_jax.reporting.plots.compared import Plan
+from nmt_jax.reporting.plots.html_table import WIDE, html_page
+from nmt_jax.reporting.plots.labels import LABEL, cut, fonts_for, inches, note
+from nmt_jax.reporting.plots.style import FAR, QUIET, shade
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ import numpy as np
 
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.significance import Interval, bootstrap
-from nmt_jax.pictures.style import SYSTEMS
+from nmt_jax.reporting.plots.style import SYSTEMS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt_jax.pictures.style import QUIET
+from nmt_jax.reporting.plots.style import QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

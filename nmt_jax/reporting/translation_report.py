@@ -12,8 +12,8 @@ from metrics_jax.api import AdditiveMetric
 from metrics_jax.significance import bootstrap
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks
-from nmt_jax.pictures.attention import draw_attention
-from nmt_jax.reports.page import Section, code, picture, table
+from nmt_jax.reporting.html_page import Section, code, picture, table
+from nmt_jax.reporting.plots.attention import draw_attention
 
 METRICS: dict[str, AdditiveMetric] = {"BLEU": BLEU(), "chrF": ChrF(), "TER": TER()}
 TOGETHER = 128  # lines translated at once: a batch or a few, and the count goes on

@@ -11,7 +11,7 @@ import numpy as np
 
 from metrics_jax.api import AdditiveMetric, Result
 from metrics_jax.significance import Comparison, Interval
-from nmt_jax.latex import latex_arrow, latex_table, latex_text
+from nmt_jax.reporting.latex import latex_arrow, latex_table, latex_text
 
 PERCENT = ("bleu", "chrf", "ter", "wer", "per", "cder")  # metrics from 0 to 100; the others are shown with four digits
 

@@ -10,8 +10,8 @@ from metrics_jax.embedding.vectors import Vectors
 from metrics_jax.embedding.wmd import WMD
 from metrics_jax.embedding.yisi import YiSi1
 from nmt_jax.errors import UserError
-from nmt_jax.pictures.compared import plan, similarities
-from nmt_jax.pictures.labels import readable
+from nmt_jax.reporting.plots.compared import plan, similarities
+from nmt_jax.reporting.plots.labels import readable
 from tests.fixtures import tiny_encoder
 
 HYPOTHESIS, REFERENCE = "a coat, old", "the green coat is red."

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmt_jax.pictures.style import DEV, QUIET, TRAIN
+from nmt_jax.reporting.plots.style import DEV, QUIET, TRAIN
 from nmt_jax.training.record import higher_is_better
 
 if TYPE_CHECKING:

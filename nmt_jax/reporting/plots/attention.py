@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmt_jax.pictures.labels import cut, inches, label_sides, note, readable
+from nmt_jax.reporting.plots.labels import cut, inches, label_sides, note, readable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

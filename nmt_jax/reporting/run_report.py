@@ -12,7 +12,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.reports.page import Section, code, facts, picture, table
+from nmt_jax.reporting.html_page import Section, code, facts, picture, table
 from nmt_jax.sweeps.jobs import last_line
 from nmt_jax.training.record import best_step, has_ended, read_record
 from nmt_jax.workdir import Workdir
@@ -45,7 +45,7 @@ def summary(folder: Workdir, rows: Sequence[Mapping[str, Any]]) -> Section:
 
 def curves(config: ConfigDict, rows: Sequence[Mapping[str, Any]]) -> Section:
     """Loss, quality, learning rate and speed over the steps, and the measures at the best and the last of them."""
-    from nmt_jax.pictures.curves import draw_curves
+    from nmt_jax.reporting.plots.curves import draw_curves
 
     measure = config.train.early_stopping_metric
     smoothing = config.loss.get("label_smoothing", 0.0) if "loss" in config else 0.0

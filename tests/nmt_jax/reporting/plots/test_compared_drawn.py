@@ -12,11 +12,11 @@ from metrics_jax.api import Result
 from nmt_jax import __main__ as cli
 from nmt_jax import plot
 from nmt_jax.errors import UserError
-from nmt_jax.pictures import flow, similarity
-from nmt_jax.pictures.compared import Plan, Similarities
-from nmt_jax.pictures.labels import fonts_for
-from nmt_jax.pictures.style import drawing, save
 from nmt_jax.pretrained import metrics as metric
+from nmt_jax.reporting.plots import flow, similarity
+from nmt_jax.reporting.plots.compared import Plan, Similarities
+from nmt_jax.reporting.plots.labels import fonts_for
+from nmt_jax.reporting.plots.style import drawing, save
 from tests.fixtures import tiny_encoder
 
 pytest.importorskip("matplotlib")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nmt_jax.errors import UserError
-from nmt_jax.pictures.labels import cut
-from nmt_jax.pictures.style import QUIET, SYSTEMS
+from nmt_jax.reporting.plots.labels import cut
+from nmt_jax.reporting.plots.style import QUIET, SYSTEMS
 from nmt_jax.sweeps.table import Row, Table, has_seeds, read_log
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmt_jax.pictures.labels import cut
-from nmt_jax.pictures.style import QUIET, SYSTEMS
+from nmt_jax.reporting.plots.labels import cut
+from nmt_jax.reporting.plots.style import QUIET, SYSTEMS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ import io
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from nmt_jax.pictures.page import html_page
+from nmt_jax.reporting.plots.html_table import html_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from nmt_jax.pictures.coloured import OFTEN, Coloured, page, top_words
+from nmt_jax.reporting.plots.coloured import OFTEN, Coloured, page, top_words
 
 VOID = {"meta"}
 

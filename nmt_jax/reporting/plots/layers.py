@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nmt_jax.pictures.style import SYSTEMS
+from nmt_jax.reporting.plots.style import SYSTEMS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

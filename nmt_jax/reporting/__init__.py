@@ -1,0 +1,1 @@
+"""Reports of runs, sweeps and translations, as tables and HTML pages."""

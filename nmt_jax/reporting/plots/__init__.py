@@ -1,0 +1,1 @@
+"""Plots: each module draws one kind."""
