@@ -17,7 +17,7 @@ from nmt_jax.checkpoints import checkpoint
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.formats import safetensors
+from nmt_jax.export import safetensors
 from nmt_jax.models import transformer
 from nmt_jax.models.layers import basic as layers
 from nmt_jax.tasks import make_task
@@ -97,7 +97,7 @@ def _export(*arguments):
 @pytest.mark.parametrize("name", MODELS)
 def test_ctranslate2_computes_what_the_model_computes(folder, tmp_path, name):
     ctranslate2 = pytest.importorskip("ctranslate2", reason="pip install 'nmt-jax[ctranslate2]'")
-    from nmt_jax.formats import ctranslate2 as written
+    from nmt_jax.export import ctranslate2 as written
 
     joint = "untied" not in name
     config = _config(folder, MODELS[name], **{"vocab.joint": str(joint).lower()})
@@ -125,7 +125,7 @@ def test_ctranslate2_computes_what_the_model_computes(folder, tmp_path, name):
 
 def test_every_field_of_the_transformer_is_known(folder):
     pytest.importorskip("ctranslate2", reason="pip install 'nmt-jax[ctranslate2]'")
-    from nmt_jax.formats import ctranslate2 as written
+    from nmt_jax.export import ctranslate2 as written
 
     assert set(written.ACTIVATIONS) == set(layers.ACTIVATIONS)
     exported = {*TINY, "source_vocab_size", "target_vocab_size", "d_k", "d_v"}
@@ -238,7 +238,7 @@ def test_what_fails_half_way_leaves_nothing(folder, tmp_path, monkeypatch, capsy
 def test_without_ctranslate2_one_line_says_how_to_get_it(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
-    monkeypatch.delitem(sys.modules, "nmt_jax.formats.ctranslate2", raising=False)
+    monkeypatch.delitem(sys.modules, "nmt_jax.export.ctranslate2", raising=False)
     monkeypatch.delattr(formats, "ctranslate2", raising=False)
     where = (("workdir", folder / "transformer"), ("output", tmp_path / "out"))
     assert _export(*where, ("to", "ctranslate2")) == 2

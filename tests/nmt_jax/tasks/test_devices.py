@@ -1,6 +1,6 @@
 """The same command on one device and on eight, on real batches of uneven padding, with dropout; also that program.
 
-python -m tests.nmt_jax.tasks.test_devices FOLDER NAME … trains the variants NAME in FOLDER/NAME and prints bytes a device.
+python -m tests.nmt_jax.tasks.test_devices FOLDER NAME … trains variants in FOLDER/NAME and prints bytes a device.
 """
 
 import json

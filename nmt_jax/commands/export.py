@@ -17,7 +17,7 @@ from nmt_jax.workdir import Workdir
 
 FORMATS = {  # and what comes next
     "ctranslate2": "python {folder}/translate.py < source.txt > hypothesis.txt",
-    "safetensors": "nmt_jax.formats.safetensors.load({folder!r}), or safetensors.numpy.load_file in any program",
+    "safetensors": "nmt_jax.export.safetensors.load({folder!r}), or safetensors.numpy.load_file in any program",
     "word2vec": "nmt-jax neighbours --vectors={folder}/vectors.bin",
     "huggingface": "nmt_jax.pretrained.load_encoder({folder!r}), or transformers.AutoModel.from_pretrained",
 }
@@ -75,7 +75,7 @@ def run(
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise UserError(f"{output}: there is something already: name a new folder")
     if form == "safetensors":
-        from nmt_jax.formats import safetensors
+        from nmt_jax.export import safetensors
 
         _, params = open_trained(folder, config.task, checkpoint=checkpoint)
         with _whole(output) as unfinished:
@@ -93,7 +93,7 @@ def run(
             save(loaded, unfinished)
         return
     if form == "word2vec":
-        from nmt_jax.formats import word2vec
+        from nmt_jax.export import word2vec
 
         task, params = open_trained(folder, "word_vectors", checkpoint=checkpoint)
         with _whole(output) as unfinished:
@@ -104,7 +104,7 @@ def run(
             f"{folder.path}: --to=ctranslate2 takes model_name='transformer', this is {config.model_name!r}; "
             "--to=safetensors takes any model"
         )
-    from nmt_jax.formats import ctranslate2
+    from nmt_jax.export import ctranslate2
 
     task, params = open_trained(folder, "translate", checkpoint=checkpoint)
     with _whole(output) as unfinished:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from metrics_jax.embedding.vectors import Vectors
-from nmt_jax.formats import word2vec
+from nmt_jax.export import word2vec
 
 WORDS = ("the", "größe", "e\u0301", "\u2028", "a+b", "日本", "</s>")
 
