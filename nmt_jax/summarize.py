@@ -10,10 +10,10 @@ import numpy as np
 from absl import flags
 
 from metrics_jax.surface.tokenizers import tokenize
-from nmt_jax import extraction
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import decode_lines, num_lines, read_lines
 from nmt_jax.errors import UserError
+from nmt_jax.summarization import extraction
 
 METHODS = ("lead", "sumbasic", "lexrank", "textrank")
 END = re.compile(r"(?<=[.!?…。！？])[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*[^\W\d_a-z])")  # of a sentence: then no small letter

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nmt_jax import extraction
+from nmt_jax.summarization import extraction
 
 CATS = [text.split() for text in ("the cat sat", "a cat ate fish", "the cat ate fish fast", "rain fell")]
 
