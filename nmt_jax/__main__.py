@@ -168,7 +168,7 @@ def _dispatch(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in VERBS:
         raise UserError(f"no verb {name!r}{_did_you_mean(name, VERBS)}; the verbs: {', '.join(VERBS)}")
-    module = importlib.import_module(f"nmt_jax.{name}")
+    module = importlib.import_module(f"nmt_jax.commands.{name}")
     flag_values = flags.FlagValues()
     flag_values.set_gnu_getopt(True)  # flags may stand after file names
     module.define_flags(flag_values)

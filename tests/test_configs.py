@@ -8,7 +8,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax import train
+from nmt_jax.commands import train
 
 FOLDER = pathlib.Path(__file__).parent.parent / "configs"
 PAGES = sorted(page.stem for page in FOLDER.glob("*.py") if page.stem != "common")

@@ -162,8 +162,8 @@ def draw_beams(points: Sequence[Point]) -> "Figure":
 
 def choose(lists: Sequence[list["Hypothesis"]], spec: str, weights: str, encoder: str) -> tuple[list["Choice"], float]:
     """What minimum-Bayes-risk decoding chooses of each list, and CPU-seconds without compilation."""
+    from nmt_jax.commands.mbr import CHUNK, Candidates, run
     from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk, Utility
-    from nmt_jax.mbr import CHUNK, Candidates, run
     from nmt_jax.pretrained.metrics import open_metric
 
     other = "chrf" if spec.startswith("bleu") else "bleu|effective_order:true"

@@ -52,8 +52,8 @@ def main() -> None:
 
     from metrics_jax import parse
     from metrics_jax.api import AdditiveMetric
+    from nmt_jax.commands.mbr import CHUNK
     from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk, Utility
-    from nmt_jax.mbr import CHUNK
     from nmt_jax.pretrained import load_encoder
 
     class Unevaluated(AdditiveMetric):

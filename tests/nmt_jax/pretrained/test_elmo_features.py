@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nmt_jax import train
+from nmt_jax.commands import train
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.elmo_features import elmo_features, load_elmo
 from tests.conftest import ROOT

@@ -8,7 +8,8 @@ import pytest
 
 from metrics_jax import BLEURT
 from nmt_jax import __main__ as cli
-from nmt_jax import pretrained, score, train
+from nmt_jax import pretrained
+from nmt_jax.commands import score, train
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.bleurt_scorer import load_bleurt
 from nmt_jax.pretrained.metrics import open_metric

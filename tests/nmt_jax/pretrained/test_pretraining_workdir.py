@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from nmt_jax import config as configs
-from nmt_jax import train
-from nmt_jax.commands import export
+from nmt_jax.commands import export, train
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import load, load_encoder
 from nmt_jax.pretrained.pretraining_workdir import load_workdir

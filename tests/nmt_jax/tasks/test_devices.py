@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt_jax import train
+from nmt_jax.commands import train
 from tests.conftest import ROOT, with_devices
 
 STEPS = 12

@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax import plot, train
+from nmt_jax.commands import plot, train
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.models.feature_tagger import Model

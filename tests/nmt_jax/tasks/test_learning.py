@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from nmt_jax import train, translate
+from nmt_jax.commands import train, translate
 from tests.conftest import ROOT
 
 SETTINGS = {

@@ -11,7 +11,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax import train
+from nmt_jax.commands import train
 from nmt_jax.data import grammar
 from nmt_jax.data.batching.segment_pairs import NEXT, RANDOM
 from nmt_jax.distributed import sharding

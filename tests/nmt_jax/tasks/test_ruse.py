@@ -9,7 +9,8 @@ import pytest
 from metrics_jax import RUSE
 from metrics_jax.prediction.regression import pearson
 from nmt_jax import config as configs
-from nmt_jax import pretrained, train
+from nmt_jax import pretrained
+from nmt_jax.commands import train
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.ruse_regressor import load_ruse

@@ -10,8 +10,9 @@ import pytest
 from ml_collections import ConfigDict
 
 from metrics_jax.prediction.regression import pearson
-from nmt_jax import classify, pretrained, train
 from nmt_jax import config as configs
+from nmt_jax import pretrained
+from nmt_jax.commands import classify, train
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step, make_task

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt_jax import __main__ as cli
-from nmt_jax import train, translate
+from nmt_jax.commands import train, translate
 from nmt_jax.data import grammar
 from nmt_jax.errors import UserError
 from nmt_jax.training.trained import open_trained

@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax import train
+from nmt_jax.commands import train
 from nmt_jax.data.readers.questions import Answer, Question
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError

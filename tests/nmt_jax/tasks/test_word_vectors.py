@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 
 from metrics_jax.embedding.nearest import Neighbours
 from nmt_jax import config as configs
-from nmt_jax import train
+from nmt_jax.commands import train
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks import Step

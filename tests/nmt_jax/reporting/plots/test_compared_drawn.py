@@ -10,7 +10,7 @@ import pytest
 
 from metrics_jax.api import Result
 from nmt_jax import __main__ as cli
-from nmt_jax import plot
+from nmt_jax.commands import plot
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import metrics as metric
 from nmt_jax.reporting.plots import flow, similarity

@@ -9,7 +9,7 @@ import pytest
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax import generate, perplexity, train
+from nmt_jax.commands import generate, perplexity, train
 from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.errors import UserError
 from tests.conftest import ROOT

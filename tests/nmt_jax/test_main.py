@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from nmt_jax import __main__ as cli
-from nmt_jax import score
-from nmt_jax import train as train_verb
+from nmt_jax.commands import score
+from nmt_jax.commands import train as train_verb
 from nmt_jax.interrupts import Interrupted
 from nmt_jax.workdir import Workdir
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from nmt_jax import __main__ as cli
-from nmt_jax import train, translate
+from nmt_jax.commands import train, translate
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.translation.output_format import TranslationFormat

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from nmt_jax import __main__ as cli
-from nmt_jax import train
+from nmt_jax.commands import train
 from tests.conftest import ROOT
 
 VECTORS = "6 2\nman 1 0\nwoman 0 1\nking 2 0.5\nqueen 0.5 2\nUS 1 1\nus -1 0.2\n"

@@ -9,7 +9,7 @@ import pytest
 
 from metrics_jax import BLEU
 from nmt_jax import __main__ as cli
-from nmt_jax import plot
+from nmt_jax.commands import plot
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.plots import curves, style
 from nmt_jax.reporting.plots.attention import draw_attention

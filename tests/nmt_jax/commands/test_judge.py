@@ -8,8 +8,8 @@ import scipy.stats
 
 from metrics_jax import BLEU, ChrF
 from nmt_jax import __main__ as cli
+from nmt_jax.commands.judge import run
 from nmt_jax.data.readers.judgements import Columns, Judged
-from nmt_jax.judge import run
 from nmt_jax.judging.places import Protocol
 from nmt_jax.judging.scores import contributions, judged_scores
 from tests.fixtures.encoder_folders import write_folder

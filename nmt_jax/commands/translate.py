@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from absl import flags
 
-from nmt_jax.counting import counted
-from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
-from nmt_jax.data.readers import sources
-from nmt_jax.decoding_flags import (
+from nmt_jax.commands.decoding_flags import (
     define_sampling_flags,
     define_search_flags,
     given_flags,
     make_sampling,
     search_options,
 )
+from nmt_jax.commands.mbr import CHUNK as CANDIDATE_LINES
+from nmt_jax.commands.mbr import Gains, make_decision
+from nmt_jax.counting import counted
+from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
+from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
-from nmt_jax.mbr import CHUNK as CANDIDATE_LINES
-from nmt_jax.mbr import Gains, make_decision
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options
 from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat

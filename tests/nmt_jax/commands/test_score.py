@@ -11,7 +11,7 @@ from metrics_jax import BLEU
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding import encoder as contextual_encoder
 from nmt_jax import __main__ as cli
-from nmt_jax import score
+from nmt_jax.commands import score
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
 from tests.fixtures.encoder_folders import write_folder

@@ -5,7 +5,7 @@ import pytest
 
 from metrics_jax import BLEU, TER, ChrF
 from nmt_jax import __main__ as cli
-from nmt_jax.mbr import CHUNK
+from nmt_jax.commands.mbr import CHUNK
 from tests.fixtures.encoder_folders import write_folder
 
 LISTS = [

@@ -6,7 +6,7 @@ import pytest
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax import sweep
+from nmt_jax.commands import sweep
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted
 from nmt_jax.sweeps.runs import Run

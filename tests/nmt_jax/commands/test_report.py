@@ -12,7 +12,7 @@ import pytest
 from metrics_jax import BLEU
 from metrics_jax.significance import bootstrap
 from nmt_jax import __main__ as cli
-from nmt_jax import report, train
+from nmt_jax.commands import report, train
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import translation_report as translation
 from nmt_jax.reporting.html_page import Section, report_page, table

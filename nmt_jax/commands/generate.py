@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from absl import flags
 
+from nmt_jax.commands.decoding_flags import define_sampling_flags, make_sampling
 from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
-from nmt_jax.decoding_flags import define_sampling_flags, make_sampling
 from nmt_jax.errors import UserError
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from nmt_jax import summarize
 from nmt_jax.__main__ import main
+from nmt_jax.commands import summarize
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from nmt_jax import __main__ as cli
-from nmt_jax import classify, plot, train
+from nmt_jax.commands import classify, plot, train
 from nmt_jax.errors import UserError
 from tests.conftest import ROOT
 

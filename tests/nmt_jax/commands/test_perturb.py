@@ -7,7 +7,7 @@ import pytest
 
 from metrics_jax import BLEU, Rouge
 from nmt_jax import __main__ as cli
-from nmt_jax import perturb, train
+from nmt_jax.commands import perturb, train
 from nmt_jax.errors import UserError
 from tests.conftest import ROOT
 
