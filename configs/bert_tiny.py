@@ -1,7 +1,7 @@
 """BERT in small (Devlin et al., 2019): masked tokens and next sentences of two million words, on a CPU.
 
     nmt-jax train --config=configs/bert_tiny.py --config.data.directory=DIRECTORY --workdir=runs/bert_tiny
-    python -m tests.benchmarks.mlm_baselines --workdir=runs/bert_tiny
+    python -m benchmarks.mlm_baselines --workdir=runs/bert_tiny
     nmt-jax export --to=huggingface --workdir=runs/bert_tiny --output=bert_tiny
 
 DIRECTORY has the Brown corpus, speeches, encyclopedia articles and five novels; a twentieth of the documents is held

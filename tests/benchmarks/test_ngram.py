@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from benchmarks.ngram import count, ngrams, probabilities, statistics, tuned
 from nmt_jax.data.vocabulary.vocab import EOS
-from tests.benchmarks.ngram import count, ngrams, probabilities, statistics, tuned
 
 TEXT = [4, 5, 6, EOS, 4, 5, 4, 5, 7, EOS, 6, 6, 5, EOS]
 WORDS = (1, EOS, 4, 5, 6, 7, 8)  # 1 and 8 never came

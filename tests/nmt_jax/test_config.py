@@ -1,5 +1,3 @@
-import pathlib
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,8 +6,9 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 from nmt_jax.models.transformer import Model as Transformer
+from tests.conftest import ROOT
 
-QUICKSTART = str(pathlib.Path(__file__).parent.parent / "configs" / "quickstart.py")
+QUICKSTART = str(ROOT / "configs" / "quickstart.py")
 
 
 @pytest.fixture

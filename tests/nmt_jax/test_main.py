@@ -11,8 +11,8 @@ from nmt_jax.commands import score
 from nmt_jax.commands import train as train_verb
 from nmt_jax.interrupts import Interrupted
 from nmt_jax.workdir import Workdir
+from tests.conftest import ROOT
 
-ROOT = pathlib.Path(__file__).parent.parent
 QUICKSTART = str(ROOT / "configs" / "quickstart.py")
 
 

@@ -18,10 +18,11 @@ from nmt_jax.reporting import translation_report as translation
 from nmt_jax.reporting.html_page import Section, report_page, table
 from nmt_jax.reporting.run_report import failures
 from nmt_jax.reporting.translation_report import Translated, differences
+from tests.conftest import ROOT
 from tests.fixtures.sweep_folders import make_run
 
 pytest.importorskip("matplotlib")
-QUICKSTART = str(pathlib.Path(__file__).parent.parent / "configs" / "quickstart.py")
+QUICKSTART = str(ROOT / "configs" / "quickstart.py")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 VOID = ("meta", "img", "br", "link")
 

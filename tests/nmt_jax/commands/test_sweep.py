@@ -1,4 +1,3 @@
-import pathlib
 import shutil
 import signal
 
@@ -11,9 +10,10 @@ from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted
 from nmt_jax.sweeps.runs import Run
 from nmt_jax.workdir import Workdir
+from tests.conftest import ROOT
 from tests.fixtures.sweep_folders import changed, make_run
 
-CONFIGS = pathlib.Path(__file__).parent.parent / "configs"
+CONFIGS = ROOT / "configs"
 LUONG = str(CONFIGS / "rnn_luong.py")
 
 

@@ -12,9 +12,9 @@ from nmt_jax.commands import train, translate
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.translation.output_format import TranslationFormat
-from tests.conftest import with_devices
+from tests.conftest import ROOT, with_devices
 
-QUICKSTART = str(pathlib.Path(__file__).parent.parent / "configs" / "quickstart.py")
+QUICKSTART = str(ROOT / "configs" / "quickstart.py")
 STRANGE = ["the old man sleeps .", "", "a\u2028b\x85c", "\x00", "🙂 🙂", " ", "x\ty", "word " * 30]
 
 

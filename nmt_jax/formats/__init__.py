@@ -1,1 +1,0 @@
-"""Formats in which a trained model leaves: what other programs read, written into a folder."""

@@ -1,1 +1,0 @@
-"""Pages that tell of a run or of a sweep: what `nmt-jax report` writes."""

@@ -1,1 +1,0 @@
-"""Tests of `nmt_jax.formats`."""
