@@ -36,7 +36,7 @@ def task_of(pairs: int, page: str, folder: str) -> Any:
     """The page's task with a corpus of this size, its files in the folder."""
     from nmt_jax import config as configs
     from nmt_jax.distributed import sharding
-    from nmt_jax.tasks import make_task
+    from nmt_jax.tasks.registry import make_task
 
     changes = {"data.size": str(pairs), "data.cache": f"{folder}/cache"}
     return make_task(configs.load(page, changes), pathlib.Path(folder) / "w", sharding.make_mesh())

@@ -26,7 +26,7 @@ def main() -> None:
     from nmt_jax import compilation
     from nmt_jax import config as configs
     from nmt_jax.distributed import sharding
-    from nmt_jax.tasks import make_task
+    from nmt_jax.tasks.registry import make_task
     from nmt_jax.training.optimizers import make_optimizer
     from nmt_jax.training.train_step import make_train_step, new_state
 

@@ -23,10 +23,11 @@ from benchmarks import measure
 from metrics_jax.embedding.nearest import Neighbours, solved
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import allocation
+from nmt_jax.checkpoints.train_state import new_state
 from nmt_jax.distributed import sharding
 from nmt_jax.tasks.word_vectors import WordVectors
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
-from nmt_jax.training.train_step import make_train_step, new_state
+from nmt_jax.training.train_step import make_train_step
 from nmt_jax.workdir import Workdir
 
 ANALOGIES = {

@@ -9,22 +9,21 @@ A metric's room is imported when the metric is first asked for; `parse("chrf|wor
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+from metrics_jax.registry import REGISTRY, parse
+from metrics_jax.version import __version__
 
-from metrics_jax.signature import ROOMS, parse
-
-_ROOM_OF = {kind: room for room, kind in ROOMS.values()} | {
+_MODULE_OF = {kind: module for module, kind in REGISTRY.values()} | {
     "WordNet": "surface.synonyms",
     "Vectors": "embedding.vectors",
     "Idf": "embedding.idf",
 }
-_ROOM_OF |= {"Baseline": "embedding.baseline", "Encoder": "embedding.encoder"}
+_MODULE_OF |= {"Baseline": "embedding.baseline", "Encoder": "embedding.encoder"}
 
-__all__ = ["__version__", "parse", *_ROOM_OF]
+__all__ = ["__version__", "parse", *_MODULE_OF]
 
 
 def __getattr__(name: str) -> Any:
     """A metric's class, or what it is handed, from its room."""
-    if name in _ROOM_OF:
-        return getattr(importlib.import_module(f"metrics_jax.{_ROOM_OF[name]}"), name)
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(f"metrics_jax.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Tiny shapes are compiled for longer than they run: a third less without the compiler's last optimisations.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
-os.environ["JAX_COMPILATION_CACHE_DIR"] = str(pathlib.Path(__file__).resolve().parent.parent / ".cache/compilation")
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", str(pathlib.Path(__file__).resolve().parent.parent / ".cache/compilation")
+)
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 

@@ -16,8 +16,8 @@ from jax.sharding import Sharding, SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
 from nmt_jax.checkpoints.checksums import check_sums, write_sums
+from nmt_jax.checkpoints.train_state import TrainState
 from nmt_jax.errors import UserError
-from nmt_jax.training.train_step import TrainState
 
 # Orbax logs each failure with several tracebacks of its threads; the one line a user needs is raised below.
 logging.getLogger("absl").addFilter(lambda record: "orbax" not in record.pathname)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, find, read_lines
 from nmt_jax.data.readers.questions import Question, SquadFile, read_asked
 from nmt_jax.errors import UserError
+from nmt_jax.progress import track
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -49,7 +49,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         checkpoint=flag_values.checkpoint or flag_values.average,
         chunk=1 if interactive else flag_values.chunk,
     )
-    write(results if sys.stdout.isatty() else counted(results, "answered"), flag_values.format)
+    write(results if sys.stdout.isatty() else track(results, "answered"), flag_values.format)
     return 0
 
 

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from absl import flags
 
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
 from nmt_jax.errors import UserError
+from nmt_jax.progress import track
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -55,7 +55,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         chunk=1 if interactive else flag_values.chunk,
     )
     if not sys.stdout.isatty():  # on a terminal the labels themselves show how far it is
-        results = counted(results, "classified", total=num_lines(flag_values.input))
+        results = track(results, "classified", total=num_lines(flag_values.input))
     write(labels, results, flag_values.format)
     return 0
 

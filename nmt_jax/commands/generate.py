@@ -9,9 +9,9 @@ import numpy as np
 from absl import flags
 
 from nmt_jax.commands.decoding_flags import define_sampling_flags, make_sampling
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.errors import UserError
+from nmt_jax.progress import track
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -62,7 +62,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         checkpoint=flag_values.checkpoint,
         chunk=1 if from_stdin and sys.stdin.isatty() else CHUNK,
     )
-    for text in texts if sys.stdout.isatty() else counted(texts, "drawn"):
+    for text in texts if sys.stdout.isatty() else track(texts, "drawn"):
         # A byte-fallback model can spell a line break; a sample must stay a line.
         sys.stdout.buffer.write(" ".join(text.split("\n")).encode() + b"\n")
         sys.stdout.buffer.flush()

@@ -16,7 +16,7 @@ from metrics_jax.judging.comparison import clusters, intervals, p_values, willia
 from metrics_jax.judging.correlation import pearson
 from metrics_jax.judging.judgements import GROUPINGS, Judgements
 from metrics_jax.judging.mean_agreement import MeanAgreement
-from metrics_jax.signature import ROOMS, SHORTHANDS, needs
+from metrics_jax.registry import REGISTRY, SHORTHANDS, needs
 from metrics_jax.significance import SEED
 from nmt_jax.data.readers.judgements import Columns, Judged
 from nmt_jax.errors import UserError
@@ -35,7 +35,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_list(
         "metrics",
         ["bleu|effective_order:true", "chrf", "ter"],
-        f"Any of {', '.join([*ROOMS, *SHORTHANDS])}; with options 'bleu|tokenize:zh', or a whole signature.",
+        f"Any of {', '.join([*REGISTRY, *SHORTHANDS])}; with options 'bleu|tokenize:zh', or a whole signature.",
         **given,
     )
     flags.DEFINE_multi_string(

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import flags
 
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.decoding.minimum_bayes_risk import METHODS, WEIGHTS, Choice, MinimumBayesRisk, Utility
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
+from nmt_jax.progress import track
 
 EVALUATED = ("bleu|effective_order:true", "chrf", "ter")  # the first that is not optimised
 CHUNK = 16  # lines whose candidates are read together
@@ -82,7 +82,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     )
     results = run(decide, _open(flag_values.input), _open(flag_values.references) if flag_values.references else None)
     gains = Gains(spec)
-    for number, (text, choice) in enumerate(counted(results, "decided"), start=1):
+    for number, (text, choice) in enumerate(track(results, "decided"), start=1):
         line = " ".join(text.split("\n"))
         if flag_values.format == "json":
             line = json.dumps({"line": number, "text": line, **_row(choice)}, ensure_ascii=False)

@@ -8,10 +8,10 @@ from typing import Any
 from absl import flags
 
 from metrics_jax.prediction.perplexity import BitsPerToken, Perplexity
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.data.vocabulary.vocab import UNK
 from nmt_jax.errors import UserError
+from nmt_jax.progress import track
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -44,7 +44,7 @@ def run(workdir: pathlib.Path | str, lines: Iterable[str], *, checkpoint: str | 
     UserError for a workdir without a trained language model, before any line is read, and for no text.
     """
     task, params = open_trained(Workdir(pathlib.Path(workdir)), "language_model", checkpoint=checkpoint)
-    text = list(counted(lines, "reading"))
+    text = list(track(lines, "reading"))
     ids = task.encode(text)
     if len(ids) == len(text):  # nothing but ends of lines
         raise UserError("no text to measure: every line is empty")

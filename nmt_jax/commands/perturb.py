@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from absl import flags
 
-from nmt_jax.counting import counted
 from nmt_jax.data.batching.perturbations import MOST_MASKS, Masked, choose, drop
 from nmt_jax.data.batching.rows import RowReader
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
+from nmt_jax.progress import track
 from nmt_jax.training.trained import open_trained, open_translator
 from nmt_jax.workdir import Workdir
 
@@ -58,7 +58,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         seed=flag_values.seed,
         **metric_options(flag_values),
     )
-    for row in rows if sys.stdout.isatty() else counted(rows, "pairs"):
+    for row in rows if sys.stdout.isatty() else track(rows, "pairs"):
         sys.stdout.buffer.write(("\t".join(row) + "\n").encode())
     return 0
 

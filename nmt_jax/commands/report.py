@@ -16,8 +16,8 @@ from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.html_page import Section, code, report_page
 from nmt_jax.reporting.plots.style import check_output, drawing, writing
+from nmt_jax.reporting.sweep_table import collect, main_measure
 from nmt_jax.sweeps.runs import base_values, find_runs
-from nmt_jax.sweeps.table import collect, main_measure
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 

@@ -13,11 +13,11 @@ from absl import flags
 from metrics_jax import significance
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding.contextual import TextTooLongError
-from metrics_jax.signature import ROOMS, SHORTHANDS, needs
-from nmt_jax.counting import counted
+from metrics_jax.registry import REGISTRY, SHORTHANDS, needs
 from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
+from nmt_jax.progress import track
 from nmt_jax.reporting import score_table
 from nmt_jax.reporting.score_table import Score
 
@@ -31,7 +31,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_list(
         "metrics",
         ["bleu", "chrf", "ter"],
-        f"Any of {', '.join([*ROOMS, *SHORTHANDS])}; with options 'bleu|tokenize:zh', or a whole signature.",
+        f"Any of {', '.join([*REGISTRY, *SHORTHANDS])}; with options 'bleu|tokenize:zh', or a whole signature.",
         **given,
     )
     define_metric_flags(flag_values)
@@ -159,7 +159,7 @@ def _statistics(
     each = min(metric.at_once, len(grouped))
     starts = range(0, len(grouped), each)
     blocks = []
-    for start in counted(starts, f"{metric.name}, lines", total=len(grouped), each=each) if starts[1:] else starts:
+    for start in track(starts, f"{metric.name}, lines", total=len(grouped), each=each) if starts[1:] else starts:
         some = slice(start, start + each)
         lines = [line for system in systems.values() for line in system[some]]
         rows = metric.statistics(lines, grouped[some] * len(systems))

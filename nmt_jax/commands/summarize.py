@@ -10,9 +10,9 @@ import numpy as np
 from absl import flags
 
 from metrics_jax.surface.tokenizers import tokenize
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import decode_lines, num_lines, read_lines
 from nmt_jax.errors import UserError
+from nmt_jax.progress import track
 from nmt_jax.summarization import extraction
 
 METHODS = ("lead", "sumbasic", "lexrank", "textrank")
@@ -50,7 +50,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         threshold=flag_values.threshold,
     )
     if not sys.stdout.isatty():
-        results = counted(results, "summarized", total=num_lines(flag_values.input))
+        results = track(results, "summarized", total=num_lines(flag_values.input))
     for sentences, chosen in results:
         row = " ".join(sentences[number] for number in chosen)
         if flag_values.format == "json":

@@ -15,9 +15,9 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import SIGNALS, Interrupted
+from nmt_jax.reporting.sweep_table import WRITERS, collect, has_finished, main_measure, measured, read_log
 from nmt_jax.sweeps.jobs import Job, last_line, run_jobs
 from nmt_jax.sweeps.runs import Point, Run, find_runs, name
-from nmt_jax.sweeps.table import WRITERS, collect, has_finished, main_measure, measured, read_log
 from nmt_jax.training.record import has_ended, read_record
 from nmt_jax.workdir import Workdir
 

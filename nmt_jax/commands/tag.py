@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
 from nmt_jax.errors import UserError
+from nmt_jax.progress import track
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -49,7 +49,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         chunk=1 if interactive else flag_values.chunk,
     )
     if not sys.stdout.isatty():  # on a terminal the tags themselves show how far it is
-        results = counted(results, "tagged", total=num_lines(flag_values.input))
+        results = track(results, "tagged", total=num_lines(flag_values.input))
     write(results, flag_values.format)
     return 0
 

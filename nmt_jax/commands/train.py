@@ -67,7 +67,7 @@ def run(
     from nmt_jax import allocation, compilation
     from nmt_jax.distributed import sharding
     from nmt_jax.distributed.processes import Processes, check_shared, describe
-    from nmt_jax.tasks import make_task
+    from nmt_jax.tasks.registry import make_task
     from nmt_jax.training import loop
 
     check_model(config)
@@ -103,7 +103,7 @@ def check_model(config: ConfigDict) -> None:
 
     A model over a pretrained encoder has required fields that are no sizes: its task knows them.
     """
-    from nmt_jax.tasks import TASKS
+    from nmt_jax.tasks.registry import TASKS
 
     if config.task not in TASKS:
         raise UserError(f"config.task={config.task!r} is none of {', '.join(TASKS)}")

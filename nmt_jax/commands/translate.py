@@ -19,11 +19,11 @@ from nmt_jax.commands.decoding_flags import (
 )
 from nmt_jax.commands.mbr import CHUNK as CANDIDATE_LINES
 from nmt_jax.commands.mbr import Gains, make_decision
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options
+from nmt_jax.progress import track
 from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat
 from nmt_jax.translation.resumable import ResumableFile
@@ -134,7 +134,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             results = _decided(results, decide, gains, flag_values.nbest)
         if output or not sys.stdout.isatty():  # on a terminal the translations themselves show how far it is
             total = num_lines(flag_values.input)
-            results = counted(results, "translated", total=total and max(total - done, 1))
+            results = track(results, "translated", total=total and max(total - done, 1))
         for number, hypotheses in enumerate(results, start=done + 1):
             data = form.show(number, hypotheses)
             if not output:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from metrics_jax.api import AdditiveMetric, Texts
-from metrics_jax.signature import ROOMS, metric_class
+from metrics_jax.registry import REGISTRY, metric_class
 from nmt_jax.errors import UserError
 
 METHODS = ("exact", "aggregate", "prune")
@@ -95,7 +95,7 @@ class MinimumBayesRisk:
             raise UserError("temperature is above 0, confidence between 0 and 1, finalists at least 1")
         for metric in metrics if self.method == "aggregate" else []:
             if not hasattr(metric, "aggregated"):
-                known = ", ".join(name for name in ROOMS if hasattr(metric_class(name), "aggregated"))
+                known = ", ".join(name for name in REGISTRY if hasattr(metric_class(name), "aggregated"))
                 raise UserError(f"{metric.name} has no aggregate of references; these have: {known}")
 
     def __call__(

@@ -8,10 +8,10 @@ import numpy as np
 
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding.contextual import TextTooLongError
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import read_lines
 from nmt_jax.data.readers.judgements import Judged
 from nmt_jax.errors import UserError
+from nmt_jax.progress import track
 
 
 def judged_scores(name: str, metric: AdditiveMetric, judged: Judged, of_systems: bool) -> np.ndarray:
@@ -102,6 +102,6 @@ def _statistics(metric: AdditiveMetric, texts: Sequence[str], references: Sequen
     starts = range(0, len(texts), each)
     blocks = [
         metric.statistics(texts[start : start + each], references[start : start + each])
-        for start in counted(starts, f"{what}, {metric.name}, texts", total=len(texts), each=each)
+        for start in track(starts, f"{what}, {metric.name}, texts", total=len(texts), each=each)
     ]
     return np.concatenate(blocks)

@@ -15,14 +15,14 @@ from ml_collections import ConfigDict
 
 from metrics_jax import parse
 from metrics_jax.api import AdditiveMetric
-from metrics_jax.signature import needs
+from metrics_jax.registry import needs
 from nmt_jax.data.vocabulary.vocab import PAD
 from nmt_jax.decoding.beam_search import Asked
 from nmt_jax.decoding.minimum_bayes_risk import PERCENT
 from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
-from nmt_jax.tasks import Step
+from nmt_jax.losses.step import Step
 from nmt_jax.translation.translator import Translator
 
 Array = jax.Array

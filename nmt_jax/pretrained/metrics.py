@@ -8,7 +8,7 @@ from absl import flags
 
 from metrics_jax import parse
 from metrics_jax.api import AdditiveMetric
-from metrics_jax.signature import metric_class, needs
+from metrics_jax.registry import metric_class, needs
 from nmt_jax.data.lines import find
 from nmt_jax.errors import UserError
 

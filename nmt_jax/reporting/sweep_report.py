@@ -8,9 +8,20 @@ from nmt_jax import config as configs
 from nmt_jax.reporting.html_page import Section, code, facts, picture, table
 from nmt_jax.reporting.plots.sweep import draw_progress, draw_sweep
 from nmt_jax.reporting.run_report import every_key
+from nmt_jax.reporting.sweep_table import (
+    Row,
+    Table,
+    best,
+    cell,
+    cells,
+    collect,
+    columns,
+    has_finished,
+    has_seeds,
+    heading,
+)
 from nmt_jax.sweeps.jobs import last_line
 from nmt_jax.sweeps.runs import Run
-from nmt_jax.sweeps.table import Row, Table, best, cell, cells, collect, columns, has_finished, has_seeds, heading
 
 
 def summary(found: Table, runs: Sequence[Run], measure: str) -> Section:

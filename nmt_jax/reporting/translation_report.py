@@ -10,8 +10,8 @@ import numpy as np
 from metrics_jax import BLEU, TER, ChrF
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.significance import bootstrap
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks
+from nmt_jax.progress import track
 from nmt_jax.reporting.html_page import Section, code, picture, table
 from nmt_jax.reporting.plots.attention import draw_attention
 
@@ -34,7 +34,7 @@ def translate(task: Any, params: Any, origin: str, pairs: Sequence[tuple[str, st
     groups = list(chunks(sources, TOGETHER))
     translations = [
         best[0].text
-        for group in counted(groups, "translated", total=len(sources), each=TOGETHER)
+        for group in track(groups, "translated", total=len(sources), each=TOGETHER)
         for best in task.translate(params, group)
     ]
     return Translated(origin, sources, references, translations)

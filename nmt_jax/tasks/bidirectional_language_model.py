@@ -14,7 +14,6 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.counting import counted
 from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.prepared import stream
@@ -26,7 +25,8 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.sampled_softmax import log_uniform, log_uniform_probability, sampled_cross_entropy
-from nmt_jax.tasks import Step
+from nmt_jax.losses.step import Step
+from nmt_jax.progress import track
 
 END, UNKNOWN = 0, 1  # classes of the softmax: an end of line, any other word; then the words, most frequent first
 
@@ -93,7 +93,7 @@ class BidirectionalLanguageModel:
 
     def _lines(self, split: str) -> Iterator[list[str]]:
         lines = stream.open_lines(self.config.data, split)
-        return map(word_types.split, counted(lines, f"reading {lines.name}"))
+        return map(word_types.split, track(lines, f"reading {lines.name}"))
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  a task lives as long as the program
     def _text(self, split: str) -> WordTypes:

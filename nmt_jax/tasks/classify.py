@@ -17,7 +17,6 @@ from ml_collections import ConfigDict
 
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import config as configs
-from nmt_jax.counting import counted
 from nmt_jax.data.batching.batches import Batches
 from nmt_jax.data.batching.documents import DocumentCorpus, Documents, Reader, boxed, words_of
 from nmt_jax.data.batching.epochs import Batch
@@ -26,7 +25,8 @@ from nmt_jax.data.vocabulary.vocab import UNK, Vocab
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
-from nmt_jax.tasks import Step
+from nmt_jax.losses.step import Step
+from nmt_jax.progress import track
 
 BLANK = "\u2581"  # SentencePiece's mark of a blank, before the first piece of a word
 
@@ -69,7 +69,7 @@ class Classify:
                 vocab = Vocab.train(
                     (
                         " ".join(words_of(sentence, data.tokenizer, data.lower_case))
-                        for item in counted(open_labelled(data, "train"), "reading for the vocabulary")
+                        for item in track(open_labelled(data, "train"), "reading for the vocabulary")
                         for sentence in item.sentences
                     ),
                     size=settings.size,

@@ -20,8 +20,8 @@ from nmt_jax.data.prepared.parallel import cache_directory
 from nmt_jax.data.readers.tagged import open_tagged
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
+from nmt_jax.losses.step import Step
 from nmt_jax.pretrained.elmo_features import Elmo, elmo_features, load_elmo
-from nmt_jax.tasks import Step
 from nmt_jax.tasks.fine_tuning import saved
 from nmt_jax.tasks.tag import Sentence, Tag
 

@@ -27,9 +27,9 @@ from nmt_jax.data.batching.rows import Field, Item, RowCorpus, RowReader, Rows, 
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
+from nmt_jax.losses.step import Step
 from nmt_jax.models.bert import Bert
 from nmt_jax.pretrained.tokenizer import Tokenizer
-from nmt_jax.tasks import Step
 
 OWN_FIELDS = ("dtype", "dropout", "attention_dropout", "pooler", "remat")  # of Bert: a run's choice, not the weights'
 HEADS = {"sentences": ("sentence_head", "siamese_head"), "tag": ("piece_head",), "span": ("piece_head",)}

@@ -13,7 +13,6 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.counting import counted
 from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.prepared import stream
@@ -23,7 +22,8 @@ from nmt_jax.decoding.sampling import Sampling, sample
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
-from nmt_jax.tasks import Step
+from nmt_jax.losses.step import Step
+from nmt_jax.progress import track
 
 ROWS = 32  # samples drawn together, always as many, so that one program serves all
 
@@ -55,7 +55,7 @@ class LanguageModel:
                 vocab = Vocab.load(settings.model)
             else:
                 vocab = Vocab.train(
-                    counted(stream.open_lines(self.config.data, "train"), "reading for the vocabulary"),
+                    track(stream.open_lines(self.config.data, "train"), "reading for the vocabulary"),
                     size=settings.size,
                     algorithm=settings.algorithm,
                     byte_fallback=settings.byte_fallback,

@@ -16,7 +16,6 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.counting import counted
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.masking import Corruption, LeftToRight, Masking
 from nmt_jax.data.batching.segment_pairs import NEXT, PairBatches, Pairs
@@ -26,9 +25,10 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
 from nmt_jax.losses import cross_entropy as losses
+from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.mimetic import mimetic
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
-from nmt_jax.tasks import Step
+from nmt_jax.progress import track
 
 INITIALIZATIONS = ("normal", "mimetic")
 
@@ -60,7 +60,7 @@ class Pretrain:
             else:
                 documents = segments.open_documents(self.config.data, "train")
                 tokenizer = Tokenizer.train(
-                    itertools.chain.from_iterable(counted(documents, "reading for the vocabulary")),
+                    itertools.chain.from_iterable(track(documents, "reading for the vocabulary")),
                     size=settings.size,
                     algorithm=settings.algorithm,
                     lower_case=settings.lower_case,

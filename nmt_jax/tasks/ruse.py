@@ -24,18 +24,18 @@ from metrics_jax.embedding.forward import shape_of_states
 from metrics_jax.prediction.regression import pearson, spearman
 from nmt_jax import config as configs
 from nmt_jax import pretrained
-from nmt_jax.counting import counted
 from nmt_jax.data.batching.batches import Batches, Shape
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
 from nmt_jax.data.readers.scales import Scales
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
+from nmt_jax.losses.step import Step
 from nmt_jax.models.bert import Bert
 from nmt_jax.models.mlp import Model
 from nmt_jax.pretrained.ruse_regressor import read_encoders
 from nmt_jax.pretrained.tokenizer import Tokenizer
-from nmt_jax.tasks import Step
+from nmt_jax.progress import track
 from nmt_jax.tasks.fine_tuning import SIZES, saved
 
 SPLITS = (("train", "training"), ("dev", "development"))
@@ -168,7 +168,7 @@ class Ruse:
     def corpus(self, split: str) -> Features:
         """The pairs of a split."""
         name = open_labelled(self.config.data, split).name
-        items = list(counted(self._pairs(split), f"reading {name}"))
+        items = list(track(self._pairs(split), f"reading {name}"))
         if not items:
             raise UserError(f"{name}: no text is left to learn from")
         targets = np.array([self.scales.scaled(item)[0] for item in items], np.float32)

@@ -13,12 +13,12 @@ from ml_collections import ConfigDict
 
 from metrics_jax.prediction.classification import accuracy, matthews, precision_recall_f1
 from metrics_jax.prediction.regression import pearson, spearman
-from nmt_jax.counting import counted
 from nmt_jax.data.batching.rows import Field, Item, RowCorpus
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
 from nmt_jax.data.readers.scales import Scales
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
+from nmt_jax.progress import track
 from nmt_jax.tasks.fine_tuning import FineTuning, saved
 
 
@@ -93,14 +93,14 @@ class Sentences(FineTuning):
 
     def training_texts(self) -> Iterator[str]:
         """The training texts."""
-        for item in counted(open_labelled(self.config.data, "train"), "reading for the tokenizer"):
+        for item in track(open_labelled(self.config.data, "train"), "reading for the tokenizer"):
             yield from item.sentences
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  a task lives as long as the program
     def _corpus(self, split: str) -> tuple[RowCorpus, str]:
         """The rows of a split, and what is said of them."""
         texts = open_labelled(self.config.data, split)
-        found = list(counted(texts, f"reading {texts.name}"))
+        found = list(track(texts, f"reading {texts.name}"))
         targets = [self._target(item) for item in found]
         items, cut = self._items([self._texts(item) for item in found])
         filled = [number for number, item in enumerate(items) if item]

@@ -14,11 +14,11 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from metrics_jax.prediction.answers import exact_match, word_f1
-from nmt_jax.counting import counted
 from nmt_jax.data.batching.rows import Field, Item, RowCorpus
 from nmt_jax.data.readers.questions import Question, open_questions
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
+from nmt_jax.progress import track
 from nmt_jax.tasks.fine_tuning import FineTuning
 
 NEVER = -1e9  # the logit of what can be no answer
@@ -73,7 +73,7 @@ class Span(FineTuning):
     def training_texts(self) -> Iterator[str]:
         """The training questions and their contexts, each once."""
         seen = ""
-        for item in counted(open_questions(self.config.data, "train"), "reading for the tokenizer"):
+        for item in track(open_questions(self.config.data, "train"), "reading for the tokenizer"):
             yield item.question
             if item.context != seen:
                 yield item.context
@@ -124,7 +124,7 @@ class Span(FineTuning):
     def _read(self, split: str) -> tuple[str, list[Question], list[list[_Window]], list[Item]]:
         """The name of a split, its questions, their windows, and the rows that can be learned from."""
         corpus = open_questions(self.config.data, split)
-        questions = list(counted(corpus, f"reading {corpus.name}"))
+        questions = list(track(corpus, f"reading {corpus.name}"))
         if not questions:
             raise UserError(f"{corpus.name}: no question in it")
         windows = self._windows(questions)

@@ -9,11 +9,11 @@ import jax
 import numpy as np
 
 from metrics_jax.prediction.entities import entity_f1
-from nmt_jax.counting import counted
 from nmt_jax.data.batching.rows import Field, Item, RowCorpus
 from nmt_jax.data.readers.tagged import open_tagged
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
+from nmt_jax.progress import track
 from nmt_jax.tasks.fine_tuning import FineTuning, saved
 
 NO_TAG = -1  # of pieces that do not begin a word
@@ -66,7 +66,7 @@ class Tag(FineTuning):
 
     def training_texts(self) -> Iterator[str]:
         """The training sentences."""
-        for item in counted(open_tagged(self.config.data, "train"), "reading for the tokenizer"):
+        for item in track(open_tagged(self.config.data, "train"), "reading for the tokenizer"):
             yield " ".join(item.words)
 
     def _sentences(self, sentences: Sequence[Sequence[str]]) -> list[Sentence]:
@@ -97,7 +97,7 @@ class Tag(FineTuning):
     def _read(self, split: str) -> tuple[str, list[list[str]], list[list[str]], list[Sentence]]:
         """The name of a split, its words, tags and rows."""
         corpus = open_tagged(self.config.data, split)
-        found = list(counted(corpus, f"reading {corpus.name}"))
+        found = list(track(corpus, f"reading {corpus.name}"))
         for item in found:
             for place, tag in enumerate(item.tags):
                 if tag not in self._numbers:

@@ -16,7 +16,6 @@ from ml_collections import ConfigDict
 
 from metrics_jax import BLEU
 from nmt_jax import config as configs
-from nmt_jax.counting import counted
 from nmt_jax.data.batching.batches import Batches, Pairs
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.prepared.parallel import PreparedCorpus, prepare
@@ -29,7 +28,8 @@ from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses import teacher_forcing
 from nmt_jax.losses.minimum_risk import MinimumRisk
-from nmt_jax.tasks import Step
+from nmt_jax.losses.step import Step
+from nmt_jax.progress import track
 from nmt_jax.translation.translator import Hypothesis, Translator
 
 
@@ -82,7 +82,7 @@ class Translate:
                 else:
                     texts = (
                         text
-                        for source, target in counted(open_text(data, "train"), "reading for the vocabulary")
+                        for source, target in track(open_text(data, "train"), "reading for the vocabulary")
                         for number, texts in enumerate((sources.split(source, self.num_sources), [target]))
                         if settings.joint or number == side
                         for text in texts

@@ -22,7 +22,7 @@ from nmt_jax.data.vocabulary import character_ngrams
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.negative_sampling import Alias, negative_sampling
-from nmt_jax.tasks import Step
+from nmt_jax.losses.step import Step
 
 
 class WordVectors:

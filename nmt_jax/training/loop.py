@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax.checkpoints.checkpoint import Checkpoints, load_params, name_differences
+from nmt_jax.checkpoints.train_state import TrainState, new_state
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.distributed.processes import Processes, Vote
@@ -19,12 +20,12 @@ from nmt_jax.distributed.sharding import gather, make_mesh, replicated, shard_ba
 from nmt_jax.distributed.watchdog import Watchdog
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts
-from nmt_jax.progress import Progress, print_table
-from nmt_jax.tasks import Task
+from nmt_jax.tasks.task import Task
 from nmt_jax.training.logbook import Logbook
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
 from nmt_jax.training.record import higher_is_better
-from nmt_jax.training.train_step import Metrics, TrainState, make_train_step, new_state
+from nmt_jax.training.run_progress import Progress, print_table
+from nmt_jax.training.train_step import Metrics, make_train_step
 
 MAX_SKIPPED = 10  # steps without a finite loss and gradient, in a row
 OUT_OF_TIME = 1000  # a vote to stop; other votes are numbers of signals

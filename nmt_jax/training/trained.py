@@ -21,7 +21,7 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     from nmt_jax import compilation
     from nmt_jax.checkpoints import checkpoint as checkpoints
     from nmt_jax.distributed import sharding
-    from nmt_jax.tasks import make_task
+    from nmt_jax.tasks.registry import make_task
 
     compilation.configure()
     mesh = sharding.make_mesh(config.mesh.model)

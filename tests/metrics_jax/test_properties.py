@@ -21,7 +21,7 @@ from metrics_jax import (
     Rouge155,
     WordOverlap,
     parse,
-    signature,
+    registry,
 )
 from tests.fixtures import texts
 
@@ -166,13 +166,13 @@ def test_bad_input_is_named(metric):
 
 
 def test_every_room_is_in_the_table():
-    of_their_own = {"nist", "meteor_nltk"} | {name for name in signature.ROOMS if signature.needs(name)}  # tests
-    assert {metric.name for metric in METRICS} | of_their_own == set(signature.ROOMS)
+    of_their_own = {"nist", "meteor_nltk"} | {name for name in registry.REGISTRY if registry.needs(name)}  # tests
+    assert {metric.name for metric in METRICS} | of_their_own == set(registry.REGISTRY)
 
 
 def test_importing_is_cheap():
     heavy = ["flax", "torch", "tensorflow", "matplotlib", "nltk", "sacrebleu", "snowballstemmer", "jax", "regex"]
-    rooms = [f"metrics_jax.{room}" for room, _ in signature.ROOMS.values()] + ["metrics_jax.significance"]
+    rooms = [f"metrics_jax.{room}" for room, _ in registry.REGISTRY.values()] + ["metrics_jax.significance"]
     code = f"import sys, metrics_jax, {', '.join(rooms)}; print(sorted({heavy!r} & sys.modules.keys()))"
     finished = subprocess.run(
         [sys.executable, "-c", code.replace("['flax'", "{'flax'").replace("'regex']", "'regex'}")],

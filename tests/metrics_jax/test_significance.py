@@ -23,12 +23,12 @@ class Errors(Mean):
     higher_is_better = False
 
 
-def counted(values):
+def track(values):
     return np.stack([values, np.ones_like(values)], axis=-1)
 
 
 def normal(seed, n=100, mean=10.0):
-    return counted(np.random.default_rng(seed).normal(mean, 1.0, n))
+    return track(np.random.default_rng(seed).normal(mean, 1.0, n))
 
 
 WHO = [
@@ -186,7 +186,7 @@ def test_a_document_is_scored_from_its_sums():
 def test_documents_are_what_is_drawn(test):
     systems = {"a": normal(1, 60), "b": normal(2, 60)}
     documents = np.arange(60) % 12
-    means = {name: counted(document_scores(Mean(), one, documents).scores) for name, one in systems.items()}
+    means = {name: track(document_scores(Mean(), one, documents).scores) for name, one in systems.items()}
     assert test(Mean(), systems, documents=documents) == test(Mean(), means)
     interval = bootstrap(Mean(), systems["a"], documents=documents)
     assert interval == bootstrap(Mean(), means["a"])

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metrics_jax.surface.tokenizers import tokenize
-from nmt_jax.counting import counted
 from nmt_jax.data.batching.batches import Shape
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.prepared.parallel import Indices
 from nmt_jax.data.readers.labelled import LabelledTexts
 from nmt_jax.data.vocabulary.vocab import PAD, UNK, Vocab
 from nmt_jax.errors import UserError
+from nmt_jax.progress import track
 
 NO_LABEL = -1  # of a row without a document
 _LEAST_WORDS = 8  # of a box for prediction
@@ -106,7 +106,7 @@ class DocumentCorpus:
         ends: list[np.ndarray] = []  # of the sentences in them
         found: list[tuple[int, int, int]] = []
         self.empty = self.cut = 0
-        for item in counted(texts, f"reading {self.name}"):
+        for item in track(texts, f"reading {self.name}"):
             if item.label not in numbers:
                 known = ", ".join(labels[:10]) + ", …" * (len(labels) > 10)
                 raise UserError(f"{item.where}: the training texts have no label {item.label!r}; they have {known}")

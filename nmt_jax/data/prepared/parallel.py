@@ -24,11 +24,11 @@ import numpy as np
 import tensorflow_datasets as tfds
 from tensorflow_datasets.proto import tf_example_pb2
 
-from nmt_jax.counting import counted
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.corpora import Corpus, open_text
 from nmt_jax.data.vocabulary.vocab import EOS, Vocab
 from nmt_jax.errors import UserError
+from nmt_jax.progress import track
 
 FORMAT = 2  # raise it whenever what lies in a prepared folder changes
 # The writer of TFDS holds what it writes in memory (and past 1 GB wants TensorFlow): a long corpus is written in parts.
@@ -200,7 +200,7 @@ def _encode(
 ) -> Iterator[dict[str, Any]]:
     """The examples to keep; counts all pairs and writes the lengths of the kept ones on the way."""
     dtypes = [_id_dtype(vocab, max_unknown) for vocab in vocabs]
-    for source, target in counted(corpus, f"preparing {corpus.name}"):
+    for source, target in track(corpus, f"preparing {corpus.name}"):
         unknown = vocabs[0].unknown(source, max_unknown)
         source_ids, target_ids = (
             [*sources.encode(text, count, functools.partial(vocab.encode, unknown=unknown)), EOS]

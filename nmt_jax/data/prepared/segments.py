@@ -21,11 +21,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, find, read_lines, split_long
 from nmt_jax.data.prepared.parallel import cache_directory
 from nmt_jax.data.readers.corpora import HELD_OUT, GrammarCorpus
 from nmt_jax.errors import UserError
+from nmt_jax.progress import track
 
 FORMAT = 1  # raise it whenever what lies in a prepared folder changes
 KINDS = ("grammar", "text")
@@ -227,7 +227,7 @@ class _Writer:
         try:
             with contextlib.ExitStack() as files:
                 handles = {name: files.enter_context((unfinished / name).open("wb")) for name in ARRAYS}
-                for group in chunks(counted(documents, f"preparing {documents.name}"), MANY):
+                for group in chunks(track(documents, f"preparing {documents.name}"), MANY):
                     for name, values in zip(handles, self._encode(group), strict=True):
                         handles[name].write(np.asarray(values, ARRAYS[name]).tobytes())
                 handles["examples"].write(np.int64(self.segments).tobytes())

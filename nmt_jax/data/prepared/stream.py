@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import find, read_lines
 from nmt_jax.data.prepared.parallel import cache_directory
 from nmt_jax.data.readers.corpora import HELD_OUT, SPLITS, GrammarCorpus
 from nmt_jax.data.vocabulary.vocab import EOS, UNK, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
+from nmt_jax.progress import track
 
 FORMAT = 1  # raise it whenever what lies in a prepared file changes
 KINDS = ("grammar", "text")
@@ -170,7 +170,7 @@ def _write(lines: Lines, vocab: Vocab, path: pathlib.Path) -> None:
     """Writes the ids; UserError where there are none."""
     words = 0
     with whole_file(path) as file:
-        for ids in encode(counted(lines, f"preparing {lines.name}"), vocab):
+        for ids in encode(track(lines, f"preparing {lines.name}"), vocab):
             words += len(ids) - 1
             file.write(np.array(ids, np.int32).tobytes())
         if not words:

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from metrics_jax.surface.tokenizers import tokenize
-from nmt_jax.counting import counted
 from nmt_jax.data.lines import chunks, read_lines
 from nmt_jax.data.prepared.parallel import cache_directory
 from nmt_jax.data.prepared.segments import open_documents
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
+from nmt_jax.progress import track
 
 FORMAT = 1  # raise it whenever what lies in a prepared file changes
 NO_WORD = 0  # ends every text, and fills rows
@@ -109,7 +109,7 @@ def read_texts(data: Any, split: str) -> Iterator[list[str]]:
     an unknown tokenizer, and for text that cannot be read.
     """
     documents = open_documents(data, split)
-    lines = itertools.chain.from_iterable(counted(documents, f"reading {documents.name}"))
+    lines = itertools.chain.from_iterable(track(documents, f"reading {documents.name}"))
     for group in chunks(lines, MANY):
         try:
             texts = tokenize(group, data.tokenizer, data.lower_case)

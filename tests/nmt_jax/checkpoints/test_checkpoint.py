@@ -15,8 +15,8 @@ import pytest
 from jax.sharding import SingleDeviceSharding
 
 from nmt_jax.checkpoints.checkpoint import Checkpoints, load_params, name_differences
+from nmt_jax.checkpoints.train_state import TrainState, new_state
 from nmt_jax.errors import UserError
-from nmt_jax.training.train_step import TrainState, new_state
 from tests.fixtures.toy import ROOT
 
 OPTIMIZER = optax.scale_by_adam()

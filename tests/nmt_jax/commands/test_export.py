@@ -14,14 +14,14 @@ from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
 from nmt_jax import formats
 from nmt_jax.checkpoints import checkpoint
+from nmt_jax.checkpoints.train_state import TrainState
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.export import safetensors
 from nmt_jax.models import transformer
 from nmt_jax.models.layers import basic as layers
-from nmt_jax.tasks import make_task
-from nmt_jax.training.train_step import TrainState
+from nmt_jax.tasks.registry import make_task
 from tests.conftest import ROOT
 
 LENGTH = 12

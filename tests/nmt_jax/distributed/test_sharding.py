@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, PartitionSpec
 
+from nmt_jax.checkpoints.train_state import new_state
 from nmt_jax.distributed.sharding import make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.errors import UserError
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
-from nmt_jax.training.train_step import make_train_step, new_state
+from nmt_jax.training.train_step import make_train_step
 from tests.conftest import ROOT, with_devices
 from tests.fixtures import toy
 

@@ -17,7 +17,7 @@ from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.minimum_risk import distinct
-from nmt_jax.tasks import Step
+from nmt_jax.losses.step import Step
 from nmt_jax.tasks.translate import Translate
 from tests.conftest import ROOT, with_devices
 

@@ -7,8 +7,8 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
+from nmt_jax.losses.step import Step
 from nmt_jax.losses.teacher_forcing import ratio
-from nmt_jax.tasks import Step
 from nmt_jax.tasks.translate import Translate
 from tests.conftest import ROOT
 

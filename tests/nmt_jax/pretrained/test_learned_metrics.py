@@ -13,7 +13,7 @@ from nmt_jax.commands import score, train
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.bleurt_scorer import load_bleurt
 from nmt_jax.pretrained.metrics import open_metric
-from nmt_jax.tasks import make_task
+from nmt_jax.tasks.registry import make_task
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT

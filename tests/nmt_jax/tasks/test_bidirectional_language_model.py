@@ -15,8 +15,9 @@ from nmt_jax.commands import train
 from nmt_jax.data.vocabulary.word_types import WordTypes, split
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.tasks import Step, make_task
+from nmt_jax.losses.step import Step
 from nmt_jax.tasks.bidirectional_language_model import END, UNKNOWN
+from nmt_jax.tasks.registry import make_task
 from tests.conftest import ROOT, with_devices
 
 PAGE = f"{ROOT}/configs/elmo.py:smoke=true"

@@ -13,8 +13,9 @@ from nmt_jax.data.batching.documents import NO_LABEL
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
-from nmt_jax.tasks import Step, make_task
+from nmt_jax.losses.step import Step
 from nmt_jax.tasks.classify import Classify
+from nmt_jax.tasks.registry import make_task
 from tests.conftest import ROOT
 
 PAGE = f"{ROOT}/configs/han_movie_reviews.py:smoke=true"

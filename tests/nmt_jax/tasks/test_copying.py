@@ -16,7 +16,7 @@ from nmt_jax.commands import train, translate
 from nmt_jax.data.vocabulary.vocab import UNK, Vocab
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.tasks import Step
+from nmt_jax.losses.step import Step
 from nmt_jax.tasks.translate import Translate
 from tests.conftest import ROOT
 

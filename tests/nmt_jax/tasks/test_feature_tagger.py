@@ -13,7 +13,7 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.models.feature_tagger import Model
 from nmt_jax.pretrained.elmo_features import elmo_features
-from nmt_jax.tasks import make_task
+from nmt_jax.tasks.registry import make_task
 from nmt_jax.tasks.tag import NO_TAG
 from tests.conftest import ROOT
 from tests.nmt_jax.tasks.test_tag import conll

@@ -12,7 +12,7 @@ from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.tasks import Step
+from nmt_jax.losses.step import Step
 from nmt_jax.tasks.language_model import LanguageModel
 from tests.conftest import ROOT
 

@@ -11,16 +11,17 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
+from nmt_jax.checkpoints.train_state import new_state
 from nmt_jax.commands import train
 from nmt_jax.data import grammar
 from nmt_jax.data.batching.segment_pairs import NEXT, RANDOM
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
+from nmt_jax.losses.step import Step
 from nmt_jax.pretrained.tokenizer import Tokenizer
-from nmt_jax.tasks import Step
 from nmt_jax.tasks.pretrain import Pretrain
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
-from nmt_jax.training.train_step import make_train_step, new_state
+from nmt_jax.training.train_step import make_train_step
 from tests.conftest import ROOT, with_devices
 from tests.fixtures import toy
 

@@ -14,7 +14,7 @@ from nmt_jax.commands import train
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.ruse_regressor import load_ruse
-from nmt_jax.tasks import make_task
+from nmt_jax.tasks.registry import make_task
 from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder as tiny_encoder
 

@@ -13,7 +13,8 @@ from nmt_jax import config as configs
 from nmt_jax.commands import tag, train
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.tasks import Step, make_task
+from nmt_jax.losses.step import Step
+from nmt_jax.tasks.registry import make_task
 from nmt_jax.tasks.tag import NO_TAG
 from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder as tiny_encoder

@@ -9,7 +9,7 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.distributed import sharding
-from nmt_jax.tasks import Step
+from nmt_jax.losses.step import Step
 from nmt_jax.tasks.translate import Translate
 from tests.conftest import ROOT
 

@@ -14,7 +14,7 @@ from nmt_jax import config as configs
 from nmt_jax.commands import train
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.tasks import Step
+from nmt_jax.losses.step import Step
 from nmt_jax.tasks.word_vectors import WordVectors
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir

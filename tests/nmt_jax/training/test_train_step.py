@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nmt_jax.checkpoints.train_state import new_state
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
-from nmt_jax.training.train_step import make_train_step, micro_batches, new_state
+from nmt_jax.training.train_step import make_train_step, micro_batches
 from tests.fixtures import toy
 
 

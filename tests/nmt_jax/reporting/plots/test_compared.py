@@ -24,7 +24,7 @@ def encoder():
     return tiny_encoder.make()
 
 
-def counted(encoder) -> Idf:
+def track(encoder) -> Idf:
     return BERTScore(encoder).count(["a red coat", "the coat", "old"])
 
 
@@ -32,7 +32,7 @@ def counted(encoder) -> Idf:
 def test_precision_recall_and_score_come_of_the_matrix(encoder, name):
     metric = {
         "plain": lambda: BERTScore(encoder, layer=2),
-        "idf": lambda: BERTScore(encoder, idf=counted(encoder)),
+        "idf": lambda: BERTScore(encoder, idf=track(encoder)),
         "yisi": lambda: YiSi1(encoder),
     }[name]()
     found = similarities(metric, HYPOTHESIS, REFERENCE)

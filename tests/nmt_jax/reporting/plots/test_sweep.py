@@ -4,8 +4,8 @@ from nmt_jax import __main__ as cli
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.plots.style import drawing
 from nmt_jax.reporting.plots.sweep import draw_progress, draw_sweep, together
+from nmt_jax.reporting.sweep_table import collect
 from nmt_jax.sweeps.runs import base_values
-from nmt_jax.sweeps.table import collect
 from tests.fixtures.sweep_folders import make_run
 
 pytest.importorskip("matplotlib")

@@ -1,0 +1,20 @@
+"""The tasks that `config.task` may name."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from jax.sharding import Mesh
+from ml_collections import ConfigDict
+
+# By the name that `config.task` gives them.
+TASKS = (
+    *("translate", "language_model", "classify", "sentences", "tag", "span", "pretrain", "word_vectors"),
+    *("bidirectional_language_model", "feature_tagger", "ruse"),
+)
+
+
+def make_task(config: ConfigDict, workdir: Path, mesh: Mesh) -> Any:
+    """The task that `config.task` names: class `LanguageModel` of module `language_model` …"""
+    module = importlib.import_module(f"nmt_jax.tasks.{config.task}")
+    return getattr(module, config.task.title().replace("_", ""))(config, workdir, mesh)
