@@ -31,7 +31,7 @@ def main() -> None:
     from benchmarks import model_r, model_t
     from nmt_jax.data.readers.corpora import open_text
     from nmt_jax.data.vocabulary.vocab import EOS, PAD
-    from nmt_jax.decoding.beam_search import Asked
+    from nmt_jax.decoding.beam_search import SearchRequest
     from nmt_jax.decoding.search import Search
 
     transformer = options.model == "transformer"
@@ -49,7 +49,9 @@ def main() -> None:
 
     def ours() -> None:
         for rows in groups:
-            found = task.translator.programs.search((params,), rows, Asked(limits), search=search, max_length=STEPS)
+            found = task.translator.programs.search(
+                (params,), rows, SearchRequest(limits), search=search, max_length=STEPS
+            )
             jax.block_until_ready(found)
 
     speeds, peers = [], []

@@ -11,7 +11,7 @@ from absl import flags
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.distributed.process_spec import Place, define_place_flags, find_place
+from nmt_jax.distributed.process_spec import ProcessSpec, define_place_flags, find_place
 from nmt_jax.errors import UserError
 from nmt_jax.workdir import Workdir
 
@@ -51,7 +51,7 @@ def run(
     spec: str | None,
     workdir: pathlib.Path | str,
     overrides: Mapping[str, str] | None = None,
-    place: Place | None = None,
+    place: ProcessSpec | None = None,
     **waits: float,
 ) -> dict[str, float]:
     """Train the experiment `spec` (None: the one the workdir was begun with) in `workdir` -> the last metrics.

@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.decoding import constraints, rules
-from nmt_jax.decoding.next_logits import IMPOSSIBLE, Next, Step
+from nmt_jax.decoding.next_logits import IMPOSSIBLE, NextLogits, Step
 from nmt_jax.decoding.search import Search, coverage
 from nmt_jax.decoding.topk import top_k
 
 Array = jax.Array
 
 
-class Asked(NamedTuple):
+class SearchRequest(NamedTuple):
     """What is asked of each of B sentences."""
 
     limits: Array  # int32[B] <= T: the longest translation, EOS included
@@ -70,7 +70,7 @@ def of_sentences(leaf: Array, sentences: Array, num_sentences: int) -> Array:
 def beam_search(
     step: Step,
     cache: Any,
-    asked: Asked,
+    asked: SearchRequest,
     *,
     search: Search,
     max_length: int,
@@ -103,7 +103,7 @@ def beam_search(
     if source_mask is not None:
         mask = jnp.repeat(source_mask, groups, axis=0)[:, None]
 
-    def go_on(asked: Asked, mask: Array, beams: Beams, enough_left: int) -> Beams:
+    def go_on(asked: SearchRequest, mask: Array, beams: Beams, enough_left: int) -> Beams:
         """Steps until so few sentences are left, or none may grow."""
         limits, prefix, phrases = asked
         batch_size = len(limits)
@@ -119,7 +119,7 @@ def beam_search(
             left = jnp.sum(~beams.done.reshape(num_sentences, groups).all(axis=1))
             return (beams.position < max_length) & (left > enough_left)
 
-        def propose(beams: Beams, following: Next) -> Candidates:
+        def propose(beams: Beams, following: NextLogits) -> Candidates:
             """The 2K best next pieces (at most K of them end, so K live on), and those that would meet a constraint."""
             vocab_size = following.logits.shape[-1]
             if groups == 1 and prefix is None and phrases is None and not search.has_rules:

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.decoding.next_logits import Next, Step
+from nmt_jax.decoding.next_logits import NextLogits, Step
 
 Array = jax.Array
 
@@ -18,12 +18,12 @@ def ensemble(steps: Sequence[Step]) -> Step:
     its own, to the bit.
     """
 
-    def step(tokens: Array, caches: tuple[Any, ...]) -> tuple[Next, tuple[Any, ...]]:
+    def step(tokens: Array, caches: tuple[Any, ...]) -> tuple[NextLogits, tuple[Any, ...]]:
         found = [step(tokens, cache) for step, cache in zip(steps, caches, strict=True)]
         following, caches = zip(*found, strict=True)
         if len(steps) == 1:
             return following[0], caches
         total = jax.nn.logsumexp(jnp.stack([one.log_probs for one in following]), axis=0)
-        return Next(total, jnp.full(len(tokens), jnp.log(len(steps)))), caches
+        return NextLogits(total, jnp.full(len(tokens), jnp.log(len(steps)))), caches
 
     return step

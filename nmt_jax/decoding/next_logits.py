@@ -13,7 +13,7 @@ Array = jax.Array
 IMPOSSIBLE = -1e9  # a log-probability below any real hypothesis's, finite so that differences stay numbers
 
 
-class Next(NamedTuple):
+class NextLogits(NamedTuple):
     """What may come next; kept in two parts, since a search never needs the difference of all V pieces."""
 
     logits: Array  # float32[N, V], IMPOSSIBLE for what is never said
@@ -26,10 +26,10 @@ class Next(NamedTuple):
 
 
 # The pieces chosen last, int[N], and a cache -> what may come next, and the cache one step longer.
-Step = Callable[[Array, Any], tuple[Next, Any]]
+Step = Callable[[Array, Any], tuple[NextLogits, Any]]
 
 
-def predict(logits: Array, never: tuple[int, ...]) -> Next:
+def predict(logits: Array, never: tuple[int, ...]) -> NextLogits:
     """Logits float[N, V] of a model; the pieces of `never` have their share of probability but are not said."""
     logits = logits.astype(jnp.float32)
     # The maxima of blocks, which choosing the best pieces needs too, give the maximum at no cost.
@@ -38,4 +38,4 @@ def predict(logits: Array, never: tuple[int, ...]) -> Next:
     # Special pieces come first in a vocabulary: only these columns are written.
     first = logits[:, : max(never, default=-1) + 1]
     first = jnp.where(jnp.isin(jnp.arange(first.shape[1]), jnp.array(never, jnp.int32))[None], IMPOSSIBLE, first)
-    return Next(jax.lax.dynamic_update_slice(logits, first, (0, 0)), log_normalizer)
+    return NextLogits(jax.lax.dynamic_update_slice(logits, first, (0, 0)), log_normalizer)

@@ -9,7 +9,7 @@ from absl import flags
 from nmt_jax.errors import UserError
 
 
-class Place(NamedTuple):
+class ProcessSpec(NamedTuple):
     """Process number `process` of `processes`, which meet process 0 at `coordinator`, HOST:PORT."""
 
     coordinator: str
@@ -27,14 +27,14 @@ def define_place_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_float("lost_seconds", 60.0, "After how long in silence a process is taken for lost.", **given)
 
 
-def find_place(flag_values: flags.FlagValues, environment: Mapping[str, str]) -> Place | None:
+def find_place(flag_values: flags.FlagValues, environment: Mapping[str, str]) -> ProcessSpec | None:
     """Where this process belongs; None where it trains alone. UserError for flags that do not fit together."""
     given = (flag_values.coordinator, flag_values.processes, flag_values.process)
     if given == (None, None, None):
         return _of_environment(environment)
     if None in given:
         raise UserError("--coordinator=HOST:PORT, --processes=N and --process=I belong together: give all three")
-    place = Place(*given)
+    place = ProcessSpec(*given)
     if not re.fullmatch(r".+:\d+", place.coordinator):
         raise UserError(f"--coordinator={place.coordinator}: write it as HOST:PORT")
     if place.process >= place.processes:
@@ -42,18 +42,22 @@ def find_place(flag_values: flags.FlagValues, environment: Mapping[str, str]) ->
     return place if place.processes > 1 else None
 
 
-def _of_environment(environment: Mapping[str, str]) -> Place | None:
+def _of_environment(environment: Mapping[str, str]) -> ProcessSpec | None:
     if {"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_JOB_ID"} <= environment.keys():
         job = int(environment["SLURM_JOB_ID"]) + int(environment.get("SLURM_STEP_ID", 0))
         host = first_host(environment["SLURM_STEP_NODELIST"])
-        place = Place(_address(host, job), int(environment["SLURM_STEP_NUM_TASKS"]), int(environment["SLURM_PROCID"]))
+        place = ProcessSpec(
+            _address(host, job), int(environment["SLURM_STEP_NUM_TASKS"]), int(environment["SLURM_PROCID"])
+        )
     elif {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_MCA_orte_hnp_uri"} <= environment.keys():
         number, host = re.findall(r"^(\d+)\..*?://\[?([^,:\]]+)", environment["OMPI_MCA_orte_hnp_uri"])[0]
         size, rank = int(environment["OMPI_COMM_WORLD_SIZE"]), int(environment["OMPI_COMM_WORLD_RANK"])
-        place = Place(_address(host, int(number) >> 12), size, rank)  # the numbers of its jobs are multiples of 2^12
+        place = ProcessSpec(
+            _address(host, int(number) >> 12), size, rank
+        )  # the numbers of its jobs are multiples of 2^12
     elif {"TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID"} <= environment.keys():
         hosts = environment["TPU_WORKER_HOSTNAMES"].split(",")
-        place = Place(_address(hosts[0], 0), len(hosts), int(environment["TPU_WORKER_ID"]))
+        place = ProcessSpec(_address(hosts[0], 0), len(hosts), int(environment["TPU_WORKER_ID"]))
     else:
         return None
     return place if place.processes > 1 else None

@@ -19,8 +19,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import metrics_jax
 import nmt_jax
-from nmt_jax.distributed.process_spec import Place
-from nmt_jax.distributed.rendezvous import Card, RollCall
+from nmt_jax.distributed.process_spec import ProcessSpec
+from nmt_jax.distributed.rendezvous import ProcessInfo, Rendezvous
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted
 
@@ -37,17 +37,17 @@ class Processes:
 
     def __init__(
         self,
-        place: Place | None = None,
-        card: Card | None = None,
+        place: ProcessSpec | None = None,
+        card: ProcessInfo | None = None,
         *,
         join_seconds: float = 300.0,
         lost_seconds: float = 60.0,
     ):
         """card: what this process says of itself, see `describe`."""
         self.first = place is None or place.process == 0
-        self._call: RollCall | None = None
+        self._call: Rendezvous | None = None
         if place:
-            self._call = RollCall(place, lost_seconds)
+            self._call = Rendezvous(place, lost_seconds)
             address = self._call.meet(card or {}, find_difference, join_seconds)
             jax.config.update("jax_enable_preemption_service", False)  # SIGTERM is for nmt_jax.interrupts
             jax.distributed.initialize(
@@ -148,7 +148,7 @@ def _write_error(workdir: Path) -> str:
     return ""
 
 
-def find_difference(cards: list[Card]) -> str | None:
+def find_difference(cards: list[ProcessInfo]) -> str | None:
     """What keeps processes that say this of themselves from training as one; None if nothing does."""
     for card in cards:
         who = f"process {card['process']} ({card['host']})"

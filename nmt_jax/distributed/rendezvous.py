@@ -15,14 +15,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nmt_jax.distributed.process_spec import Place
+from nmt_jax.distributed.process_spec import ProcessSpec
 from nmt_jax.errors import UserError
 
 LOST = 1  # exit code of those that another process left alone
 FAREWELL_SECONDS = 2.0  # for the last words to reach everybody
 
-Card = Mapping[str, Any]  # what a process says of itself
-Check = Callable[[list[Card]], str | None]  # the cards of all -> what is wrong with them, if anything
+ProcessInfo = Mapping[str, Any]  # what a process says of itself
+Check = Callable[[list[ProcessInfo]], str | None]  # the cards of all -> what is wrong with them, if anything
 
 
 class _Line:
@@ -55,10 +55,10 @@ class _Line:
         self._connection.close()
 
 
-class RollCall:
+class Rendezvous:
     """The processes of one run; every process makes the same calls in the same order."""
 
-    def __init__(self, place: Place, lost_seconds: float = 60.0):
+    def __init__(self, place: ProcessSpec, lost_seconds: float = 60.0):
         self.place = place
         self._lost_seconds = lost_seconds
         self._lines: dict[int, _Line] = {}  # of process 0 to each other one; of the others to process 0
@@ -70,7 +70,7 @@ class RollCall:
 
     # Meeting
 
-    def meet(self, card: Card, check: Check, seconds: float) -> Any:
+    def meet(self, card: ProcessInfo, check: Check, seconds: float) -> Any:
         """Wait for all processes, let process 0 `check` what they say of themselves -> its answer to all.
 
         The answer is an address for JAX's service. UserError, the same for all, where one does not come in time, comes
@@ -96,7 +96,7 @@ class RollCall:
         threading.Thread(target=self._beat, daemon=True).start()
         return answer
 
-    def _gather(self, own: Card, deadline: float, seconds: float) -> list[Card]:
+    def _gather(self, own: ProcessInfo, deadline: float, seconds: float) -> list[ProcessInfo]:
         """Process 0: the cards of all, in order."""
         port, cards = int(self.place.coordinator.rpartition(":")[2]), {0: own}
         try:

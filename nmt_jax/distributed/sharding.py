@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from nmt_jax.data.batching.row_slice import Share
+from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.errors import UserError
 
 # Which axis of a parameter is split over "model", by the end of its name; the first rule that fits holds, and what
@@ -45,7 +45,7 @@ def _lay_out(devices: list[jax.Device], model: int) -> Mesh:
     return jax.make_mesh((len(devices) // model, model), ("data", "model"), axis_types=types, devices=devices)
 
 
-def share(mesh: Mesh, accumulate: int = 1) -> Share:
+def share(mesh: Mesh, accumulate: int = 1) -> RowSlice:
     """The rows of each batch, cut into `accumulate` parts, that this process builds for its devices.
 
     Rows of a part are a multiple of 8 at least, so that 1, 2, 4, 8 devices see the same batches.
@@ -53,7 +53,7 @@ def share(mesh: Mesh, accumulate: int = 1) -> Share:
     multiple_of = math.lcm(8, mesh.shape["data"]) * accumulate
     own = [any(device.process_index == jax.process_index() for device in row) for row in mesh.devices]
     rows = np.flatnonzero(own)  # processes that share copies of the parameters share their rows
-    return Share(multiple_of, int(rows[0]) // len(rows), len(own) // len(rows))
+    return RowSlice(multiple_of, int(rows[0]) // len(rows), len(own) // len(rows))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:

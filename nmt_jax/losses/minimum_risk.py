@@ -17,7 +17,7 @@ from metrics_jax import parse
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.registry import needs
 from nmt_jax.data.vocabulary.vocab import PAD
-from nmt_jax.decoding.beam_search import Asked
+from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.minimum_bayes_risk import PERCENT
 from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.errors import UserError
@@ -99,7 +99,7 @@ class MinimumRisk:
         sampling = Sampling(self.settings.num_samples, self.settings.temperature)
         seeds = jax.random.bits(key, (len(source),), jnp.uint32)
         drawn = self.translator.programs.sample(
-            (params,), source, Asked(limits), seeds, sampling=sampling, max_length=max_length
+            (params,), source, SearchRequest(limits), seeds, sampling=sampling, max_length=max_length
         )
         return drawn[0]
 

@@ -17,7 +17,7 @@ from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.prepared import stream
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
-from nmt_jax.decoding.next_logits import Next, predict
+from nmt_jax.decoding.next_logits import NextLogits, predict
 from nmt_jax.decoding.sampling import Sampling, sample
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
@@ -170,7 +170,7 @@ class LanguageModel:
         """One compiled program a length and way of drawing."""
 
         def draw(params: Any, given: jax.Array, limits: jax.Array, keys: jax.Array, sampling: Sampling) -> jax.Array:
-            def step(tokens: jax.Array, cache: Any) -> tuple[Next, Any]:
+            def step(tokens: jax.Array, cache: Any) -> tuple[NextLogits, Any]:
                 logits, cache = self.model.apply({"params": params}, tokens, cache, method="decode_step")
                 return predict(logits, (PAD, BOS)), cache
 

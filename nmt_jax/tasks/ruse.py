@@ -27,7 +27,7 @@ from nmt_jax import pretrained
 from nmt_jax.data.batching.batches import Batches, Shape
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
-from nmt_jax.data.readers.scales import Scales
+from nmt_jax.data.readers.score_scaler import ScoreScaler
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
@@ -150,13 +150,13 @@ class Ruse:
     # Pairs
 
     @functools.cached_property
-    def scales(self) -> Scales:
+    def scales(self) -> ScoreScaler:
         """The workdir's origin and unit of each column of scores."""
 
         def make() -> dict[str, Sequence[float]]:
-            return dict(Scales.fit(self._pairs("train")).columns)
+            return dict(ScoreScaler.fit(self._pairs("train")).columns)
 
-        return Scales(saved(self.workdir / "vocab" / "scales.json", make))
+        return ScoreScaler(saved(self.workdir / "vocab" / "scales.json", make))
 
     def _pairs(self, split: str) -> Iterator[Labelled]:
         for item in open_labelled(self.config.data, split):

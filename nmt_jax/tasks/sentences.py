@@ -15,7 +15,7 @@ from metrics_jax.prediction.classification import accuracy, matthews, precision_
 from metrics_jax.prediction.regression import pearson, spearman
 from nmt_jax.data.batching.rows import Field, Item, RowCorpus
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
-from nmt_jax.data.readers.scales import Scales
+from nmt_jax.data.readers.score_scaler import ScoreScaler
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.progress import track
@@ -76,13 +76,13 @@ class Sentences(FineTuning):
         return [] if self.scores else saved(self.workdir / "vocab" / "labels.json", make)
 
     @functools.cached_property
-    def scales(self) -> Scales:
+    def scales(self) -> ScoreScaler:
         """The workdir's origin and unit of each column of scores."""
 
         def make() -> dict[str, Sequence[float]]:
-            return dict(Scales.fit(open_labelled(self.config.data, "train"), by_range=self.apart).columns)
+            return dict(ScoreScaler.fit(open_labelled(self.config.data, "train"), by_range=self.apart).columns)
 
-        return Scales(saved(self.workdir / "vocab" / "scales.json", make))
+        return ScoreScaler(saved(self.workdir / "vocab" / "scales.json", make))
 
     @property
     def num_outputs(self) -> int:  # type: ignore[override]

@@ -32,7 +32,7 @@ OUT_OF_TIME = 1000  # a vote to stop; other votes are numbers of signals
 
 
 @dataclasses.dataclass
-class Standing:
+class TrainingProgress:
     """How far the run has come, beside the state on the devices; saved in every checkpoint.
 
     evaluated: step of the last evaluation, `metrics` its result. best, best_step: the best dev metric so far.
@@ -127,7 +127,7 @@ class _Training:
 
     # Starting
 
-    def _start(self) -> tuple[TrainState, Any, Standing]:
+    def _start(self) -> tuple[TrainState, Any, TrainingProgress]:
         """Continue this workdir; else initialise from `config.init_from`; else from scratch."""
 
         def make(rng: jax.Array) -> TrainState:
@@ -141,7 +141,7 @@ class _Training:
         restored = self.checkpoints.restore(placed)
         self.processes.check_same("newest checkpoint that can be read", restored.step if restored else None)
         if restored:
-            return restored.state, restored.data_state, Standing(**restored.meta)
+            return restored.state, restored.data_state, TrainingProgress(**restored.meta)
         if self.config.init_from:
             source = Path(self.config.init_from)
             params = load_params(source, "best", replicated(self.mesh))
@@ -154,7 +154,7 @@ class _Training:
         state = jax.jit(
             lambda params: new_state(params, self.optimizer, self.config.optimizer.ema_decay), out_shardings=shardings
         )(params)
-        return state, None, Standing()
+        return state, None, TrainingProgress()
 
     def _describe(self) -> None:
         devices = self.mesh.devices.flatten()

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
-from nmt_jax.decoding.beam_search import Asked, beam_search
+from nmt_jax.decoding.beam_search import SearchRequest, beam_search
 from nmt_jax.decoding.ensemble import ensemble
 from nmt_jax.decoding.forced import token_log_probs
-from nmt_jax.decoding.next_logits import Next, Step, predict
+from nmt_jax.decoding.next_logits import NextLogits, Step, predict
 from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.decoding.sampling import sample as draw_samples
 from nmt_jax.decoding.search import Search
@@ -48,7 +48,7 @@ class Programs:
             def apply(*args: Any, **options: Any) -> Any:
                 return model.apply({"params": params}, *args, **options)
 
-            def step(tokens: jax.Array, cache: Any) -> tuple[Next, Any]:
+            def step(tokens: jax.Array, cache: Any) -> tuple[NextLogits, Any]:
                 if watched:
                     (logits, new), seen = apply(tokens, cache[0], method="decode_step", mutable=["attention"])
                     weights = seen["attention"]["cross"][0]
@@ -69,7 +69,7 @@ class Programs:
     def search(self) -> Any:
         """One compiled program a shape and search."""
 
-        def run(params: Any, source: jax.Array, asked: Asked, search: Search, max_length: int) -> Any:
+        def run(params: Any, source: jax.Array, asked: SearchRequest, search: Search, max_length: int) -> Any:
             watched = search.coverage_penalty > 0
             step, cache = self._step(params, source, search.beam_size, max_length, watched)
             flat = source.reshape(len(source), -1)
@@ -93,7 +93,7 @@ class Programs:
         """One compiled program a shape and way of drawing."""
 
         def run(
-            params: Any, source: jax.Array, asked: Asked, seeds: jax.Array, sampling: Sampling, max_length: int
+            params: Any, source: jax.Array, asked: SearchRequest, seeds: jax.Array, sampling: Sampling, max_length: int
         ) -> Any:
             count = sampling.num_samples
             step, cache = self._step(params, source, count, max_length, watched=False)

@@ -17,7 +17,7 @@ from nmt_jax.data.batching.batches import bucketed
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.readers import sources
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK, Vocab
-from nmt_jax.decoding.beam_search import Asked
+from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.constraints import Phrases
 from nmt_jax.decoding.next_logits import IMPOSSIBLE
 from nmt_jax.decoding.sampling import Sampling
@@ -307,7 +307,7 @@ class Translator:
             phrases = Phrases.of([part.phrases for part in parts] + empty)
         room = np.zeros(len(source), np.int32)
         room[: len(limits)] = limits
-        asked = Asked(jnp.asarray(room), None if prefix is None else jnp.asarray(prefix), phrases)
+        asked = SearchRequest(jnp.asarray(room), None if prefix is None else jnp.asarray(prefix), phrases)
         source, asked = sharding.shard_batch((source, asked), self.mesh)
         params = tuple(params)
         if isinstance(how, Search):

@@ -14,7 +14,7 @@ import grain
 import numpy as np
 
 from nmt_jax.data.batching.epochs import Batch, EpochBatches
-from nmt_jax.data.batching.row_slice import ALL, Share
+from nmt_jax.data.batching.row_slice import ALL, RowSlice
 from nmt_jax.data.prepared.parallel import Pair, PreparedCorpus
 from nmt_jax.data.readers import sources
 from nmt_jax.data.vocabulary.vocab import EOS
@@ -108,7 +108,7 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         *,
         batch_tokens: int,
         num_buckets: int,
-        share: Share = ALL,
+        share: RowSlice = ALL,
         seed: int = 0,
         steps: int | None = None,
         sampling_alpha: float = 0.0,

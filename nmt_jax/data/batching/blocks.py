@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nmt_jax.data.batching.epochs import Batch, EpochBatches
-from nmt_jax.data.batching.row_slice import ALL, Share
+from nmt_jax.data.batching.row_slice import ALL, RowSlice
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.errors import UserError
 
@@ -26,7 +26,7 @@ class Blocks(EpochBatches[tuple[int, np.ndarray]]):
         *,
         block_length: int,
         batch_tokens: int,
-        share: Share = ALL,
+        share: RowSlice = ALL,
         seed: int = 0,
         steps: int | None = None,
     ):

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmt_jax.data.batching.blocks import rows_of
 from nmt_jax.data.batching.epochs import Batch, EpochBatches
-from nmt_jax.data.batching.row_slice import ALL, Share
+from nmt_jax.data.batching.row_slice import ALL, RowSlice
 from nmt_jax.data.prepared.words import NO_WORD
 
 DEVIATIONS = 6  # a Gaussian is larger once in a billion
@@ -51,7 +51,7 @@ class Contexts(EpochBatches[_Epoch]):
         window: int,
         block_length: int,
         batch_tokens: int,
-        share: Share = ALL,
+        share: RowSlice = ALL,
         seed: int = 0,
         steps: int | None = None,
     ):

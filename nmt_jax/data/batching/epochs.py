@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from nmt_jax.data.batching.row_slice import Share
+from nmt_jax.data.batching.row_slice import RowSlice
 
 Batch = dict[str, np.ndarray]
 Order = TypeVar("Order")
@@ -21,7 +21,7 @@ class EpochBatches(abc.ABC, Generic[Order]):
     and every process builds its own rows, the `share`, of the same global batch.
     """
 
-    def __init__(self, batches_per_epoch: int, *, share: Share, seed: int, steps: int | None):
+    def __init__(self, batches_per_epoch: int, *, share: RowSlice, seed: int, steps: int | None):
         """steps None: one epoch."""
         self.batches_per_epoch, self.share, self.seed = batches_per_epoch, share, seed
         self.steps = batches_per_epoch if steps is None else steps

@@ -4,7 +4,7 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
-class Share:
+class RowSlice:
     """The `index`-th of `count` equal parts of every global batch, whose rows are a multiple of `multiple_of`.
 
     Raises ValueError where the parts could not be equal.
@@ -24,4 +24,4 @@ class Share:
         return range(self.index * size, (self.index + 1) * size)
 
 
-ALL = Share()  # every row, as many as fit
+ALL = RowSlice()  # every row, as many as fit

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmt_jax.data.batching.epochs import Batch, EpochBatches
 from nmt_jax.data.batching.masking import Corruption
-from nmt_jax.data.batching.row_slice import ALL, Share
+from nmt_jax.data.batching.row_slice import ALL, RowSlice
 from nmt_jax.data.prepared.segments import Segments
 from nmt_jax.errors import UserError
 
@@ -100,7 +100,7 @@ class PairBatches(EpochBatches[np.ndarray]):
         *,
         max_length: int,
         batch_tokens: int,
-        share: Share = ALL,
+        share: RowSlice = ALL,
         seed: int = 0,
         steps: int | None = None,
     ):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.decoding.beam_search import Asked, beam_search
+from nmt_jax.decoding.beam_search import SearchRequest, beam_search
 from nmt_jax.decoding.constraints import Phrases
 from nmt_jax.decoding.search import Search, coverage
 from tests.fixtures.markov import BOS, EOS, T, V, log_probability, make, make_cache, make_step, texts, until_end
@@ -39,7 +39,7 @@ def search(
         lambda cache, asked: beam_search(
             make_step(table), cache, asked, search=how, max_length=max_length, bos=BOS, eos=EOS, halve=halve
         )
-    )(cache, Asked(limits, prefix, phrases))
+    )(cache, SearchRequest(limits, prefix, phrases))
     return np.asarray(tokens), np.asarray(scores)
 
 
@@ -288,7 +288,7 @@ def test_coverage_ranks_what_looked_everywhere_first():
     tokens, scores = beam_search(
         watched,
         (make_cache(table, size), jnp.zeros((2 * size, 3))),
-        Asked(jnp.full(2, T)),
+        SearchRequest(jnp.full(2, T)),
         search=how,
         max_length=T,
         bos=BOS,

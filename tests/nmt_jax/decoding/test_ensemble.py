@@ -1,7 +1,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from nmt_jax.decoding.beam_search import Asked, beam_search
+from nmt_jax.decoding.beam_search import SearchRequest, beam_search
 from nmt_jax.decoding.ensemble import ensemble
 from nmt_jax.decoding.search import Search
 from tests.fixtures.markov import BOS, EOS, T, V, log_probability, make, make_cache, make_step, texts, until_end
@@ -11,7 +11,7 @@ def search(step, cache, count):
     tokens, scores = beam_search(
         step,
         cache,
-        Asked(jnp.full(count, T)),
+        SearchRequest(jnp.full(count, T)),
         search=Search(beam_size=V**T, n_best=3),
         max_length=T,
         bos=BOS,

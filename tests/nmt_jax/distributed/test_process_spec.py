@@ -3,7 +3,7 @@
 import pytest
 from absl import flags
 
-from nmt_jax.distributed.process_spec import Place, define_place_flags, find_place, first_host
+from nmt_jax.distributed.process_spec import ProcessSpec, define_place_flags, find_place, first_host
 from nmt_jax.errors import UserError
 
 SLURM = {"SLURM_JOB_ID": "10123", "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "gpu[007-009,12]"}
@@ -28,16 +28,16 @@ def test_alone():
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
-        ({**SLURM, "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}, Place("gpu007:50123", 4, 3)),
+        ({**SLURM, "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}, ProcessSpec("gpu007:50123", 4, 3)),
         (
             {
                 "OMPI_COMM_WORLD_SIZE": "2",
                 "OMPI_COMM_WORLD_RANK": "1",
                 "OMPI_MCA_orte_hnp_uri": "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911",
             },
-            Place("10.96.0.1:53920", 2, 1),
+            ProcessSpec("10.96.0.1:53920", 2, 1),
         ),
-        ({"TPU_WORKER_HOSTNAMES": "t0,t1", "TPU_WORKER_ID": "1"}, Place("t0:50000", 2, 1)),
+        ({"TPU_WORKER_HOSTNAMES": "t0,t1", "TPU_WORKER_ID": "1"}, ProcessSpec("t0:50000", 2, 1)),
     ],
 )
 def test_schedulers(environment, expected):
@@ -46,7 +46,7 @@ def test_schedulers(environment, expected):
 
 def test_flags_come_first():
     environment = {**SLURM, "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}
-    assert place(["--coordinator=h:5", "--processes=2", "--process=1"], environment) == Place("h:5", 2, 1)
+    assert place(["--coordinator=h:5", "--processes=2", "--process=1"], environment) == ProcessSpec("h:5", 2, 1)
 
 
 @pytest.mark.parametrize(

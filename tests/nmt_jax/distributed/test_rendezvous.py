@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from nmt_jax.distributed.process_spec import Place
-from nmt_jax.distributed.rendezvous import RollCall, _Line
+from nmt_jax.distributed.process_spec import ProcessSpec
+from nmt_jax.distributed.rendezvous import Rendezvous, _Line
 from nmt_jax.errors import UserError
 
 
@@ -23,7 +23,7 @@ def address():
 def meet(places, seconds=5.0, check=lambda cards: None):
     """What each of `places` hears: an answer or a UserError."""
     heard = [None] * len(places)
-    calls = [RollCall(place, lost_seconds=5.0) for place in places]
+    calls = [Rendezvous(place, lost_seconds=5.0) for place in places]
 
     def call(number):
         try:
@@ -40,7 +40,7 @@ def meet(places, seconds=5.0, check=lambda cards: None):
 
 
 def test_all_hear_one_answer_and_what_the_first_says(address):
-    heard, calls = meet([Place(address, 3, process) for process in (2, 0, 1)])
+    heard, calls = meet([ProcessSpec(address, 3, process) for process in (2, 0, 1)])
     assert len(set(heard)) == 1
     assert heard[0].startswith("127.0.0.1:")
     value = {"dev/bleu": 0.1 + 0.2, "text": "ü\n"}
@@ -55,29 +55,29 @@ def test_all_hear_one_answer_and_what_the_first_says(address):
 
 
 def test_who_does_not_come_is_named_to_all(address):
-    heard, _ = meet([Place(address, 4, 0), Place(address, 4, 2)], seconds=1.0)
+    heard, _ = meet([ProcessSpec(address, 4, 0), ProcessSpec(address, 4, 2)], seconds=1.0)
     for error in heard:
         assert f"processes 1, 3 of 4 did not come to {address} within 1 s" in str(error)
 
 
 def test_nobody_at_the_address(address):
     began = time.monotonic()
-    heard, _ = meet([Place(address, 2, 1)], seconds=0.5)
+    heard, _ = meet([ProcessSpec(address, 2, 1)], seconds=0.5)
     assert f"process 1: nobody answered at --coordinator={address} in 0.5 s" in str(heard[0])
     assert time.monotonic() - began < 5
 
 
 def test_an_address_of_somebody_else(address):
     with socket.create_server(("127.0.0.1", int(address.rpartition(":")[2]))):
-        heard, _ = meet([Place(address, 2, 0)])
+        heard, _ = meet([ProcessSpec(address, 2, 0)])
     assert f"--coordinator={address}: cannot listen there" in str(heard[0])
 
 
 def test_other_counts_and_the_same_number_twice(address):
-    heard, _ = meet([Place(address, 2, 0), Place(address, 3, 1)])
+    heard, _ = meet([ProcessSpec(address, 2, 0), ProcessSpec(address, 3, 1)])
     for error in heard:
         assert "was started as one of 3, process 0 as one of 2" in str(error)
-    heard, _ = meet([Place(address, 3, 0), Place(address, 3, 1), Place(address, 3, 1)])
+    heard, _ = meet([ProcessSpec(address, 3, 0), ProcessSpec(address, 3, 1), ProcessSpec(address, 3, 1)])
     assert all("process 1" in str(error) and "came twice" in str(error) for error in heard)
 
 
@@ -86,7 +86,7 @@ def test_what_is_wrong_with_the_cards_is_told_to_all(address):
         assert [card["name"] for card in cards] == ["card 0", "card 1"]
         return "these two do not fit"
 
-    heard, _ = meet([Place(address, 2, 0), Place(address, 2, 1)], check=check)
+    heard, _ = meet([ProcessSpec(address, 2, 0), ProcessSpec(address, 2, 1)], check=check)
     assert [str(error) for error in heard] == ["these two do not fit"] * 2
 
 
@@ -107,7 +107,7 @@ def test_strangers_are_passed_over(address):
 
     thread = threading.Thread(target=stranger)
     thread.start()
-    heard, calls = meet([Place(address, 2, 0)], seconds=1.0)
+    heard, calls = meet([ProcessSpec(address, 2, 0)], seconds=1.0)
     thread.join()
     assert "process 1 of 2 did not come" in str(heard[0])
     assert calls[0].leave() is None
@@ -125,10 +125,10 @@ def test_a_line_closed_between_two_messages_has_none_left():
 
 SCRIPT = """
 import os, sys
-from nmt_jax.distributed.place import Place
-from nmt_jax.distributed.roll_call import RollCall
+from nmt_jax.distributed.place import ProcessSpec
+from nmt_jax.distributed.roll_call import Rendezvous
 process = int(sys.argv[2])
-call = RollCall(Place(sys.argv[1], 2, process))
+call = Rendezvous(ProcessSpec(sys.argv[1], 2, process))
 call.meet({}, lambda cards: None, 60.0)
 if process:
     os._exit(9)

@@ -7,7 +7,7 @@ import pytest
 from orbax.checkpoint import v1 as ocp
 
 from nmt_jax.data.batching.batches import Batches, bucketed, choose_shapes, iterator
-from nmt_jax.data.batching.row_slice import Share
+from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.errors import UserError
 
@@ -45,7 +45,7 @@ def toy() -> Toy:
 
 
 def make(corpus, **changes) -> Batches:
-    return Batches(corpus, **({"batch_tokens": 200, "num_buckets": 4, "share": Share(4), "seed": 3} | changes))
+    return Batches(corpus, **({"batch_tokens": 200, "num_buckets": 4, "share": RowSlice(4), "seed": 3} | changes))
 
 
 def assert_equal(first, second):
@@ -125,7 +125,9 @@ def test_orders_of_two_epochs_at_most_are_held(toy):
 @pytest.mark.parametrize("sampling_alpha", [0.0, 0.5])
 def test_the_rows_of_all_processes_are_the_batch(toy, process_count, sampling_alpha):
     whole = make(toy, sampling_alpha=sampling_alpha)
-    shares = [make(toy, sampling_alpha=sampling_alpha, share=Share(4, i, process_count)) for i in range(process_count)]
+    shares = [
+        make(toy, sampling_alpha=sampling_alpha, share=RowSlice(4, i, process_count)) for i in range(process_count)
+    ]
     for n in range(len(whole)):
         parts = [share[n] for share in shares]
         assert_equal({key: np.concatenate([part[key] for part in parts]) for key in parts[0]}, whole[n])
@@ -135,7 +137,7 @@ def test_a_budget_below_the_longest_target_names_both(toy):
     longest = toy.lengths[:, 1].max()
     with pytest.raises(UserError, match=rf"batch_tokens = {longest - 1} is less than the {longest} pieces"):
         make(toy, batch_tokens=longest - 1)
-    assert len(make(toy, batch_tokens=longest, share=Share(1))) > 0
+    assert len(make(toy, batch_tokens=longest, share=RowSlice(1))) > 0
 
 
 def test_one_pair():

@@ -5,7 +5,7 @@ import pytest
 
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
-from nmt_jax.data.batching.row_slice import Share
+from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.errors import UserError
 
@@ -16,7 +16,7 @@ def text(length: int) -> np.ndarray:
 
 
 def blocks(length: int = 101, **changes) -> Blocks:
-    settings = {"block_length": 8, "batch_tokens": 32, "share": Share(2), "seed": 3}
+    settings = {"block_length": 8, "batch_tokens": 32, "share": RowSlice(2), "seed": 3}
     return Blocks(text(length), **(settings | changes))
 
 
@@ -77,11 +77,11 @@ def test_a_restart_goes_on_with_the_next_batch():
 
 def test_processes_share_a_batch():
     for n in range(4):
-        parts = [blocks(share=Share(2, i, 2))[n] for i in (0, 1)]
+        parts = [blocks(share=RowSlice(2, i, 2))[n] for i in (0, 1)]
         for name, array in blocks()[n].items():
             np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), array)
     with pytest.raises(ValueError, match="2 rows cannot be shared equally among 3 processes"):
-        Share(2, 0, 3)
+        RowSlice(2, 0, 3)
 
 
 @pytest.mark.parametrize("length", [2, 7, 8, 9, 14, 101])

@@ -5,7 +5,7 @@ import pytest
 
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.data.batching.contexts import Contexts, kept_share
-from nmt_jax.data.batching.row_slice import Share
+from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.prepared.words import NO_WORD
 from nmt_jax.errors import UserError
 
@@ -19,7 +19,7 @@ def text(length: int) -> np.ndarray:
 
 
 def contexts(length: int = 101, shares=None, **changes) -> Contexts:
-    settings = {"window": 2, "block_length": 8, "batch_tokens": 32, "share": Share(2), "seed": 3}
+    settings = {"window": 2, "block_length": 8, "batch_tokens": 32, "share": RowSlice(2), "seed": 3}
     shares = np.ones(length + 1) if shares is None else shares
     return Contexts(text(length), shares, **(settings | changes))
 
@@ -87,7 +87,7 @@ def test_a_restart_goes_on_with_the_next_batch():
 
 def test_processes_share_a_batch():
     for n in range(3):
-        parts = [contexts(share=Share(2, i, 2))[n] for i in (0, 1)]
+        parts = [contexts(share=RowSlice(2, i, 2))[n] for i in (0, 1)]
         for name, array in contexts()[n].items():
             np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), array)
 

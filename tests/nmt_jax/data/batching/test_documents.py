@@ -7,7 +7,7 @@ import pytest
 
 from nmt_jax.data.batching.batches import Batches, choose_shapes
 from nmt_jax.data.batching.documents import NO_LABEL, DocumentCorpus, Documents, Reader, boxed
-from nmt_jax.data.batching.row_slice import Share
+from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.readers.labelled import GrammarTexts, Labelled
 from nmt_jax.data.vocabulary.vocab import PAD, UNK, Vocab
 from nmt_jax.errors import UserError
@@ -123,7 +123,7 @@ def corpus(vocab) -> DocumentCorpus:
 
 
 def make(corpus, **changes) -> Batches:
-    settings = {"batch_tokens": 300, "num_buckets": 4, "share": Share(4), "seed": 3, "layout": Documents()}
+    settings = {"batch_tokens": 300, "num_buckets": 4, "share": RowSlice(4), "seed": 3, "layout": Documents()}
     return Batches(corpus, **(settings | changes))
 
 
@@ -164,7 +164,7 @@ def test_an_epoch_holds_every_document_once_in_few_shapes(corpus):
 def test_a_batch_of_documents_depends_on_its_number_alone(corpus):
     ahead, behind = make(corpus, steps=100), make(corpus, steps=60)
     wholes = {n: ahead[n] for n in (0, 31, 59)}
-    shares = [make(corpus, share=Share(4, i, 2), steps=60) for i in range(2)]
+    shares = [make(corpus, share=RowSlice(4, i, 2), steps=60) for i in range(2)]
     for n in (59, 31, 0):
         for key in ("words", "label"):
             np.testing.assert_array_equal(behind[n][key], wholes[n][key])

@@ -5,7 +5,7 @@ import pytest
 import tokenizers
 
 from nmt_jax.data.batching.batches import Batches, Shape
-from nmt_jax.data.batching.row_slice import Share
+from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.batching.rows import Field, RowCorpus, RowReader, Rows, boxes
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.tokenizer import Tokenizer
@@ -80,7 +80,7 @@ def test_batches_hold_every_item_and_padding_nothing():
     items = [{"ids": np.full(n, n, np.int32), "tags": np.full(n, n, np.int32), "label": n} for n in range(1, 12)]
     layout = Rows({"tags": Field(np.int32, -1, of_pieces=True), "label": Field(np.int32)}, segments=False)
     corpus = RowCorpus("corpus", items, 16)
-    batches = Batches(corpus, batch_tokens=64, num_buckets=2, share=Share(2), layout=layout)
+    batches = Batches(corpus, batch_tokens=64, num_buckets=2, share=RowSlice(2), layout=layout)
     seen = []
     for batch in map(batches.__getitem__, range(len(batches))):
         for row in range(len(batch["ids"])):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.batching.masking import LeftToRight, Masking
-from nmt_jax.data.batching.row_slice import Share
+from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.batching.segment_pairs import NEXT, RANDOM, SINGLE, PairBatches, Pairs
 from nmt_jax.data.prepared.segments import Segments
 from nmt_jax.errors import UserError
@@ -46,7 +46,7 @@ def masking(text):
 
 
 def batches_of(text, next_sentence=True, corruption=None, **options):
-    options = {"max_length": S, "batch_tokens": 16 * S, "share": Share(8), **options}
+    options = {"max_length": S, "batch_tokens": 16 * S, "share": RowSlice(8), **options}
     return PairBatches(pairs_of(text, next_sentence), corruption or masking(text), **options)
 
 
@@ -147,7 +147,7 @@ def test_a_batch_hangs_on_its_number_alone(text):
 
 def test_processes_share_the_rows(text):
     whole = batches_of(text, steps=9)
-    shares = [batches_of(text, steps=9, share=Share(8, index, 4)) for index in range(4)]
+    shares = [batches_of(text, steps=9, share=RowSlice(8, index, 4)) for index in range(4)]
     for number in range(9):
         for name, array in whole[number].items():
             np.testing.assert_array_equal(array, np.concatenate([share[number][name] for share in shares]))

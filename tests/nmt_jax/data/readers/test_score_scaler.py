@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from nmt_jax.data.readers.scales import ScoreScaler, scores
 
 from nmt_jax.data.readers.labelled import Labelled
-from nmt_jax.data.readers.scales import Scales, scores
 from nmt_jax.errors import UserError
 
 
@@ -16,14 +16,14 @@ ITEMS = [item("1", "score"), item("3", "score"), item("-10\t4", "z", "y"), item(
 
 
 def test_mean_and_deviation_or_least_and_range():
-    scales = Scales.fit(ITEMS)
+    scales = ScoreScaler.fit(ITEMS)
     assert scales.columns == {"score": [2, 1], "z": [0, 10], "y": [4.5, 0.5]}
     assert scales.scaled(ITEMS[2]) == [-1, -1]
-    assert Scales.fit(ITEMS, by_range=True).columns == {"score": [1, 2], "z": [-10, 20], "y": [4, 1]}
+    assert ScoreScaler.fit(ITEMS, by_range=True).columns == {"score": [1, 2], "z": [-10, 20], "y": [4, 1]}
 
 
 def test_what_was_learned_is_written_in_the_first_known_column():
-    scales = Scales.fit(ITEMS)
+    scales = ScoreScaler.fit(ITEMS)
     assert scales.written("other|z|score", [0.5]) == "5.0000"
     assert scales.written("score,y", np.array([1.0, -1.0])) == "3.0000\t4.0000"
     assert "score = 2 + 1 y" in str(scales)
@@ -40,10 +40,10 @@ def test_what_was_learned_is_written_in_the_first_known_column():
 )
 def test_mistakes(given, words):
     with pytest.raises(UserError, match=words):
-        Scales.fit(given)
+        ScoreScaler.fit(given)
 
 
 def test_a_column_that_was_never_seen():
     with pytest.raises(UserError, match=r"a\.tsv:7: no training text has scores in a column 'x'"):
-        Scales.fit(ITEMS).scaled(item("1", "x"))
+        ScoreScaler.fit(ITEMS).scaled(item("1", "x"))
     assert scores(ITEMS[3]) == {"z": 10, "y": 5}

@@ -13,13 +13,13 @@ from nmt_jax.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
-class Scales:
+class ScoreScaler:
     """Origin and unit of each column of scores: what is learned of a score is (score - origin) / unit."""
 
     columns: Mapping[str, Sequence[float]]
 
     @classmethod
-    def fit(cls, texts: Iterable[Labelled], by_range: bool = False) -> Scales:
+    def fit(cls, texts: Iterable[Labelled], by_range: bool = False) -> ScoreScaler:
         """The mean and the standard deviation of each column, or by range the least score and the range.
 
         UserError for a score that is no number, and for a column that has one score only.
