@@ -16,7 +16,7 @@ from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import config as configs
 from nmt_jax.data.batching.contexts import Contexts, kept_share
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.batching.row_slice import Share
+from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.prepared.words import Words, prepare, read_texts
 from nmt_jax.data.vocabulary import character_ngrams
 from nmt_jax.distributed import sharding
@@ -100,7 +100,7 @@ class WordVectors:
         share = sharding.share(self.mesh, self.config.train.accumulate)
         return self._contexts(self.train_ids, share, self.config.seed, steps)
 
-    def _contexts(self, ids: np.ndarray, share: Share, seed: int, steps: int | None) -> Contexts:
+    def _contexts(self, ids: np.ndarray, share: RowSlice, seed: int, steps: int | None) -> Contexts:
         config = self.config
         return Contexts(
             ids,

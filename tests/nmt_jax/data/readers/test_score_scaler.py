@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from nmt_jax.data.readers.scales import ScoreScaler, scores
 
 from nmt_jax.data.readers.labelled import Labelled
+from nmt_jax.data.readers.score_scaler import ScoreScaler, scores
 from nmt_jax.errors import UserError
 
 
