@@ -1,6 +1,6 @@
 import io
 
-from nmt_jax import counting
+from nmt_jax import progress
 
 
 def test_items_are_counted_on_a_terminal_only(monkeypatch):
@@ -8,11 +8,11 @@ def test_items_are_counted_on_a_terminal_only(monkeypatch):
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr(counting, "SECONDS", 0.0)
-    monkeypatch.setattr(counting, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "SECONDS", 0.0)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr("sys.stderr", stream)
         for total in (None, 3):
-            assert list(counting.track(iter("abc"), "letters", total)) == ["a", "b", "c"]
+            assert list(progress.track(iter("abc"), "letters", total)) == ["a", "b", "c"]
         assert ("letters" in stream.getvalue()) == stream.isatty()
         assert ("0:00:00" in stream.getvalue()) == stream.isatty()  # the time left

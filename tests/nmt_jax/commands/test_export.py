@@ -12,7 +12,7 @@ import pytest
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax import formats
+from nmt_jax import export as formats
 from nmt_jax.checkpoints import checkpoint
 from nmt_jax.checkpoints.train_state import TrainState
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
