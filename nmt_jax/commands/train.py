@@ -1,7 +1,6 @@
 """`nmt-jax train`: a config and a folder become a trained model; the same command goes on where it stopped."""
 
 import dataclasses
-import importlib
 import os
 import pathlib
 import shutil
@@ -103,22 +102,20 @@ def check_model(config: ConfigDict) -> None:
 
     A model over a pretrained encoder has required fields that are no sizes: its task knows them.
     """
+    from nmt_jax.models.registry import model_class
     from nmt_jax.tasks.registry import TASKS
 
     if config.task not in TASKS:
         raise UserError(f"config.task={config.task!r} is none of {', '.join(TASKS)}")
-    try:
-        module = importlib.import_module(f"nmt_jax.models.{config.model_name}")
-    except ModuleNotFoundError:
-        raise UserError(f"config.model_name: there is no model {config.model_name!r} in nmt_jax.models") from None
+    model = model_class(config.model_name)
     if "encoder" in config:
         from nmt_jax.tasks import fine_tuning
 
         fine_tuning.check_model(config)
         return
-    fields = dataclasses.fields(module.Model)
+    fields = dataclasses.fields(model)
     sizes = [field.name for field in fields if field.init and field.default is field.default_factory]  # both missing
-    configs.build_model(module.Model, config.model, **dict.fromkeys(sizes, config.vocab.size))
+    configs.build_model(model, config.model, **dict.fromkeys(sizes, config.vocab.size))
 
 
 def begin(config: ConfigDict, folder: Workdir) -> None:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.transformer import EncoderLayer
+from nmt_jax.models.layers.transformer_layers import EncoderLayer
 
 Array = jax.Array
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import PAD
-from nmt_jax.models.han import Classifier
+from nmt_jax.models.layers.classifier import Classifier
 
 Array = jax.Array
 

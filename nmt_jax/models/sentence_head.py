@@ -5,19 +5,9 @@ import jax.numpy as jnp
 
 from nmt_jax.models.layers.fine_tuned import FineTuned
 from nmt_jax.models.layers.hyperparameters import check_choices
+from nmt_jax.models.layers.pooling import POOLING, pool
 
 Array = jax.Array
-
-
-POOLING = ("mean", "first")
-
-
-def pool(states: Array, mask: Array, pooling: str) -> Array:
-    """States float[B, S, D], mask bool[B, S] -> their mean, or the first, float[B, D]; a mean of nothing is 0."""
-    if pooling == "first":
-        return states[:, 0]
-    total = jnp.einsum("bsd,bs->bd", states, mask.astype(jnp.float32))
-    return total / jnp.maximum(jnp.sum(mask, axis=1), 1)[:, None]
 
 
 class Model(FineTuned):

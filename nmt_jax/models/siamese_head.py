@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from nmt_jax.models.layers.fine_tuned import FineTuned
 from nmt_jax.models.layers.hyperparameters import check_choices
-from nmt_jax.models.sentence_head import POOLING, pool
+from nmt_jax.models.layers.pooling import POOLING, pool
 
 Array = jax.Array
 

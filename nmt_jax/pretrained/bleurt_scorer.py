@@ -18,7 +18,7 @@ from metrics_jax.embedding.bleurt import PairRow, PairScorer
 from nmt_jax.checkpoints.checkpoint import load_params
 from nmt_jax.data.batching.rows import RowReader
 from nmt_jax.errors import UserError
-from nmt_jax.models.bert import Bert
+from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.models.sentence_head import Model
 from nmt_jax.pretrained.folder import find_folder, load
 from nmt_jax.pretrained.tokenizer import Tokenizer, read_json

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from nmt_jax.errors import UserError
-from nmt_jax.models.bert import Bert
+from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.pretrained.tokenizer import Tokenizer, longest_text, read_json
 from nmt_jax.pretrained.weight_names import pad_id, read_config, tensor_name, write_config
 from nmt_jax.pretrained.weights import read_tensors, tensor_names, write_tensors

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nmt_jax.errors import UserError
-from nmt_jax.models.bert import Bert
+from nmt_jax.models.layers.bert_stack import Bert
 
 ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu", "relu": "relu"}
 

@@ -1,7 +1,6 @@
 """Language modelling in both directions, over words that are read by their characters: ELMo's pretraining."""
 
 import functools
-import importlib
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.sampled_softmax import log_uniform, log_uniform_probability, sampled_cross_entropy
 from nmt_jax.losses.step import Step
+from nmt_jax.models.registry import model_class
 from nmt_jax.progress import track
 
 END, UNKNOWN = 0, 1  # classes of the softmax: an end of line, any other word; then the words, most frequent first
@@ -86,8 +86,7 @@ class BidirectionalLanguageModel:
     @functools.cached_property
     def model(self) -> Any:
         """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
-        module = importlib.import_module(f"nmt_jax.models.{self.config.model_name}")
-        return configs.build_model(module.Model, self.config.model, vocab_size=self.num_classes)
+        return configs.build_model(model_class(self.config.model_name), self.config.model, vocab_size=self.num_classes)
 
     # Text
 

@@ -1,7 +1,6 @@
 """Classification: labelled texts in, a label for every text out, with the words and sentences that it hangs on."""
 
 import functools
-import importlib
 import itertools
 import json
 import os
@@ -26,6 +25,7 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.step import Step
+from nmt_jax.models.registry import model_class
 from nmt_jax.progress import track
 
 BLANK = "\u2581"  # SentencePiece's mark of a blank, before the first piece of a word
@@ -103,9 +103,8 @@ class Classify:
     @functools.cached_property
     def model(self) -> Any:
         """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
-        module = importlib.import_module(f"nmt_jax.models.{self.config.model_name}")
         sizes = {"vocab_size": len(self.vocabulary), "num_classes": len(self.labels)}
-        return configs.build_model(module.Model, self.config.model, **sizes)
+        return configs.build_model(model_class(self.config.model_name), self.config.model, **sizes)
 
     # Training
 

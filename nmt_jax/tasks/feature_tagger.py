@@ -1,7 +1,6 @@
 """Tagging with features that are made once and stored: static word vectors, the layers of ELMo."""
 
 import functools
-import importlib
 import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from nmt_jax.data.readers.tagged import open_tagged
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
+from nmt_jax.models.registry import model_class
 from nmt_jax.pretrained.elmo_features import Elmo, elmo_features, load_elmo
 from nmt_jax.tasks.fine_tuning import saved
 from nmt_jax.tasks.tag import Sentence, Tag
@@ -175,9 +175,8 @@ class FeatureTagger(Tag):
     @functools.cached_property
     def model(self) -> Any:
         """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
-        module = importlib.import_module(f"nmt_jax.models.{self.config.model_name}")
         sizes = {"vocab_size": self.config.vocab.size, "num_outputs": len(self.tags)}
-        return configs.build_model(module.Model, self.config.model, **sizes)
+        return configs.build_model(model_class(self.config.model_name), self.config.model, **sizes)
 
     def _apply(self, params: Any, batch: dict[str, jax.Array], **options: Any) -> jax.Array:
         given = (batch["ids"], batch["mask"], batch.get("vectors"), batch.get("elmo"))

@@ -6,7 +6,6 @@ hyperparameters, the longest row it reads) are written at the first start, the w
 
 import dataclasses
 import functools
-import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +27,8 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
 from nmt_jax.losses.step import Step
-from nmt_jax.models.bert import Bert
+from nmt_jax.models.layers.bert_stack import Bert
+from nmt_jax.models.registry import model_class
 from nmt_jax.pretrained.tokenizer import Tokenizer
 
 OWN_FIELDS = ("dtype", "dropout", "attention_dropout", "pooler", "remat")  # of Bert: a run's choice, not the weights'
@@ -63,9 +63,8 @@ def _bert(config: ConfigDict, fields: Mapping[str, Any]) -> Bert:
 
 
 def _build(config: ConfigDict, encoder: Bert, num_outputs: int, layers: Mapping[str, Any]) -> Any:
-    module = importlib.import_module(f"nmt_jax.models.{config.model_name}")
     given: dict[str, Any] = {"encoder": encoder, "num_outputs": num_outputs, **layers}
-    return configs.build_model(module.Model, config.model, **given)
+    return configs.build_model(model_class(config.model_name), config.model, **given)
 
 
 def saved(path: Path, make: Callable[[], Any]) -> Any:

@@ -1,7 +1,6 @@
 """Language modelling: a text in one language in, the probability of every next piece and new text out."""
 
 import functools
-import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.step import Step
+from nmt_jax.models.registry import model_class
 from nmt_jax.progress import track
 
 ROWS = 32  # samples drawn together, always as many, so that one program serves all
@@ -66,8 +66,7 @@ class LanguageModel:
     @functools.cached_property
     def model(self) -> Any:
         """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
-        module = importlib.import_module(f"nmt_jax.models.{self.config.model_name}")
-        return configs.build_model(module.Model, self.config.model, vocab_size=len(self.vocab))
+        return configs.build_model(model_class(self.config.model_name), self.config.model, vocab_size=len(self.vocab))
 
     # Training
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import importlib
 import itertools
 import math
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from nmt_jax.files import whole_file
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.mimetic import mimetic
+from nmt_jax.models.registry import model_class
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
 from nmt_jax.progress import track
 
@@ -77,8 +77,8 @@ class Pretrain:
     @functools.cached_property
     def model(self) -> Any:
         """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
-        module = importlib.import_module(f"nmt_jax.models.{self.config.model_name}")
-        return configs.build_model(module.Model, self.config.model, vocab_size=len(self.tokenizer))
+        model = model_class(self.config.model_name)
+        return configs.build_model(model, self.config.model, vocab_size=len(self.tokenizer))
 
     # Training
 

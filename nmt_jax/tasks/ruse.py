@@ -31,7 +31,7 @@ from nmt_jax.data.readers.score_scaler import ScoreScaler
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
-from nmt_jax.models.bert import Bert
+from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.models.mlp import Model
 from nmt_jax.pretrained.ruse_regressor import read_encoders
 from nmt_jax.pretrained.tokenizer import Tokenizer

@@ -1,7 +1,6 @@
 """Sequence to sequence: parallel text in, translations out."""
 
 import functools
-import importlib
 import inspect
 import itertools
 from collections.abc import Sequence
@@ -29,6 +28,7 @@ from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses import teacher_forcing
 from nmt_jax.losses.minimum_risk import MinimumRisk
 from nmt_jax.losses.step import Step
+from nmt_jax.models.registry import model_class
 from nmt_jax.progress import track
 from nmt_jax.translation.translator import Hypothesis, Translator
 
@@ -100,7 +100,7 @@ class Translate:
 
     @property
     def _model_class(self) -> Any:
-        return importlib.import_module(f"nmt_jax.models.{self.config.model_name}").Model
+        return model_class(self.config.model_name)
 
     @functools.cached_property
     def model(self) -> Any:

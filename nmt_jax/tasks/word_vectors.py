@@ -1,7 +1,6 @@
 """Word vectors: a text in, a vector for each word out, and with n-grams one for any word."""
 
 import functools
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.negative_sampling import Alias, negative_sampling
 from nmt_jax.losses.step import Step
+from nmt_jax.models.registry import model_class
 
 
 class WordVectors:
@@ -50,8 +50,7 @@ class WordVectors:
     @functools.cached_property
     def model(self) -> Any:
         """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
-        module = importlib.import_module(f"nmt_jax.models.{self.config.model_name}")
-        return configs.build_model(module.Model, self.config.model, vocab_size=len(self.words))
+        return configs.build_model(model_class(self.config.model_name), self.config.model, vocab_size=len(self.words))
 
     @functools.cached_property
     def subwords(self) -> tuple[np.ndarray, np.ndarray] | None:

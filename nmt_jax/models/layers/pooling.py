@@ -9,6 +9,16 @@ from nmt_jax.models.layers.scores import make_score
 
 Array = jax.Array
 
+POOLING = ("mean", "first")
+
+
+def pool(states: Array, mask: Array, pooling: str) -> Array:
+    """States float[B, S, D], mask bool[B, S] -> their mean, or the first, float[B, D]; a mean of nothing is 0."""
+    if pooling == "first":
+        return states[:, 0]
+    total = jnp.einsum("bsd,bs->bd", states, mask.astype(jnp.float32))
+    return total / jnp.maximum(jnp.sum(mask, axis=1), 1)[:, None]
+
 
 def masked_softmax(scores: Array, mask: Array) -> Array:
     """exp(e_t) / sum_t' exp(e_t') over the positions of `mask`, in float32.

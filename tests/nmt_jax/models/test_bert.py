@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.bert import Bert, Model
+from nmt_jax.models.bert import Model
+from nmt_jax.models.layers.bert_stack import Bert
 
 B, S, L, D, V = 2, 5, 2, 8, 11
 TINY = {"vocab_size": V, "num_layers": L, "d_model": D, "d_ff": 12, "num_heads": 2, "max_positions": 7}

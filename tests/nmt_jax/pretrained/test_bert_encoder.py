@@ -12,7 +12,7 @@ import pytest
 from metrics_jax.embedding.encoder import encode
 from metrics_jax.embedding.forward import shape_of_states
 from nmt_jax.errors import UserError
-from nmt_jax.models.bert import Layer
+from nmt_jax.models.layers.bert_stack import Layer
 from nmt_jax.pretrained import load, load_encoder, save
 from tests.conftest import ROOT, with_devices
 from tests.fixtures.encoder_folders import WORDPIECES, write_folder

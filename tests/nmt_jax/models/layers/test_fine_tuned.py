@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.models import piece_head, sentence_head, siamese_head
-from nmt_jax.models.bert import Bert
+from nmt_jax.models.layers.bert_stack import Bert
 
 BERT = Bert(vocab_size=11, num_layers=2, d_model=8, d_ff=16, num_heads=2, max_positions=12, pooler=False)
 IDS = np.array([[1, 2, 3, 4, 0, 0], [5, 6, 7, 8, 9, 10]])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.bert import Bert
+from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.models.layers.mimetic import NEARNESS, mimetic
 
 LENGTH = 32

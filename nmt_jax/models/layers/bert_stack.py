@@ -1,0 +1,185 @@
+"""The Transformer encoder of BERT (Devlin et al., 2019) and its variants, without pretraining or task heads.
+
+RoBERTa, DistilBERT, MiniLM, XLM-R and others differ in their sizes, embedding tables and pretraining. The heads for
+pretraining are in `models.bert`; task heads derive from `layers.fine_tuned.FineTuned`.
+"""
+
+import dataclasses
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from nmt_jax.models.layers.attention import attend
+from nmt_jax.models.layers.basic import Dense, Dropout, LayerNorm, activation
+from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
+
+Array = jax.Array
+
+CHOICES = {"activation": ("gelu_erf", "gelu", "relu"), "dtype": ("float32", "bfloat16")}
+
+
+class Embeddings(nn.Module):
+    """norm(word + position + segment), each from a learned table (section 3, figure 2)."""
+
+    vocab_size: int
+    max_positions: int
+    first_position: int
+    num_segments: int
+    d_model: int
+    epsilon: float
+    dropout: float
+    init_stddev: float
+
+    def setup(self) -> None:
+        """Create the tables."""
+        init = nn.initializers.truncated_normal(self.init_stddev)
+        self.word = self.param("word", init, (self.vocab_size, self.d_model))
+        self.position = self.param("position", init, (self.first_position + self.max_positions, self.d_model))
+        if self.num_segments:
+            self.segment = self.param("segment", init, (self.num_segments, self.d_model))
+        self.norm = LayerNorm(self.epsilon)
+        self.drop = Dropout(self.dropout)
+
+    def __call__(self, ids: Array, segments: Array | None, train: bool) -> Array:
+        """Ids and segments int[B, S] -> float[B, S, D]."""
+        length = ids.shape[1]
+        if length > self.max_positions:
+            raise ValueError(f"a sequence of {length} tokens, but max_positions={self.max_positions}")
+        x = self.word[ids] + self.position[None, self.first_position : self.first_position + length]
+        if self.num_segments:
+            x = x + (self.segment[None, :1] if segments is None else self.segment[segments])
+        return self.drop(self.norm(x), train)
+
+
+class Layer(nn.Module):
+    """Self-attention and feed-forward, each followed by norm(x + drop(f(x))); all products with a bias."""
+
+    d_model: int
+    d_ff: int
+    num_heads: int
+    activation: str
+    epsilon: float
+    dropout: float
+    attention_dropout: float
+    dtype: str
+    init_stddev: float
+
+    def setup(self) -> None:
+        """Create the six products and the two norms."""
+
+        def dense(features: int) -> Dense:
+            return Dense(
+                features, dtype=self.dtype, kernel_init=nn.initializers.truncated_normal(stddev=self.init_stddev)
+            )
+
+        self.query, self.key, self.value = dense(self.d_model), dense(self.d_model), dense(self.d_model)
+        self.attention_output = dense(self.d_model)
+        self.attention_norm = LayerNorm(self.epsilon)
+        self.ffn_hidden, self.ffn_output = dense(self.d_ff), dense(self.d_model)
+        self.ffn_norm = LayerNorm(self.epsilon)
+        self.weight_dropout = Dropout(self.attention_dropout)
+        self.drop = Dropout(self.dropout)
+
+    def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
+        """x float[B, S, D], mask bool[B, 1, 1 or S, S] -> float[B, S, D], attention weights float[B, H, S, S]."""
+
+        def heads(y: Array) -> Array:
+            return y.reshape(*y.shape[:2], self.num_heads, -1).swapaxes(1, 2)
+
+        query, keys, values = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
+        context, weights = attend(query, keys, values, mask, drop=lambda weights: self.weight_dropout(weights, train))
+        y = self.attention_output(context.swapaxes(1, 2).reshape(x.shape))
+        x = self.attention_norm(x + self.drop(y, train))
+        y = self.ffn_output(activation(self.activation, self.dtype)(self.ffn_hidden(x)))
+        return self.ffn_norm(x + self.drop(y, train)), weights
+
+
+# Layers are alike: jit, inside that of the caller, traces one for all of a model.
+_apply = nn.jit(lambda layer, x, mask: layer(x, mask, False))
+
+
+class Bert(nn.Module):
+    """BERT, RoBERTa, DistilBERT, MiniLM, XLM-R ...; the defaults are BERT base, uncased.
+
+    first_position: rows of the position table that no token uses (2 in RoBERTa). num_segments: 0 without that table.
+    pooler: tanh of a product with the first token's last state. init_stddev: of truncated normal draws.
+    causal: no token sees those after it. remat: layers are computed again in the backward pass.
+    """
+
+    vocab_size: int = 30522
+    num_layers: int = 12
+    d_model: int = 768
+    d_ff: int = 3072
+    num_heads: int = 12
+    max_positions: int = 512
+    first_position: int = 0
+    num_segments: int = 2
+    activation: str = "gelu_erf"
+    epsilon: float = 1e-12
+    pooler: bool = True
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    dtype: str = "float32"
+    init_stddev: float = 0.02
+    causal: bool = False
+    remat: bool = False
+
+    def __post_init__(self) -> None:
+        """ValueError on hyperparameters that cannot be meant."""
+        check_choices(self, CHOICES)
+        check_positive(self, "vocab_size", "num_layers", "d_model", "d_ff", "num_heads", "max_positions")
+        check_rates(self, "dropout", "attention_dropout")
+        if min(self.first_position, self.num_segments) < 0:
+            raise ValueError("first_position and num_segments must not be negative")
+        if self.d_model % self.num_heads:
+            raise ValueError(f"d_model={self.d_model} is not divisible by num_heads={self.num_heads}: change one")
+        super().__post_init__()
+
+    def fields_of(self, part: type[nn.Module]) -> dict[str, Any]:
+        """The hyperparameters of `Embeddings` or `Layer` in this model."""
+        names = {field.name for field in dataclasses.fields(part)} - {"parent", "name"}
+        return {name: getattr(self, name) for name in names}
+
+    def setup(self) -> None:
+        """Create the tables, the layers and the pooler."""
+        self.embeddings = Embeddings(**self.fields_of(Embeddings))
+        layer = nn.remat(Layer, static_argnums=(3,)) if self.remat else Layer
+        self.layers = [layer(**self.fields_of(Layer)) for _ in range(self.num_layers)]
+        if self.pooler:
+            init = nn.initializers.truncated_normal(stddev=self.init_stddev)
+            self.pooler_dense = Dense(self.d_model, dtype=self.dtype, kernel_init=init)
+
+    def __call__(
+        self, ids: Array, mask: Array, segments: Array | None = None, train: bool = False
+    ) -> tuple[Array, dict[str, Any]]:
+        """Ids int[B, S], mask bool[B, S] (False: padding), segments int[B, S] or all 0 -> hidden float[L+1, B, S, D].
+
+        Hidden state 0 is the embeddings'. Named intermediates: `attention`, L weights float[B, H, S, S], and with a
+        pooler `pooled` float[B, D]. States at padding mean nothing. ValueError if S exceeds max_positions.
+        """
+        hidden, intermediates = self.states(ids, mask, segments, train)
+        return jnp.stack(hidden), intermediates
+
+    def visible(self, mask: Array) -> Array:
+        """What each token sees of mask bool[B, S] -> bool[B, 1, 1 or S, S]."""
+        mask = mask[:, None, None, :]
+        return mask & jnp.tril(jnp.ones((mask.shape[-1],) * 2, bool))[None, None] if self.causal else mask
+
+    def states(
+        self, ids: Array, mask: Array, segments: Array | None, train: bool
+    ) -> tuple[list[Array], dict[str, Any]]:
+        """As `__call__`, the hidden states one by one: whoever wants the last pays for no stack of all."""
+        x = self.embeddings(ids, segments, train)
+        visible = self.visible(mask)
+        hidden, attention = [x], []
+        draws = train or self.is_initializing()  # what it draws would be other numbers inside jit
+        for layer in self.layers:
+            x, weights = layer(x, visible, train) if draws else _apply(layer, x, visible)
+            hidden.append(x)
+            attention.append(weights)
+        intermediates: dict[str, Any] = {"attention": tuple(attention)}
+        if self.pooler:
+            intermediates["pooled"] = jnp.tanh(self.pooler_dense(x[:, 0]))
+        return hidden, intermediates

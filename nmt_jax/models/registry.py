@@ -1,0 +1,24 @@
+"""The models that `config.model_name` may name."""
+
+import difflib
+import importlib
+from typing import Any
+
+from nmt_jax.errors import UserError
+
+MODELS = (
+    *("transformer", "rnn", "gpt", "rnn_lm", "bert", "elmo", "word_vectors", "han", "sentence_classifier"),
+    *("sentence_head", "siamese_head", "piece_head", "feature_tagger", "mlp"),
+)
+
+
+def model_class(name: str) -> Any:
+    """Return the class `Model` of the module `name`; its fields are the hyperparameters.
+
+    Raises UserError if there is no model of that name.
+    """
+    if name not in MODELS:
+        near = difflib.get_close_matches(name, MODELS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UserError(f"config.model_name={name!r} is none of {', '.join(MODELS)}{hint}")
+    return importlib.import_module(f"nmt_jax.models.{name}").Model
