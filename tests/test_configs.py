@@ -8,7 +8,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.commands import train
+from nmt_jax.training.run import check_model, train
 
 FOLDER = pathlib.Path(__file__).parent.parent / "configs"
 PAGES = sorted(page.stem for page in FOLDER.glob("*.py") if page.stem != "common")
@@ -28,7 +28,7 @@ def common():
 def test_a_page_has_every_key_and_a_model_that_can_be_built(spec, common):
     config = configs.load(str(FOLDER / spec))
     assert set(configs.flatten(config)) == set(configs.flatten(common.base(config.model_name, config.task)))
-    train.check_model(config)
+    check_model(config)
     assert config.task != "translate" or config.train.keep_last >= config.decode.average
 
 
@@ -42,7 +42,7 @@ def test_a_page_says_its_command_and_what_comes_of_it(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_trains_one_step(page, tmp_path, monkeypatch):
     monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path / "cache"))
-    metrics = train.run(str(FOLDER / f"{page}.py:smoke=true"), tmp_path / "w")
+    metrics = train(str(FOLDER / f"{page}.py:smoke=true"), tmp_path / "w")
     assert np.isfinite(metrics["loss"])
     assert np.isfinite(metrics["dev/loss"])
     assert configs.read(tmp_path / "w" / "config.json") == configs.load(str(FOLDER / f"{page}.py:smoke=true"))

@@ -8,8 +8,8 @@ import pytest
 
 from nmt_jax import __main__ as cli
 from nmt_jax.commands import score
-from nmt_jax.commands import train as train_verb
 from nmt_jax.interrupts import Interrupted
+from nmt_jax.training.run import resolve_config, write_config
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
 
@@ -94,8 +94,8 @@ def test_a_key_that_does_not_exist_and_a_value_of_the_wrong_type(fails, tmp_path
     [
         ("model.num_heads=3", "d_model=128 is not divisible by num_heads=3"),
         ("model.norm=middle", "norm='middle' is none of pre, post"),
-        ("model_name=transformr", "no model 'transformr'"),
-        ("task=translat", "config.task='translat' is none of translate"),
+        ("model_name=transformr", "config.model_name='transformr' is none of transformer"),
+        ("task=translat", "config.task='translat': use one of translate"),
     ],
 )
 def test_a_model_that_cannot_be_built_begins_nothing(fails, tmp_path, override, words):
@@ -123,8 +123,8 @@ def test_an_empty_or_missing_workdir(fails, tmp_path):
 def _begin(folder: pathlib.Path, checkpoint: bool, **overrides: str) -> Workdir:
     """A workdir as training leaves it, without the arrays."""
     workdir = Workdir(folder)
-    config = train_verb.resolve(QUICKSTART, workdir, overrides)
-    train_verb.begin(config, workdir)
+    config = resolve_config(QUICKSTART, workdir, overrides)
+    write_config(config, workdir)
     workdir.vocab.mkdir()
     if checkpoint:
         (workdir.checkpoints / "10").mkdir(parents=True)
@@ -148,17 +148,17 @@ def test_a_workdir_of_another_model_stays_as_it_is(fails, tmp_path):
 
 def test_going_on_needs_no_config_and_may_change_all_but_the_model(tmp_path):
     workdir = _begin(tmp_path / "w", checkpoint=True, **{"model.d_model": "64", "train.steps": "7"})
-    config = train_verb.resolve(None, workdir, {"train.steps": "9"})
+    config = resolve_config(None, workdir, {"train.steps": "9"})
     assert (config.model.d_model, config.train.steps) == (64, 9)
-    train_verb.begin(config, workdir)
+    write_config(config, workdir)
     assert workdir.config() == config
 
 
 def test_before_the_first_checkpoint_another_vocabulary_replaces_the_old(tmp_path):
     workdir = _begin(tmp_path / "w", checkpoint=False)
-    train_verb.begin(train_verb.resolve(QUICKSTART, workdir, {"model.d_model": "64"}), workdir)
+    write_config(resolve_config(QUICKSTART, workdir, {"model.d_model": "64"}), workdir)
     assert workdir.vocab.is_dir()
-    train_verb.begin(train_verb.resolve(QUICKSTART, workdir, {"vocab.size": "99"}), workdir)
+    write_config(resolve_config(QUICKSTART, workdir, {"vocab.size": "99"}), workdir)
     assert not workdir.vocab.exists()
 
 

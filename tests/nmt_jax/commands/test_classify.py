@@ -8,8 +8,9 @@ import re
 import pytest
 
 from nmt_jax import __main__ as cli
-from nmt_jax.commands import classify, plot, train
+from nmt_jax.commands import classify, plot
 from nmt_jax.errors import UserError
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 
 GOOD, BAD = ("fine great good", "dull bad poor")
@@ -49,7 +50,7 @@ def workdir(tmp_path_factory) -> pathlib.Path:
         "train.checkpoint_every": "30",
         "train.keep_last": "2",
     }
-    train.run(f"{ROOT}/configs/han_movie_reviews.py:smoke=true", folder / "w", changes)
+    train(f"{ROOT}/configs/han_movie_reviews.py:smoke=true", folder / "w", changes)
     return folder / "w"
 
 

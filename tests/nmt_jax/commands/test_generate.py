@@ -9,9 +9,10 @@ import pytest
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax.commands import generate, perplexity, train
+from nmt_jax.commands import generate, perplexity
 from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.errors import UserError
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 
 PROMPTS = ["der alte Mann", "", "sie sieht", "x\u2028y 🙂"]
@@ -22,7 +23,7 @@ def workdir(tmp_path_factory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("language_model")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NMT_JAX_CACHE", str(folder / "cache"))
-        train.run(f"{ROOT}/configs/rnn_lm.py:smoke=true", folder / "w", {"vocab.algorithm": "unigram"})
+        train(f"{ROOT}/configs/rnn_lm.py:smoke=true", folder / "w", {"vocab.algorithm": "unigram"})
     return folder / "w"
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from nmt_jax import __main__ as cli
-from nmt_jax.commands import train
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 
 VECTORS = "6 2\nman 1 0\nwoman 0 1\nking 2 0.5\nqueen 0.5 2\nUS 1 1\nus -1 0.2\n"
@@ -61,7 +61,7 @@ def test_a_ragged_row_is_told_with_file_and_line(tmp_path, capsys):
 
 def test_a_workdir_with_n_grams_answers_for_words_never_seen(ask, tmp_path, monkeypatch):
     monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path / "cache"))
-    train.run(f"{ROOT}/configs/fasttext.py:smoke=true", tmp_path / "w")
+    train(f"{ROOT}/configs/fasttext.py:smoke=true", tmp_path / "w")
     code, lines, err = ask("Zebrastreifen\nthe\n\n", f"--workdir={tmp_path / 'w'}", "--count=3")
     assert code == 0
     assert [line.count("\t") for line in lines] == [2, 2, 0]

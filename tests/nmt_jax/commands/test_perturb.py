@@ -7,8 +7,9 @@ import pytest
 
 from metrics_jax import BLEU, Rouge
 from nmt_jax import __main__ as cli
-from nmt_jax.commands import perturb, train
+from nmt_jax.commands import perturb
 from nmt_jax.errors import UserError
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 
 SENTENCES = ["the old man sees the house .", "she sleeps", "", "a tall woman reads the old book in the garden ."]
@@ -18,7 +19,7 @@ SENTENCES = ["the old man sees the house .", "she sleeps", "", "a tall woman rea
 def mlm(tmp_path_factory):
     """A pretraining run of one step."""
     folder = tmp_path_factory.mktemp("mlm")
-    train.run(f"{ROOT}/configs/bert_tiny.py:smoke=true", folder / "w", {"data.cache": str(folder / "cache")})
+    train(f"{ROOT}/configs/bert_tiny.py:smoke=true", folder / "w", {"data.cache": str(folder / "cache")})
     return folder / "w"
 
 
@@ -57,7 +58,7 @@ def test_a_sentence_that_is_too_long_keeps_its_end(mlm):
 def test_there_and_back(tmp_path):
     for name, source, target in (("there", "en", "de"), ("back", "de", "en")):
         changes = {"data.source": source, "data.target": target, "data.cache": str(tmp_path / "cache")}
-        train.run(f"{ROOT}/configs/quickstart.py:smoke=true", tmp_path / name, changes)
+        train(f"{ROOT}/configs/quickstart.py:smoke=true", tmp_path / name, changes)
     _, *rows = perturb.run(SENTENCES, there=tmp_path / "there", back=tmp_path / "back", metrics=["bleu"])
     assert [row[2] for row in rows] == ["drop"] * 3 + ["back"] * 3
 
@@ -74,7 +75,7 @@ def test_the_table_is_what_training_reads(tmp_path, capfdbinary, mlm):
     (tmp_path / "synthetic.tsv").write_bytes(table)
     changes = {"data.corpus": "files", "data.directory": str(tmp_path), "data.label": "bleu,rouge"}
     page = f"{ROOT}/configs/bleurt.py:stage=pretrain,smoke=true"
-    measures = train.run(page, tmp_path / "w", changes | {"data.folds": "4"})
+    measures = train(page, tmp_path / "w", changes | {"data.folds": "4"})
     assert {"dev/loss", "dev/pearson"} <= set(measures)
 
 

@@ -12,12 +12,13 @@ import pytest
 from metrics_jax import BLEU
 from metrics_jax.significance import bootstrap
 from nmt_jax import __main__ as cli
-from nmt_jax.commands import report, train
+from nmt_jax.commands import report
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import translation_report as translation
 from nmt_jax.reporting.html_page import Section, report_page, table
 from nmt_jax.reporting.run_report import failures
 from nmt_jax.reporting.translation_report import Translated, differences
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 from tests.fixtures.sweep_folders import make_run
 
@@ -83,7 +84,7 @@ def workdir(tmp_path_factory) -> pathlib.Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NMT_JAX_CACHE", str(folder / "cache"))
         changes = {"eval.max_segments": "2", "decode.beam_size": "2", "decode.max_length_ratio": "0.5", "seed": "5"}
-        train.run(QUICKSTART + ":smoke=true", folder / "w", changes)
+        train(QUICKSTART + ":smoke=true", folder / "w", changes)
         report.run(folder / "w", page=QUICKSTART + ":smoke=true", lines=4, samples=1)
     return folder / "w"
 

@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from nmt_jax import __main__ as cli
-from nmt_jax.commands import train, translate
+from nmt_jax.commands import translate
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
+from nmt_jax.training.run import train
 from nmt_jax.translation.output_format import TranslationFormat
 from tests.conftest import ROOT, with_devices
 
@@ -25,7 +26,7 @@ def workdir(tmp_path_factory) -> pathlib.Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NMT_JAX_CACHE", str(folder / "cache"))
         changes = {"train.steps": "2", "train.keep_last": "2", "eval.max_segments": "2", "decode.beam_size": "3"}
-        train.run(QUICKSTART + ":smoke=true", folder / "w", changes)
+        train(QUICKSTART + ":smoke=true", folder / "w", changes)
     return folder / "w"
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from nmt_jax.commands import train
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.elmo_features import elmo_features, load_elmo
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 
 SENTENCES = [["das", "Haus"], [], ["unausdenkliche", "Wörter", "déjà", "\u200b", "."] * 3, ["das", "Haus"], ["Haus"]]
@@ -14,7 +14,7 @@ SENTENCES = [["das", "Haus"], [], ["unausdenkliche", "Wörter", "déjà", "\u200
 @pytest.fixture(scope="module")
 def workdir(tmp_path_factory):
     workdir = tmp_path_factory.mktemp("elmo") / "w"
-    train.run(f"{ROOT}/configs/elmo.py:smoke=true", workdir)
+    train(f"{ROOT}/configs/elmo.py:smoke=true", workdir)
     return workdir
 
 

@@ -9,11 +9,12 @@ import pytest
 from metrics_jax import BLEURT
 from nmt_jax import __main__ as cli
 from nmt_jax import pretrained
-from nmt_jax.commands import score, train
+from nmt_jax.commands import score
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.bleurt_scorer import load_bleurt
 from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.tasks.registry import make_task
+from nmt_jax.training.run import resolve_config, train
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
@@ -27,14 +28,14 @@ REFERENCES = ["the old man sleeps in the garden .", "she reads the old book", "k
 @pytest.fixture(scope="module")
 def bleurt(tmp_path_factory):
     workdir = tmp_path_factory.mktemp("bleurt") / "w"
-    train.run(BLEURT_PAGE, workdir, STEPS | {"optimizer.learning_rate": "0.003"})
+    train(BLEURT_PAGE, workdir, STEPS | {"optimizer.learning_rate": "0.003"})
     return workdir
 
 
 @pytest.fixture(scope="module")
 def ruse(tmp_path_factory):
     workdir = tmp_path_factory.mktemp("ruse") / "w"
-    train.run(RUSE_PAGE, workdir)
+    train(RUSE_PAGE, workdir)
     return workdir
 
 
@@ -50,7 +51,7 @@ def test_the_metric_says_what_the_task_says(bleurt):
 @pytest.mark.slow
 def test_the_same_data_and_seed_give_the_same_fingerprint(bleurt, tmp_path):
     for name, changes in (("same", {}), ("other", {"seed": "1"})):
-        train.run(BLEURT_PAGE, tmp_path / name, STEPS | {"optimizer.learning_rate": "0.003"} | changes)
+        train(BLEURT_PAGE, tmp_path / name, STEPS | {"optimizer.learning_rate": "0.003"} | changes)
     first, same, other = (BLEURT(load_bleurt(folder)) for folder in (bleurt, tmp_path / "same", tmp_path / "other"))
     assert first.signature == same.signature
     assert first(TEXTS, REFERENCES).score == same(TEXTS, REFERENCES).score
@@ -98,7 +99,7 @@ def test_a_line_that_is_too_long_is_named(bleurt, tmp_path):
 @pytest.mark.slow
 def test_several_scores_are_learned_and_another_run_begins_there(tmp_path):
     page = f"{ROOT}/configs/bleurt.py:stage=pretrain,smoke=true"
-    train.run(page, tmp_path / "several", STEPS)
+    train(page, tmp_path / "several", STEPS)
     task, params = open_trained(Workdir(tmp_path / "several"), "sentences")
     assert params["output"]["bias"].shape == (5,)
     assert set(task.batches(1)[0]) >= {"target", "target_1", "target_4"}
@@ -106,7 +107,7 @@ def test_several_scores_are_learned_and_another_run_begins_there(tmp_path):
     with pytest.raises(UserError, match="one of several numbers is no score"):
         load_bleurt(tmp_path / "several")
     from_there = {"encoder.place": str(tmp_path / "several")}
-    config = train.resolve(BLEURT_PAGE, Workdir(tmp_path / "ratings"), from_there)
+    config = resolve_config(BLEURT_PAGE, Workdir(tmp_path / "ratings"), from_there)
     begun = make_task(config, pathlib.Path(tmp_path / "ratings"), task.mesh)
     import jax
 

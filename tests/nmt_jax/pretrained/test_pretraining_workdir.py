@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from nmt_jax import config as configs
-from nmt_jax.commands import export, train
+from nmt_jax.commands import export
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import load, load_encoder
 from nmt_jax.pretrained.pretraining_workdir import load_workdir
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 
 TEXTS = ["the old man sees the house .", "she sleeps", "", "der alte Mann schläft ."]
@@ -20,7 +21,7 @@ TEXTS = ["the old man sees the house .", "she sleeps", "", "der alte Mann schlä
 def workdir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pretrained")
     changes = {"data.cache": str(folder / "cache"), "train.steps": "2", "optimizer.learning_rate": "0.01"}
-    train.run(f"{ROOT}/configs/bert_tiny.py:smoke=true", folder / "w", changes | {"train.checkpoint_every": "2"})
+    train(f"{ROOT}/configs/bert_tiny.py:smoke=true", folder / "w", changes | {"train.checkpoint_every": "2"})
     return folder / "w"
 
 

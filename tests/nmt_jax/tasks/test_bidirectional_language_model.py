@@ -11,13 +11,13 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.commands import train
 from nmt_jax.data.vocabulary.word_types import WordTypes, split
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.tasks.bidirectional_language_model import END, UNKNOWN
 from nmt_jax.tasks.registry import make_task
+from nmt_jax.training.run import train
 from tests.conftest import ROOT, with_devices
 
 PAGE = f"{ROOT}/configs/elmo.py:smoke=true"
@@ -126,9 +126,9 @@ def test_training_goes_on_where_it_was_and_learns(tmp_path):
         "optimizer.warmup_steps": "1",
     }
     changes |= {"optimizer.learning_rate": "0.01", "optimizer.schedule": "constant"}
-    whole = train.run(PAGE, tmp_path / "a", changes)
-    train.run(PAGE, tmp_path / "b", {**changes, "train.steps": "4"})
-    assert train.run(PAGE, tmp_path / "b", changes) == whole
+    whole = train(PAGE, tmp_path / "a", changes)
+    train(PAGE, tmp_path / "b", {**changes, "train.steps": "4"})
+    assert train(PAGE, tmp_path / "b", changes) == whole
     first = json.loads((tmp_path / "a" / "metrics.jsonl").read_text().split("\n")[0])
     assert whole["loss"] < first["loss"] - 0.3
 

@@ -12,12 +12,13 @@ import pytest
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax.commands import train, translate
+from nmt_jax.commands import translate
 from nmt_jax.data.vocabulary.vocab import UNK, Vocab
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.tasks.translate import Translate
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 
 PAGE = f"{ROOT}/configs/copy_summarize.py"
@@ -136,7 +137,7 @@ def test_a_model_without_a_lexicon_says_so(folder, tmp_path):
 @pytest.mark.slow
 def test_words_never_seen_are_copied(folder, monkeypatch, capfdbinary):
     steps = {"train__steps": "200", "train__eval_every": "200", "train__checkpoint_every": "200"}
-    train.run(PAGE, folder / "trained", settings(folder, **steps))
+    train(PAGE, folder / "trained", settings(folder, **steps))
     workdir = (folder / "trained").rename(folder / "moved")
 
     def verb(lines, *flags):
@@ -176,7 +177,7 @@ def test_a_word_never_learned_is_looked_up(tmp_path):
     (tmp_path / "table").write_text("".join(f"{word}\t{translated(word)}\t0.9\n" for word in [*WORDS, "Zebra"]))
     steps = {"train__steps": "150", "train__eval_every": "150", "train__checkpoint_every": "150"}
     given = {"vocab__source_model": str(tmp_path / "joint.model"), "vocab__lexicon": str(tmp_path / "table")}
-    train.run(PAGE, tmp_path / "w", settings(tmp_path, model__copying="none", **steps, **given))
+    train(PAGE, tmp_path / "w", settings(tmp_path, model__copying="none", **steps, **given))
     assert len((tmp_path / "w" / "vocab" / "lexicon.tsv").read_text().splitlines()) == 30
     for name in ("table", "joint.model"):  # a workdir is all that a translation needs
         (tmp_path / name).unlink()

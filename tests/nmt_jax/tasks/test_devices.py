@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt_jax.commands import train
+from nmt_jax.training.run import train
 from tests.conftest import ROOT, with_devices
 
 STEPS = 12
@@ -30,7 +30,7 @@ VARIANTS = {
 if __name__ == "__main__":
     for name in sys.argv[2:]:
         changes = {key: str(value) for key, value in {**SETTINGS, **VARIANTS[name]}.items()}
-        train.run(f"{ROOT}/configs/quickstart.py:smoke=true", Path(sys.argv[1]) / name, changes)
+        train(f"{ROOT}/configs/quickstart.py:smoke=true", Path(sys.argv[1]) / name, changes)
 
 
 def losses(folder, devices, names):

@@ -8,13 +8,14 @@ from ml_collections import ConfigDict
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax.commands import plot, train
+from nmt_jax.commands import plot
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.models.feature_tagger import Model
 from nmt_jax.pretrained.elmo_features import elmo_features
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.tasks.tag import NO_TAG
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 from tests.nmt_jax.tasks.test_tag import conll
 
@@ -31,7 +32,7 @@ def folder(tmp_path_factory):
     rows = np.random.default_rng(0).normal(size=(len(words), 5))
     lines = [" ".join([word, *map(str, row)]) for word, row in zip(words, rows, strict=True)]
     (folder / "vectors.txt").write_text("\n".join(lines) + "\n")
-    train.run(f"{ROOT}/configs/elmo.py:smoke=true", folder / "elmo")
+    train(f"{ROOT}/configs/elmo.py:smoke=true", folder / "elmo")
     return folder
 
 
@@ -70,7 +71,7 @@ def task(folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def workdir(folder, tmp_path_factory):
     workdir = tmp_path_factory.mktemp("run") / "tagger"
-    metrics = train.run(PAGE, workdir, settings(folder))
+    metrics = train(PAGE, workdir, settings(folder))
     assert metrics["dev/f1"] == metrics["dev/accuracy"] == 100
     return workdir
 
@@ -147,7 +148,7 @@ def test_features_of_a_corpus_are_stored_and_those_of_predictions_are_not(folder
 
 def test_a_workdir_keeps_its_features(folder, workdir):
     with pytest.raises(UserError, match=r"config.data.vectors='': not what this workdir began with"):
-        train.run(PAGE, workdir, settings(folder, **{"data.vectors": ""}))
+        train(PAGE, workdir, settings(folder, **{"data.vectors": ""}))
 
 
 def test_the_shares_of_the_layers_are_drawn(folder, workdir, tmp_path, capsys):
@@ -182,4 +183,4 @@ def test_the_shares_of_the_layers_are_drawn(folder, workdir, tmp_path, capsys):
 )
 def test_settings_that_cannot_be_meant_are_named_at_the_start(folder, tmp_path, changes, line):
     with pytest.raises(UserError, match=line):
-        train.run(PAGE, tmp_path / "w", settings(folder, **changes))
+        train(PAGE, tmp_path / "w", settings(folder, **changes))

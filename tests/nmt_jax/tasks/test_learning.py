@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from nmt_jax.commands import train, translate
+from nmt_jax.commands import translate
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 
 SETTINGS = {
@@ -40,7 +41,7 @@ def test_digits_are_learned(task, page, tmp_path):
         for side, lines in (("source", rows), ("target", answers)):
             (tmp_path / f"{split}.{side}").write_text("".join(f"{' '.join(line)}\n" for line in lines))
     settings = SETTINGS | {"data.directory": str(tmp_path), "data.cache": str(tmp_path / "cache")}
-    train.run(f"{ROOT}/configs/{page}.py", tmp_path / "w", settings)
+    train(f"{ROOT}/configs/{page}.py", tmp_path / "w", settings)
     results = translate.run(tmp_path / "w", (tmp_path / "test.source").read_text().splitlines())
     answers = (tmp_path / "test.target").read_text().splitlines()
     right = sum(best[0].text == answer for best, answer in zip(results, answers, strict=True))

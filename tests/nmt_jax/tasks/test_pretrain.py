@@ -12,7 +12,6 @@ from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax.checkpoints.train_state import new_state
-from nmt_jax.commands import train
 from nmt_jax.data import grammar
 from nmt_jax.data.batching.segment_pairs import NEXT, RANDOM
 from nmt_jax.distributed import sharding
@@ -21,6 +20,7 @@ from nmt_jax.losses.step import Step
 from nmt_jax.pretrained.tokenizer import Tokenizer
 from nmt_jax.tasks.pretrain import Pretrain
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
+from nmt_jax.training.run import train
 from nmt_jax.training.train_step import make_train_step
 from tests.conftest import ROOT, with_devices
 from tests.fixtures import toy
@@ -204,23 +204,23 @@ def test_a_tokenizer_of_another_kind_is_refused(task, tmp_path):
 
 def test_a_vocabulary_that_the_weights_were_not_trained_with_is_refused(tmp_path):
     changes = {"data.cache": str(tmp_path / "cache")}
-    train.run(PAGE, tmp_path / "w", changes)
+    train(PAGE, tmp_path / "w", changes)
     with pytest.raises(UserError, match=r"vocab\.size was 400, now 500"):
-        train.run(PAGE, tmp_path / "w", {**changes, "vocab.size": "500"})
+        train(PAGE, tmp_path / "w", {**changes, "vocab.size": "500"})
     larger = Tokenizer.train((german for german, _ in grammar.pairs("train", 400)), size=500)
     larger.save(tmp_path / "w" / "vocab", 32)
     with pytest.raises(UserError, match=r"encoder/embeddings/word \[400, 16\] instead of \[500, 16\]"):
-        train.run(PAGE, tmp_path / "w", {**changes, "train.steps": "2"})
+        train(PAGE, tmp_path / "w", {**changes, "train.steps": "2"})
 
 
 @pytest.mark.slow
 def test_resumed_is_uninterrupted(tmp_path):
     changes = {"data.cache": str(tmp_path / "cache"), "train.steps": "6", "train.batch_tokens": "4096"}
     changes |= {"train.eval_every": "3", "train.checkpoint_every": "3", "data.size": "200"}  # an epoch is a few steps
-    train.run(PAGE, tmp_path / "whole", changes)
-    train.run(PAGE, tmp_path / "parts", {**changes, "train.minutes": "0.0001"})
+    train(PAGE, tmp_path / "whole", changes)
+    train(PAGE, tmp_path / "parts", {**changes, "train.minutes": "0.0001"})
     assert len(toy.rows(tmp_path / "parts")) < len(toy.rows(tmp_path / "whole"))
-    train.run(PAGE, tmp_path / "parts", changes)
+    train(PAGE, tmp_path / "parts", changes)
     whole, parts = (
         {(row["step"], "loss" in row): row for row in toy.rows(tmp_path / name)} for name in ("whole", "parts")
     )
@@ -270,4 +270,4 @@ def test_it_learns_what_comes_next(tmp_path):
     changes |= {"optimizer.learning_rate": "0.01", "optimizer.warmup_steps": "20", "model.init_stddev": "0.1"}
     changes |= {"train.eval_every": "300", "train.checkpoint_every": "300", "model.dropout": "0.0"}
     changes |= {"model.causal": "true", "model.next_sentence": "false"}
-    assert train.run(PAGE, tmp_path / "w", changes)["dev/perplexity"] < 60  # of 400 pieces; 210 for the unigrams
+    assert train(PAGE, tmp_path / "w", changes)["dev/perplexity"] < 60  # of 400 pieces; 210 for the unigrams

@@ -10,11 +10,11 @@ from metrics_jax import RUSE
 from metrics_jax.prediction.regression import pearson
 from nmt_jax import config as configs
 from nmt_jax import pretrained
-from nmt_jax.commands import train
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.ruse_regressor import load_ruse
 from nmt_jax.tasks.registry import make_task
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder as tiny_encoder
 
@@ -65,7 +65,7 @@ def settings(folder, **changes) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def trained(folder, tmp_path_factory):
     workdir = tmp_path_factory.mktemp("run") / "w"
-    return workdir, train.run(PAGE, workdir, settings(folder))
+    return workdir, train(PAGE, workdir, settings(folder))
 
 
 def test_it_learns_and_the_workdir_is_the_metric(trained, folder, tmp_path):
@@ -88,13 +88,13 @@ def test_the_encoders_are_those_that_were_given(trained, folder):
     given = [pretrained.load_encoder(folder / name).fingerprint for name in ("one", "two")]
     assert [encoder.fingerprint for encoder in load_ruse(trained[0]).encoders] == given
     with pytest.raises(UserError, match=r"this workdir holds another model: encoders\.places was"):
-        train.run(PAGE, trained[0], settings(folder, **{"encoders.places": f'["{folder / "two"}"]'}))
+        train(PAGE, trained[0], settings(folder, **{"encoders.places": f'["{folder / "two"}"]'}))
 
 
 def test_the_same_data_and_seed_give_the_same_fingerprint(trained, folder, tmp_path):
-    same = train.run(PAGE, tmp_path / "same", settings(folder)) and load_ruse(tmp_path / "same")
+    same = train(PAGE, tmp_path / "same", settings(folder)) and load_ruse(tmp_path / "same")
     assert same.fingerprint == load_ruse(trained[0]).fingerprint
-    other = train.run(PAGE, tmp_path / "other", settings(folder, seed=1)) and load_ruse(tmp_path / "other")
+    other = train(PAGE, tmp_path / "other", settings(folder, seed=1)) and load_ruse(tmp_path / "other")
     assert other.fingerprint != same.fingerprint
     assert RUSE(other).signature != RUSE(same).signature
 
@@ -113,13 +113,13 @@ def test_each_file_has_its_own_columns_and_unit(folder, tmp_path):
 @pytest.mark.slow
 def test_an_encoder_that_stays_random(folder, tmp_path):
     changes = {"encoders.places": "[]", "vocab.size": "100", "encoders.num_layers": "1"}
-    train.run(PAGE, tmp_path / "w", settings(folder, **changes, **{"train.steps": 2}))
+    train(PAGE, tmp_path / "w", settings(folder, **changes, **{"train.steps": 2}))
     assert np.isfinite(RUSE(load_ruse(tmp_path / "w"))(["the film"], ["the man"]).score)
 
 
 @pytest.mark.slow
 def test_a_linear_regression(folder, tmp_path):
-    found = train.run(PAGE, tmp_path / "w", settings(folder, **{"model.num_layers": 0, "model.dropout": 0.0}))
+    found = train(PAGE, tmp_path / "w", settings(folder, **{"model.num_layers": 0, "model.dropout": 0.0}))
     assert len(load_ruse(tmp_path / "w").layers) == 1
     assert np.isfinite(found["dev/loss"])
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_meant_is_one_line(folder, tmp_path):
         ({"model.num_layers": -1}, "num_layers=-1: hidden layers are 0 or more"),
     ):
         with pytest.raises(UserError, match=words):
-            train.run(PAGE, tmp_path / "w", settings(folder, **changes))
+            train(PAGE, tmp_path / "w", settings(folder, **changes))
     (tmp_path / "v").mkdir()
     (tmp_path / "v" / "config.json").write_text('{"task": "sentences"}')
     with pytest.raises(UserError, match="its task is 'sentences': RUSE comes of 'ruse'"):

@@ -12,11 +12,12 @@ from ml_collections import ConfigDict
 from metrics_jax.prediction.regression import pearson
 from nmt_jax import config as configs
 from nmt_jax import pretrained
-from nmt_jax.commands import classify, train
+from nmt_jax.commands import classify
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.tasks.registry import make_task
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder as tiny_encoder
 
@@ -79,7 +80,7 @@ def task_of(folder, workdir, kind="single", **changes):
 @pytest.fixture(scope="module")
 def trained(folder, tmp_path_factory):
     workdir = tmp_path_factory.mktemp("run") / "w"
-    return workdir, train.run(f"{ROOT}/configs/glue.py:smoke=true", workdir, settings(folder))
+    return workdir, train(f"{ROOT}/configs/glue.py:smoke=true", workdir, settings(folder))
 
 
 def test_it_learns_and_stands_alone(trained, folder, tmp_path):
@@ -101,7 +102,7 @@ def test_another_encoder_is_another_model(trained, folder):
     workdir, _ = trained
     for key, value in (("encoder.place", "other"), ("encoder.layers", "mixture"), ("encoder.frozen", "true")):
         with pytest.raises(UserError, match=rf"this workdir holds another model: {key} was .*, now {value!r}|now True"):
-            train.run(f"{ROOT}/configs/glue.py:smoke=true", workdir, settings(folder, **{key: value}))
+            train(f"{ROOT}/configs/glue.py:smoke=true", workdir, settings(folder, **{key: value}))
 
 
 def test_training_goes_on_as_if_it_had_not_stopped(folder, tmp_path):
@@ -109,7 +110,7 @@ def test_training_goes_on_as_if_it_had_not_stopped(folder, tmp_path):
     for name, stops in (("whole", (12,)), ("parts", (5, 12))):
         for steps in stops:
             changes = {"train.steps": steps, "train.eval_every": 20, "optimizer.learning_rate": 0.001}
-            train.run(f"{ROOT}/configs/glue.py:smoke=true", tmp_path / name, settings(folder, "pair", **changes))
+            train(f"{ROOT}/configs/glue.py:smoke=true", tmp_path / name, settings(folder, "pair", **changes))
         lines = map(json.loads, (tmp_path / name / "metrics.jsonl").read_text().splitlines())
         logs.append({line["step"]: line["loss"] for line in lines if "loss" in line})
     assert logs[0] == logs[1]
@@ -136,7 +137,7 @@ def test_training_begins_with_the_pretrained_weights(folder, tmp_path):
 def test_a_frozen_encoder_stays_to_the_bit_while_the_mixture_learns(folder, tmp_path):
     changes = {"encoder.frozen": "true", "encoder.layers": "mixture", "optimizer.weight_decay": 0.0}
     page = f"{ROOT}/configs/glue.py:smoke=true"
-    train.run(page, tmp_path / "w", settings(folder, **changes, **{"train.steps": 5}))
+    train(page, tmp_path / "w", settings(folder, **changes, **{"train.steps": 5}))
     from nmt_jax.checkpoints import checkpoint
 
     params = checkpoint.load_params(tmp_path / "w", "last", sharding.replicated(sharding.make_mesh()))
@@ -145,7 +146,7 @@ def test_a_frozen_encoder_stays_to_the_bit_while_the_mixture_learns(folder, tmp_
     assert all(jax.tree.leaves(jax.tree.map(np.array_equal, kept, params["encoder"])))
     assert np.ptp(params["mixture_weights"]) > 0
     with pytest.raises(UserError, match=r"config\.encoder\.frozen: optimizer\.weight_decay=0\.01 would shrink"):
-        train.run(page, tmp_path / "v", settings(folder, **changes | {"optimizer.weight_decay": 0.01}))
+        train(page, tmp_path / "v", settings(folder, **changes | {"optimizer.weight_decay": 0.01}))
 
 
 def test_segments_of_pairs_and_of_encoders_without_them(folder, tmp_path):
@@ -240,7 +241,7 @@ def test_settings_that_cannot_be_meant(folder, tmp_path):
         ({"model_name": "piece_head"}, "sentences has sentence_head or siamese_head"),
     ):
         with pytest.raises(UserError, match=words):
-            train.run(page, tmp_path / "w", settings(folder, **changes))
+            train(page, tmp_path / "w", settings(folder, **changes))
 
 
 def test_lines_of_pairs_have_two_columns(trained, folder, tmp_path):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from nmt_jax import __main__ as cli
-from nmt_jax.commands import train, translate
+from nmt_jax.commands import translate
 from nmt_jax.data import grammar
 from nmt_jax.errors import UserError
+from nmt_jax.training.run import train
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
@@ -31,7 +32,7 @@ def settings(tmp_path_factory):
 @pytest.fixture(scope="module")
 def workdir(settings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("work") / "w"
-    train.run(f"{ROOT}/configs/rnn_luong.py:smoke=true", folder, settings | {"model.combination": "hierarchical"})
+    train(f"{ROOT}/configs/rnn_luong.py:smoke=true", folder, settings | {"model.combination": "hierarchical"})
     return folder
 
 
@@ -74,5 +75,5 @@ def test_the_picture_has_both_sources_side_by_side(workdir):
 )
 def test_what_cannot_be_meant_is_named(page, changes, line, settings, tmp_path):
     with pytest.raises(UserError, match=line):
-        train.run(f"{ROOT}/configs/{page}.py:smoke=true", tmp_path / "w", settings | changes)
+        train(f"{ROOT}/configs/{page}.py:smoke=true", tmp_path / "w", settings | changes)
     assert not list(tmp_path.glob("w/vocab/*"))  # told before the time it takes to make one

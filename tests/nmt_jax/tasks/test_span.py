@@ -10,12 +10,12 @@ from ml_collections import ConfigDict
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax.commands import train
 from nmt_jax.data.readers.questions import Answer, Question
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.tasks.span import NOWHERE
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder as tiny_encoder
 
@@ -86,7 +86,7 @@ def task(folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def workdir(folder, tmp_path_factory):
     workdir = tmp_path_factory.mktemp("run") / "w"
-    metrics = train.run(PAGE, workdir, settings(folder))
+    metrics = train(PAGE, workdir, settings(folder))
     assert metrics["dev/exact_match"] == metrics["dev/f1"] == 100
     return workdir
 

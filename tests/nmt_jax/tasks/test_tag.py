@@ -10,12 +10,13 @@ from ml_collections import ConfigDict
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax.commands import tag, train
+from nmt_jax.commands import tag
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.tasks.tag import NO_TAG
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder as tiny_encoder
 
@@ -77,7 +78,7 @@ def task(folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def workdir(folder, tmp_path_factory):
     workdir = tmp_path_factory.mktemp("run") / "w"
-    metrics = train.run(PAGE, workdir, settings(folder))
+    metrics = train(PAGE, workdir, settings(folder))
     assert metrics["dev/f1"] == metrics["dev/accuracy"] == 100
     return workdir
 
@@ -137,7 +138,7 @@ def test_an_unknown_type_is_named(folder, task, tmp_path):
     with pytest.raises(
         UserError, match=r"bad\.conll:3: word 2 of the sentence, 'rhine', is B-RIVER.*they have LOC, PER"
     ):
-        train.run(PAGE, tmp_path / "w", given)
+        train(PAGE, tmp_path / "w", given)
 
 
 def test_the_verb_writes_conll_and_json(workdir, monkeypatch, capfdbinary):

@@ -11,11 +11,11 @@ from ml_collections import ConfigDict
 
 from metrics_jax.embedding.nearest import Neighbours
 from nmt_jax import config as configs
-from nmt_jax.commands import train
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.tasks.word_vectors import WordVectors
+from nmt_jax.training.run import train
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT, with_devices
@@ -89,7 +89,7 @@ def test_words_of_a_class_become_neighbours(page, tmp_path):
     changes = settings(tmp_path, **{"data.size": "4000", "vocab.size": "1000", "model.d_model": "24"})
     changes |= {"train.steps": "300", "train.batch_tokens": "2048", "train.eval_every": "300"}
     changes |= {"train.checkpoint_every": "300"} | ({"model.num_buckets": "2000"} if page == "fasttext" else {})
-    measured = train.run(f"{ROOT}/configs/{page}.py:smoke=true", tmp_path / "w", changes)
+    measured = train(f"{ROOT}/configs/{page}.py:smoke=true", tmp_path / "w", changes)
     task, params = open_trained(Workdir(tmp_path / "w"), "word_vectors", checkpoint="last")
     neighbours = Neighbours(task.vectors(params))
     known = set(" ".join(CLASSES).split())
@@ -112,12 +112,12 @@ SHORT = {"optimizer.schedule": "constant", "train.eval_every": "1000", "train.ch
 
 def test_a_resumed_run_logs_what_an_uninterrupted_one_does_and_eight_devices_what_one_does(tmp_path):
     page, changes = f"{ROOT}/configs/fasttext.py:smoke=true", settings(tmp_path, **SHORT)
-    train.run(page, tmp_path / "whole", changes | {"train.steps": "10"})
+    train(page, tmp_path / "whole", changes | {"train.steps": "10"})
     whole = losses(tmp_path / "whole")
     assert len(whole) == 10
     assert whole[-1] < whole[0]
     for steps in (4, 10):
-        train.run(page, tmp_path / "halves", changes | {"train.steps": str(steps)})
+        train(page, tmp_path / "halves", changes | {"train.steps": str(steps)})
     np.testing.assert_array_equal(losses(tmp_path / "halves"), whole)
     command = [sys.executable, "-m", "nmt_jax", "train", f"--config={page}", f"--workdir={tmp_path / 'eight'}"]
     command += [f"--config.{key}={value}" for key, value in (changes | {"train.steps": "10"}).items()]

@@ -1,0 +1,114 @@
+"""Trains an experiment: resolves its config, prepares the workdir and the processes, and starts the loop."""
+
+import dataclasses
+import pathlib
+import shutil
+from collections.abc import Mapping
+
+from ml_collections import ConfigDict
+
+from nmt_jax import config as configs
+from nmt_jax.distributed.process_spec import ProcessSpec
+from nmt_jax.errors import UserError
+from nmt_jax.workdir import Workdir
+
+
+def train(
+    spec: str | None,
+    workdir: pathlib.Path | str,
+    overrides: Mapping[str, str] | None = None,
+    process_spec: ProcessSpec | None = None,
+    **timeouts: float,
+) -> dict[str, float]:
+    """Train the experiment `spec` in `workdir` and return the last metrics.
+
+    Continues from the newest checkpoint of the workdir; without one, starts from the workdir `config.init_from`, or
+    from scratch.
+
+    spec: config file, `FILE.py` or `FILE.py:ARGUMENT`; None for the config saved in the workdir.
+    overrides: config keys and their new values, such as {"model.d_model": "512"}.
+    process_spec: which of several processes this one is; every process makes this call.
+    timeouts: `join_seconds` and `lost_seconds` of `Processes`.
+
+    Raises UserError if the config is invalid or describes another model than the workdir's.
+    """
+    folder = Workdir(pathlib.Path(workdir))
+    config = resolve_config(spec, folder, overrides or {})
+    # Imported here, so that an invalid config is reported before JAX is loaded, which takes seconds.
+    from nmt_jax import allocation, compilation
+    from nmt_jax.distributed import sharding
+    from nmt_jax.distributed.processes import Processes, check_shared, describe
+    from nmt_jax.tasks.registry import make_task
+    from nmt_jax.training import loop
+
+    check_model(config)
+    compilation.configure()
+    allocation.keep_freed_memory()
+    info = describe(config.to_dict(), folder.path) if process_spec else None
+    with Processes(process_spec, info, **timeouts) as processes:
+        processes.broadcast(lambda: write_config(config, folder))
+        if process_spec:
+            check_shared(processes, folder.path)
+        task = make_task(config, folder.path, sharding.make_mesh(config.mesh.model))
+        return loop.run(config, folder.path, task, processes)
+
+
+def resolve_config(spec: str | None, folder: Workdir, overrides: Mapping[str, str]) -> ConfigDict:
+    """Return the config of a run: the file `spec`, or the workdir's own config, with `overrides`.
+
+    Raises UserError if the workdir has checkpoints of another model.
+    """
+    if spec:
+        config = configs.load(spec, overrides)
+    elif folder.config_file.is_file():
+        config = configs.override(folder.config(), overrides)
+    else:
+        raise UserError(
+            "nmt-jax train needs --config=FILE to start a new workdir, for example --config=configs/quickstart.py"
+        )
+    if folder.started:
+        try:
+            configs.check_same_model(folder.config(), config)
+        except UserError as error:
+            raise UserError(f"{folder.path}: {error}") from None
+    return config
+
+
+def check_model(config: ConfigDict) -> None:
+    """Raise UserError if the task or model does not exist or cannot be built; called before any data is read.
+
+    Fields without a default are sizes that come from the data, except those of a model over a pretrained encoder,
+    which its task checks.
+    """
+    from nmt_jax.models.registry import model_class
+    from nmt_jax.tasks.registry import TASKS
+
+    if config.task not in TASKS:
+        raise UserError(f"config.task={config.task!r}: use one of {', '.join(TASKS)}")
+    model = model_class(config.model_name)
+    if "encoder" in config:
+        from nmt_jax.tasks import fine_tuning
+
+        fine_tuning.check_model(config)
+        return
+    fields = dataclasses.fields(model)
+    # Both defaults of a required field are the same marker, MISSING.
+    sizes = [field.name for field in fields if field.init and field.default is field.default_factory]
+    configs.build_model(model, config.model, **dict.fromkeys(sizes, config.vocab.size))
+
+
+def write_config(config: ConfigDict, folder: Workdir) -> None:
+    """Write the config into the workdir.
+
+    Before the first checkpoint, a vocabulary that was made for other settings is deleted, so that `vocab/` always
+    belongs to `config.json`.
+    """
+    try:
+        if folder.vocab.is_dir() and not folder.started and folder.config_file.is_file():
+            old = folder.config()
+            if any(old.get(part) != config.get(part) for part in ("vocab", "encoder", "encoders", "data")):
+                shutil.rmtree(folder.vocab)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        configs.save(config, folder.config_file)
+    except OSError as error:
+        raise UserError(f"{folder.path}: cannot write the workdir: {error.strerror}") from None
