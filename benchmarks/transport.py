@@ -26,7 +26,8 @@ def main() -> None:
     import numpy as np
 
     from benchmarks.metrics import wmt21
-    from metrics_jax.embedding.transport import Problem, relaxed, solve
+    from metrics_jax.embedding.exact_transport import Problem, relaxed
+    from metrics_jax.embedding.transport import solve
     from metrics_jax.embedding.vectors import Vectors
     from metrics_jax.embedding.wmd import WMD, problem, split_words
     from tests.fixtures.problems import word_like

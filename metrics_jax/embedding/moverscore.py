@@ -9,8 +9,9 @@ import numpy as np
 
 from metrics_jax.embedding.contextual import ContextualMetric, Counted, Long, Side, Units
 from metrics_jax.embedding.encoder import Encoded, Encoder, encode
+from metrics_jax.embedding.exact_transport import Problem
 from metrics_jax.embedding.idf import Idf
-from metrics_jax.embedding.transport import Problem, check_method, solution
+from metrics_jax.embedding.transport import check_method, solution
 from metrics_jax.references import starts
 from metrics_jax.surface import stop_words
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from metrics_jax.embedding.transport import Solution
+from metrics_jax.embedding.exact_transport import Solution
 
 _ANNEALED = 0.5  # of the iterations, over which epsilon falls from 1 to its value
 
@@ -23,7 +23,9 @@ def sinkhorn(
     relaxation: float = 1.8,
     rounded: bool = True,
 ) -> Solution:
-    """Weights float[..., n] and float[..., m], costs float[..., n, m] (see `transport`) -> plans close to the cheapest.
+    """Approximately optimal plans for weights float[..., n], float[..., m] and costs float[..., n, m].
+
+    The problem is stated in `exact_transport`.
 
     epsilon: the weight of the plan's entropy (Cuturi, 2013), as a share of the cost of the independent plan
     a b^T; it falls from 1 to that value over the first half of `num_iters` iterations, in the log domain. The second

@@ -1,97 +1,15 @@
-"""Optimal transport between weighted units, on the host in float64: exact, relaxed, and one to one.
+"""Optimal transport by a named method: exact on the host, or Sinkhorn's algorithm on JAX's default device."""
 
-A problem has weights a float[..., n] and b float[..., m] and costs float[..., n, m], of moving weight 1 from i to j.
-Weights are shares: each side is scaled to sum to 1. Weight 0 is padding, whose costs are never looked at. Where a side
-has no weight at all nothing can be moved: plan and cost are 0. `sinkhorn` solves the same problems in JAX.
-"""
-
-import functools
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
+from metrics_jax.embedding.exact_transport import Problem, Solution, exact
 from metrics_jax.embedding.forward import bucket
 
 METHODS = ("exact", "sinkhorn")
-_MAX_ITER = 10_000_000  # pivots; a problem of 500 x 500 units takes some ten thousand
-_SPAN = 64  # problems a thread solves at a time
 _BATCH = 256  # problems that a device solves at a time
-_BATCH_COSTS = 2**18  # and at most so many costs
-
-Problem = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-class Solution(NamedTuple):
-    """Plans float[..., n, m] with row sums a and column sums b, and what they cost.
-
-    value float[...]: sum of plan times cost. lower float[...]: no plan costs less.
-    """
-
-    plan: Any  # np.ndarray, or jax.Array
-    value: Any
-    lower: Any
-
-    @property
-    def gap(self) -> Any:
-        """float[...]: the value exceeds the least possible cost by at most that much."""
-        return self.value - self.lower
-
-
-def exact(a: np.ndarray, b: np.ndarray, cost: np.ndarray, *, threads: int | None = None) -> Solution:
-    """The cheapest plans, by POT's network simplex (Bonneel et al., 2011), in as many threads as there are processors.
-
-    ValueError for shapes that do not fit, weights that are negative or not finite, and costs that are not finite.
-    """
-    a, b, cost = _checked(a, b, cost)
-    plan = np.zeros(cost.shape)
-
-    numbers = list(np.ndindex(cost.shape[:-2]))
-    spans = [numbers[start : start + _SPAN] for start in range(0, len(numbers), _SPAN)]
-
-    def solve_span(span: list[tuple[int, ...]]) -> None:
-        for k in span:
-            _solve(a[k], b[k], cost[k], plan[k])
-
-    if len(spans) > 1:
-        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:  # the solver runs without the interpreter's lock
-            list(pool.map(solve_span, spans))
-    else:
-        for span in spans:
-            solve_span(span)
-    value = (plan * cost).sum(axis=(-2, -1))
-    return Solution(plan, value, value)
-
-
-def relaxed(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """-> two lower bounds float[...] of the exact cost: each unit of a, or of b, goes where it is cheapest.
-
-    That drops the column sums, or the row sums; the larger bound is the relaxed distance of Kusner et al. (2015,
-    section 4). Errors as `exact`.
-    """
-    a, b, cost = _checked(a, b, cost)
-    costs = np.where((a > 0)[..., :, None] & (b > 0)[..., None, :], cost, np.inf)
-    nearest = (costs.min(axis=-1, initial=np.inf), costs.min(axis=-2, initial=np.inf))
-    left, right = (np.where(np.isfinite(one), one, 0.0) for one in nearest)
-    return (a * left).sum(axis=-1), (b * right).sum(axis=-1)
-
-
-def assignment(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """-> bool[..., n, m]: the cheapest way to pair as many units as the shorter side has, each at most once.
-
-    Weights only tell units from padding. SciPy's solver (Crouse, 2016); errors as `exact`.
-    """
-    from scipy.optimize import linear_sum_assignment
-
-    a, b, cost = _checked(a, b, cost)
-    pairs = np.zeros(cost.shape, bool)
-    for k in np.ndindex(cost.shape[:-2]):
-        rows, columns = np.flatnonzero(a[k]), np.flatnonzero(b[k])
-        chosen_rows, chosen_columns = linear_sum_assignment(cost[k][np.ix_(rows, columns)])
-        pairs[k][rows[chosen_rows], columns[chosen_columns]] = True
-    return pairs
+_BATCH_COSTS = 2**18  # upper limit on the costs in one batch
 
 
 def solve(problems: Sequence[Problem], method: str = "exact") -> tuple[np.ndarray, np.ndarray]:
@@ -137,43 +55,3 @@ def _padded(problems: Sequence[Problem], rows: int, size: int) -> Problem:
     for k, (weights, others, costs) in enumerate(problems):
         a[k, : len(weights)], b[k, : len(others)], cost[k, : len(weights), : len(others)] = weights, others, costs
     return a, b, cost
-
-
-def _checked(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> Problem:
-    """Float64 arrays, weights that sum to 1 or are all 0, and costs that are 0 in padding."""
-    a, b, cost = (np.asarray(array, np.float64) for array in (a, b, cost))
-    if a.ndim < 1 or b.ndim < 1 or cost.shape != (*a.shape, b.shape[-1]) or a.shape[:-1] != b.shape[:-1]:
-        raise ValueError(f"weights {a.shape} and {b.shape} want costs (..., n, m), not {cost.shape}")
-    for weights in (a, b):
-        if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise ValueError("weights must be finite and at least 0")
-    cost = np.where((a > 0)[..., :, None] & (b > 0)[..., None, :], cost, 0.0)
-    if not np.isfinite(cost).all():
-        raise ValueError("costs must be finite")
-    totals = [weights.sum(axis=-1, keepdims=True) for weights in (a, b)]
-    both = (totals[0] > 0) & (totals[1] > 0)
-    a, b = (
-        np.divide(weights, total, out=np.zeros_like(weights), where=both)
-        for weights, total in zip((a, b), totals, strict=True)
-    )
-    return a, b, cost
-
-
-def _solve(a: np.ndarray, b: np.ndarray, cost: np.ndarray, plan: np.ndarray) -> None:
-    """Writes the cheapest plan of one problem; RuntimeError if there is none after _MAX_ITER pivots."""
-    rows, columns = np.flatnonzero(a), np.flatnonzero(b)
-    if not (len(rows) and len(columns)):
-        return
-    weights, others, costs = a[rows], b[columns], cost[np.ix_(rows, columns)]
-    others *= weights.sum() / others.sum()  # to the last bit, or the program has no solution
-    found, _, _, _, code = _network_simplex()(weights, others, costs, _MAX_ITER, 1)
-    if code != 1:
-        raise RuntimeError(f"no cheapest plan of {len(rows)} x {len(columns)} units found (POT's code {code})")
-    plan[np.ix_(rows, columns)] = found
-
-
-@functools.cache
-def _network_simplex() -> Callable[..., tuple[np.ndarray, float, np.ndarray, np.ndarray, int]]:
-    from ot.lp.emd_wrap import emd_c  # on first use: POT imports JAX, too, and takes a second
-
-    return emd_c

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from metrics_jax.api import AdditiveMetric, References, check_sequences
-from metrics_jax.embedding.transport import Problem, check_method, relaxed, solve
+from metrics_jax.embedding.exact_transport import Problem, relaxed
+from metrics_jax.embedding.transport import check_method, solve
 from metrics_jax.embedding.vectors import Vectors
 from metrics_jax.references import best, flatten, pair
 from metrics_jax.surface import stop_words

@@ -14,7 +14,8 @@ import numpy as np
 from metrics_jax.embedding.encoder import Encoder
 from nmt_jax.models.layers.basic import activation
 from nmt_jax.models.layers.bert_stack import Bert, Embeddings, Layer
-from nmt_jax.pretrained.folder import Pretrained, load
+from nmt_jax.pretrained.huggingface import Pretrained
+from nmt_jax.pretrained.loading import load
 
 
 def load_encoder(

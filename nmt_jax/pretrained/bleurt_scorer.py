@@ -20,7 +20,7 @@ from nmt_jax.data.batching.rows import RowReader
 from nmt_jax.errors import UserError
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.models.sentence_head import Model
-from nmt_jax.pretrained.folder import find_folder, load
+from nmt_jax.pretrained.loading import find_folder, load
 from nmt_jax.pretrained.tokenizer import Tokenizer, read_json
 from nmt_jax.pretrained.weights import read_tensors
 

@@ -13,7 +13,7 @@ from nmt_jax.checkpoints.checkpoint import load_params
 from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Model
 from nmt_jax.models.layers.bert_stack import Bert
-from nmt_jax.pretrained.folder import Pretrained
+from nmt_jax.pretrained.huggingface import Pretrained
 from nmt_jax.pretrained.tokenizer import Tokenizer, read_json
 
 FINE_TUNED = ("sentences", "tag", "span")  # tasks with a pretrained encoder

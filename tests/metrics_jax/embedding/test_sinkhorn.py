@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metrics_jax.embedding.exact_transport import exact
 from metrics_jax.embedding.sinkhorn import sinkhorn
-from metrics_jax.embedding.transport import exact
 from tests.fixtures import golden
 from tests.fixtures.problems import problems, word_like
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from scipy.optimize import linprog
 
-from metrics_jax.embedding.transport import assignment, exact, relaxed, solve
+from metrics_jax.embedding.exact_transport import assignment, exact, relaxed
+from metrics_jax.embedding.transport import solve
 from tests.fixtures import golden
 from tests.fixtures.problems import problems, word_like
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import json
 import os
 import pathlib
@@ -19,7 +18,6 @@ from nmt_jax.pretrained.tokenizer import Tokenizer, longest_text, read_json
 from nmt_jax.pretrained.weight_names import pad_id, read_config, tensor_name, write_config
 from nmt_jax.pretrained.weights import read_tensors, tensor_names, write_tensors
 
-FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
 UNUSED_IDS = 1024  # rows that a word table may have beyond its vocabulary, rounded up or kept for later
 
 
@@ -34,22 +32,12 @@ class Pretrained:
     max_length: int
 
 
-def load(
-    place: str | os.PathLike[str], dtype: str = "float32", download: bool = False, revision: str = "main"
-) -> Pretrained:
-    """Reads a model from a folder, an installed package that carries one, or, with `download`, the Hugging Face hub.
+def load_folder(folder: pathlib.Path, dtype: str = "float32") -> Pretrained:
+    """Reads config.json, model.safetensors, and tokenizer.json or vocab.txt.
 
-    The folder holds config.json, model.safetensors, and tokenizer.json or vocab.txt; or it is the workdir of a
-    pretraining run, whose best checkpoint counts. dtype: of the products, float32 or bfloat16. UserError, one line, for
-    what is missing, damaged, of another shape, or does not belong together.
+    dtype: of the matrix products, float32 or bfloat16. Raises UserError if a file is missing or damaged, if a tensor
+    has an unexpected shape, or if the files do not belong together.
     """
-    folder = find_folder(place, download, revision)
-    if (folder / "checkpoints").is_dir():
-        from nmt_jax.pretrained.pretraining_workdir import (
-            load_workdir,  # late: most have no need of the library of checkpoints
-        )
-
-        return load_workdir(folder, dtype)
     path = folder / "config.json"
     config = read_json(path)
     fields = read_config(config, str(path))
@@ -118,33 +106,3 @@ def _read_params(path: pathlib.Path, kind: str, prefix: str, names: list[str], m
     values = read_tensors(path, wanted)
     params = {name: np.ascontiguousarray(_turned(name, values[tensors[name]])) for name in flat}
     return flax.traverse_util.unflatten_dict(params, sep="/")
-
-
-def find_folder(place: str | os.PathLike[str], download: bool, revision: str) -> pathlib.Path:
-    """The folder of a model: given, in an installed package of this name, or downloaded."""
-    folder = pathlib.Path(place)
-    if folder.is_dir():
-        return folder
-    package = str(place).replace("-", "_")
-    spec = importlib.util.find_spec(package) if package.isidentifier() else None
-    if spec and spec.submodule_search_locations:
-        found = [
-            path.parent
-            for location in spec.submodule_search_locations
-            for path in sorted(pathlib.Path(location).rglob("config.json"))
-            if path.with_name("model.safetensors").is_file()
-        ]
-        if len(found) == 1:
-            return found[0]
-        raise UserError(f"{place}: the package carries {len(found)} models: name the folder of one")
-    if not download:
-        raise UserError(
-            f"{place}: no such folder or installed package; a model of the Hugging Face hub is fetched only if its "
-            "download is allowed (--download, download=True)"
-        )
-    import huggingface_hub
-
-    try:
-        return pathlib.Path(huggingface_hub.snapshot_download(str(place), revision=revision, allow_patterns=[*FILES]))
-    except Exception as error:  # of the network, of the name, of the disk
-        raise UserError(f"{place}: cannot be downloaded: {error}".split("\n")[0]) from error
