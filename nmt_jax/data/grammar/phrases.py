@@ -1,13 +1,10 @@
 """Phrases: pronouns, determiners, noun phrases and adverbials, each of which says itself in both languages."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from nmt_jax.data.grammar import inflection, lexicon
 from nmt_jax.data.grammar.inflection import Adjective, Adverb, Agreement, Case, Name, Noun, Order
-
-if TYPE_CHECKING:
-    from nmt_jax.data.grammar.syntax import Clause
 
 
 class Nominal(Protocol):
@@ -22,6 +19,16 @@ class Nominal(Protocol):
 
     def german(self, case: Case) -> str:
         """The German phrase."""
+
+
+class RelativeClause(Protocol):
+    """A clause that describes a noun."""
+
+    def english(self, order: Order) -> str:
+        """The English clause."""
+
+    def german(self, order: Order) -> str:
+        """The German clause."""
 
 
 class Adverbial(Protocol):
@@ -121,7 +128,7 @@ class NounPhrase:
     plural: bool = False
     owner: "NounPhrase | None" = None
     content: Noun | None = None  # a cup of tea
-    relative: "Clause | None" = None
+    relative: RelativeClause | None = None
 
     @property
     def agreement(self) -> Agreement:
