@@ -11,15 +11,17 @@ docs/recurrent.md. 24 minutes on a busy core.
 
 from collections.abc import Callable
 
+import common
 import rnn_luong
 from ml_collections import ConfigDict
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:smoke=true` is a one-step version for tests."""
-    config = rnn_luong.get_config(arg)
+    """Return the config; `smoke=true` for a one-step test."""
+    arguments = common.parse_arg(arg, smoke=False)
+    config = rnn_luong.get_config()
     config.loss.teacher_forcing.update(schedule="inverse_sigmoid", start=1.0, end=0.5, decay_steps=200)
-    return config
+    return common.smoke(config) if arguments.smoke else config
 
 
 def sweep(add: Callable[[dict[str, str | int]], None]) -> None:

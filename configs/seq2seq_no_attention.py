@@ -10,12 +10,14 @@ BLEU on test_2016_flickr (2026-11-21, CPU, one seed, beam 5): 15.38, beside 34.5
 the source in docs/recurrent.md. 21 minutes on a busy core.
 """
 
+import common
 import rnn_luong
 from ml_collections import ConfigDict
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:smoke=true` is a one-step version for tests."""
-    config = rnn_luong.get_config(arg)
+    """Return the config; `smoke=true` for a one-step test."""
+    arguments = common.parse_arg(arg, smoke=False)
+    config = rnn_luong.get_config()
     config.model.update(attention="none", input_feeding=False)
-    return config
+    return common.smoke(config) if arguments.smoke else config

@@ -1,5 +1,3 @@
-import importlib.util
-import pathlib
 import re
 import sys
 
@@ -9,19 +7,15 @@ from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax.training.run import check_model, train
+from tests.fixtures import config_modules
+from tests.fixtures.config_modules import FOLDER, PAGES
 
-FOLDER = pathlib.Path(__file__).parent.parent / "configs"
-PAGES = sorted(page.stem for page in FOLDER.glob("*.py") if page.stem != "common")
-SIZES = [f"transformer.py:size={size}" for size in ("tiny", "small", "base", "big")]
+SIZES = [f"transformer.py:size={size}" for size in ("tiny", "small", "base", "big")] + ["rnn_luong.py:size=paper"]
 
 
 @pytest.fixture(scope="module")
 def common():
-    """The module configs/common.py, which only pages import."""
-    spec = importlib.util.spec_from_file_location("common_under_test", FOLDER / "common.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return config_modules.load("common")
 
 
 @pytest.mark.parametrize("spec", [f"{page}.py" for page in PAGES] + SIZES)

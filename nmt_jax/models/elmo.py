@@ -167,7 +167,7 @@ class ProjectedLSTM(nn.Module):
 
 
 class Model(nn.Module):
-    """The bidirectional language model; the defaults are those of Peters et al. (2018), section 3.4.
+    """The bidirectional language model of Peters et al. (2018), section 3.4, at a smaller default size.
 
     widths, filters: of the convolutions, so many filters of each width. d_projection: P, of words and of each layer's
     output in each direction. A layer adds to what it reads, but for the first. dropout: on what a layer reads and on
@@ -175,14 +175,14 @@ class Model(nn.Module):
     """
 
     vocab_size: int
-    max_characters: int = 50
+    max_characters: int = 20
     d_character: int = 16
-    widths: Sequence[int] = (1, 2, 3, 4, 5, 6, 7)
-    filters: Sequence[int] = (32, 32, 64, 128, 256, 512, 1024)
+    widths: Sequence[int] = (1, 2, 3, 4, 5)
+    filters: Sequence[int] = (32, 32, 64, 128, 128)
     num_highways: int = 2
     num_layers: int = 2
-    d_hidden: int = 4096
-    d_projection: int = 512
+    d_hidden: int = 512
+    d_projection: int = 128
     dropout: float = 0.1
     dtype: str = "float32"
 

@@ -28,16 +28,16 @@ class Layer(EncoderLayer):
 
 
 class Model(nn.Module):
-    """Layers of self-attention to the past that put out, after each token, logits of the next one; GPT's sizes.
+    """Layers of self-attention to the past that put out, after each token, logits of the next one.
 
     norm: "post" as in 2018, "pre" as in 2019. The input's table is the output's too (Press and Wolf, 2017).
     """
 
     vocab_size: int
-    num_layers: int = 12
-    d_model: int = 768
-    d_ff: int = 3072
-    num_heads: int = 12
+    num_layers: int = 4
+    d_model: int = 256
+    d_ff: int = 1024
+    num_heads: int = 4
     dropout: float = 0.1
     attention_dropout: float = 0.1
     max_positions: int = 512

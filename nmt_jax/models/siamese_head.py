@@ -14,6 +14,7 @@ class Model(FineTuned):
     """y = cos(u, v), u and v the pooled states of the two texts (Reimers and Gurevych, 2019, section 3, figure 2)."""
 
     pooling: str = "mean"
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         """ValueError on hyperparameters that cannot be meant."""

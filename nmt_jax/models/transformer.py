@@ -27,11 +27,11 @@ class Model(nn.Module):
 
     source_vocab_size: int
     target_vocab_size: int
-    num_encoder_layers: int = 6
-    num_decoder_layers: int = 6
-    d_model: int = 512
-    d_ff: int = 2048
-    num_heads: int = 8
+    num_encoder_layers: int = 3
+    num_decoder_layers: int = 3
+    d_model: int = 256
+    d_ff: int = 1024
+    num_heads: int = 4
     d_k: int = 0
     d_v: int = 0
     dropout: float = 0.1
@@ -40,7 +40,7 @@ class Model(nn.Module):
     positions: str = "sinusoidal"
     max_positions: int = 1024
     tie_embeddings: str = "three-way"
-    norm: str = "post"
+    norm: str = "pre"
     activation: str = "relu"
     dtype: str = "float32"
     remat: bool = False

@@ -59,7 +59,7 @@ class Classifier(nn.Module):
     num_classes: int
     cell: str = "gru"
     num_layers: int = 1
-    d_embedding: int = 200
+    d_embedding: int = 100
     d_hidden: int = 100
     d_attention: int = 100
     dropout: float = 0.5

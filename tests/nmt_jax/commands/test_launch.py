@@ -13,7 +13,7 @@ import pytest
 
 from nmt_jax.__main__ import main
 from tests.conftest import ROOT
-from tests.fixtures import slurm
+from tests.fixtures import config_modules, slurm
 
 TRAIN = ["nmt-jax", "train", f"--config={ROOT}/configs/quickstart.py:smoke=true"]
 SETTINGS = {"train.steps": 12, "train.log_every": 1, "train.eval_every": 100, "train.checkpoint_every": 4}
@@ -177,7 +177,7 @@ def test_an_array_of_three_points(cluster, environment, tmp_path):
     cluster = {**environment, **cluster}
     page = tmp_path / "page.py"
     page.write_text((ROOT / "configs" / "quickstart.py").read_text() + SWEEP)
-    (tmp_path / "common.py").write_text((ROOT / "configs" / "common.py").read_text())
+    config_modules.copy_to(tmp_path)
     changes = [f"--config.{key}={value}" for key, value in SETTINGS.items()]
     sweep = ["nmt-jax", "sweep", f"--config={page}:smoke=true", f"--workdir={tmp_path / 'sweep'}", *changes]
     job = submit(cluster, "--", *sweep)

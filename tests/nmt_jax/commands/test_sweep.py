@@ -1,4 +1,3 @@
-import shutil
 import signal
 
 import pytest
@@ -11,6 +10,7 @@ from nmt_jax.interrupts import Interrupted
 from nmt_jax.sweeps.runs import Run
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
+from tests.fixtures import config_modules
 from tests.fixtures.sweep_folders import changed, make_run
 
 CONFIGS = ROOT / "configs"
@@ -131,7 +131,7 @@ def test_collecting_needs_no_page_and_trains_nothing(tmp_path, monkeypatch, caps
 
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path / "cache"))
-    shutil.copy(CONFIGS / "common.py", tmp_path)
+    config_modules.copy_to(tmp_path)
     page = tmp_path / "page.py"
     page.write_text(
         "import common\n"

@@ -73,7 +73,7 @@ def test_recomputed_layers_are_the_same_model():
 
 def test_the_sizes_of_the_paper():
     # GPT: 12 layers of 768, 12 heads, 3072 hidden units, 512 positions, 40,478 pieces: 116.5 million weights.
-    model = Model(vocab_size=40_478)
+    model = Model(vocab_size=40_478, num_layers=12, d_model=768, d_ff=3072, num_heads=12)
     shapes = jax.eval_shape(model.init, jax.random.key(0), TOKENS)["params"]
     count = sum(leaf.size for leaf in jax.tree.leaves(shapes))
     layer = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768

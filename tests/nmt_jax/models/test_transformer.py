@@ -16,6 +16,7 @@ TINY = {
     "d_model": 8,
     "d_ff": 12,
     "num_heads": 2,
+    "norm": "post",
 }
 
 
