@@ -29,7 +29,7 @@ def main() -> None:
     import numpy as np
 
     from benchmarks import model_r, model_t
-    from nmt_jax.data.readers.corpora import open_text
+    from nmt_jax.data.readers.parallel_text import open_text
     from nmt_jax.data.vocabulary.vocab import EOS, PAD
     from nmt_jax.decoding.beam_search import SearchRequest
     from nmt_jax.decoding.search import Search

@@ -54,12 +54,12 @@ class Models(NamedTuple):
 
     def translate(self, how: "Search | Sampling") -> tuple[list[list["Hypothesis"]], float]:
         """The hypotheses of each line, and the CPU-seconds they took without compilation."""
-        from nmt_jax.data.batching.batches import bucketed
+        from nmt_jax.data.batching.prediction import decoding_batches
 
         vocab = self.translator.vocabularies[0]
         width = getattr(how, "beam_size", 0) or getattr(how, "num_samples", 0)
         budget = max(BATCH_TOKENS // width, 1)
-        batches = bucketed([vocab.encode(line) for line in self.sources], batch_tokens=budget)
+        batches = decoding_batches([vocab.encode(line) for line in self.sources], batch_tokens=budget)
         for numbers in {batch["source"].shape: numbers for numbers, batch in batches}.values():
             own = [self.sources[number] for number in numbers]
             self.translator.translate(self.params, own, how, batch_tokens=budget)

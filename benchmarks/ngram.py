@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from benchmarks import measure
-from nmt_jax.data.prepared import stream
+from nmt_jax.data.prepared import token_stream
 from nmt_jax.data.vocabulary.vocab import EOS, Vocab
 from nmt_jax.workdir import Workdir
 
@@ -106,7 +106,9 @@ def main() -> None:
     options = parser.parse_args()
     folder = Workdir(pathlib.Path(options.workdir))
     vocab = Vocab.load(folder.vocab / "text.model")
-    train, dev, test = (stream.prepare(folder.config().data, split, vocab).ids for split in ("train", "dev", "test"))
+    train, dev, test = (
+        token_stream.prepare(folder.config().data, split, vocab).ids for split in ("train", "dev", "test")
+    )
     orders, num_words = count(train, options.order), len(vocab) - 2
     numbers = {name: statistics(orders, ngrams(ids, options.order)) for name, ids in (("dev", dev), ("test", test))}
     discounts = tuned(numbers["dev"], num_words)

@@ -9,7 +9,7 @@ from absl import flags
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.data.readers.corpora import SPLITS, open_text
+from nmt_jax.data.readers.parallel_text import SPLITS, open_text
 from nmt_jax.errors import UserError
 from nmt_jax.workdir import Workdir
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from absl import flags
 
+from nmt_jax.data.batching.encoder_rows import RowReader
 from nmt_jax.data.batching.perturbations import MOST_MASKS, Masked, choose, drop
-from nmt_jax.data.batching.rows import RowReader
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric

@@ -144,7 +144,7 @@ def open_pairs(folder: Workdir, texts: tuple[str, str] | None, lines: int) -> tu
             )
         origin, pairs = pathlib.Path(texts[0]).name, list(zip(source, reference, strict=True))
     else:
-        from nmt_jax.data.readers.corpora import open_text
+        from nmt_jax.data.readers.parallel_text import open_text
 
         origin = "the dev set"
         pairs = list(itertools.islice(open_text(folder.config().data, "dev"), lines + 1 if lines else None))

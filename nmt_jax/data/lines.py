@@ -1,6 +1,7 @@
-"""Lines of text as bytes mean them: UTF-8, ended by a line feed and nothing else."""
+r"""Text files as lines: UTF-8, plain or gzip, split at \n only."""
 
 import gzip
+import hashlib
 import os
 import pathlib
 import re
@@ -16,7 +17,7 @@ Item = TypeVar("Item")
 
 
 def find(path: str | os.PathLike[str]) -> pathlib.Path:
-    """The path itself, or with .gz appended where only that exists; UserError where neither is a file."""
+    """The path itself, or with .gz appended if only that file exists. Raises UserError if neither is a file."""
     for candidate in (pathlib.Path(path), pathlib.Path(f"{os.fspath(path)}.gz")):
         if candidate.exists() and not candidate.is_dir():
             return candidate
@@ -25,9 +26,9 @@ def find(path: str | os.PathLike[str]) -> pathlib.Path:
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
-    """The lines of a file, plain or .gz, as `decode_lines`.
+    """The lines of a file, plain or .gz, as `decode_lines` returns them.
 
-    Raises UserError for a file that is missing, empty, cut short or not UTF-8, naming the line.
+    Raises UserError, naming the line, if the file is missing, empty, truncated or not UTF-8.
     """
     path = find(path)
     number = 0
@@ -36,18 +37,18 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
             for number, line in enumerate(decode_lines(file, str(path)), start=1):  # noqa: B007  used in the errors
                 yield line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}:{number + 1}: not a whole gzip file ({error}); fetch it again") from error
+        raise UserError(f"{path}:{number + 1}: damaged gzip file ({error}); obtain it again") from error
     except OSError as error:
-        raise UserError(f"{path}: cannot read it: {error.strerror or error}") from error
+        raise UserError(f"{path}: cannot read the file: {error.strerror or error}") from error
     if not number:
         raise UserError(f"{path}: the file is empty")
 
 
 def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    r"""The lines of a byte stream without their ends and without a byte-order mark.
+    r"""The lines of a byte stream, without line ends and byte-order mark.
 
-    A line ends at \n (or \r\n) only: U+2028, U+0085, a lone \r, \v or \f are characters like any other.
-    Raises UserError `name:LINE` where a line is not UTF-8.
+    Only \n (or \r\n) ends a line; U+2028, U+0085, a lone \r, \v and \f are ordinary characters.
+    Raises UserError `name:LINE` if a line is not UTF-8.
     """
     for number, line in enumerate(stream, start=1):
         if number == 1:
@@ -60,7 +61,7 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of up to `size` items; what was read before a bad line comes out before the error does."""
+    """Lists of up to `size` items. Items read before a UserError are yielded before the error is raised."""
     chunk: list[Item] = []
     try:
         for item in items:
@@ -76,14 +77,23 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield chunk
 
 
-def count_lines(file: IO[bytes]) -> int | None:
-    """The lines of a plain file that is open for reading, from its beginning, by line feeds, without moving in it.
+def sha256_of(path: pathlib.Path) -> str:
+    """SHA-256 of the bytes of a file, in hexadecimal. Raises UserError if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path}: cannot read the file: {error.strerror}") from error
 
-    None where that cannot be known beforehand: a pipe, a terminal, a compressed file.
+
+def count_lines(file: IO[bytes]) -> int | None:
+    """Number of lines of an open plain file, from its beginning; the position in the file does not change.
+
+    Returns None if the number cannot be known in advance: for a pipe, a terminal or a compressed file.
     """
     try:
         descriptor = file.fileno()
-    except OSError:  # not a file of the system
+    except OSError:  # not a file of the operating system
         return None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode) or os.pread(descriptor, 2, 0) == b"\x1f\x8b":
         return None
@@ -96,7 +106,7 @@ def count_lines(file: IO[bytes]) -> int | None:
 
 
 def num_lines(name: str | None) -> int | None:
-    """How many lines a file will give, or stdin for None, where `count_lines` can tell."""
+    """Number of lines of a file, or of stdin if `name` is None; None if `count_lines` cannot know it."""
     if name is None:
         return count_lines(sys.stdin.buffer)
     with find(name).open("rb") as file:
@@ -110,10 +120,10 @@ def _open_bytes(path: pathlib.Path) -> IO[bytes]:
 
 
 def split_long(line: str, encode: Callable[[str], Sequence[int]], limit: int) -> list[str]:
-    """`line` in parts of fewer than `limit` pieces, cut after a sentence, else at a blank, near the middle.
+    """Splits `line` into parts of fewer than `limit` pieces: near the middle, after a sentence, or else at a space.
 
-    The model saw nothing longer than `limit` (the end of sentence included) in training, and the time and memory of
-    attention grow with the square of the length.
+    In training, the model saw no sequence longer than `limit` (EOS included), and the time and memory of attention grow
+    with the square of the length.
     """
     if len(encode(line)) < limit or len(line) < 2:
         return [line]

@@ -6,7 +6,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.data.vocabulary.lexicon import Lexicon
+from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS, PAD
 from nmt_jax.models.layers import lexicon_bias
 from nmt_jax.models.layers.basic import Embedding, matmul

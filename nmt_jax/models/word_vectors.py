@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nmt_jax.data.prepared.words import NO_WORD
+from nmt_jax.data.vocabulary.words import NO_WORD
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive
 
 Array = jax.Array

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import json
 import os
 import pathlib
 import zipfile
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import flax.traverse_util
 import jax
@@ -19,10 +18,10 @@ import numpy as np
 
 from metrics_jax.embedding.forward import bucket
 from nmt_jax.checkpoints.checkpoint import load_params
-from nmt_jax.data.batching.rows import boxes
+from nmt_jax.data.batching.prediction import pack_by_length
+from nmt_jax.data.prepared.cache import cached_file
 from nmt_jax.data.vocabulary.word_types import WordTypes
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
 from nmt_jax.models.elmo import Model
 from nmt_jax.pretrained.tokenizer import read_json
 
@@ -70,7 +69,7 @@ class Elmo:
         read = [WordTypes.read([[], words]) for words in sentences]
         lengths = [len(text.ids) for text in read]
         found: list[Any] = [None] * len(read)
-        for numbers, shape in boxes(lengths, BATCH_WORDS, 1, bucket):
+        for numbers, shape in pack_by_length(lengths, BATCH_WORDS, 1, bucket):
             characters = np.zeros((shape.rows, shape.first, self.model.max_characters), np.int16)
             mask = np.zeros((shape.rows, shape.first), bool)
             for row, number in enumerate(numbers):
@@ -113,16 +112,14 @@ def elmo_features(
     elmo = elmo if isinstance(elmo, Elmo) else load_elmo(elmo)
     if cache is None:
         return elmo.features(sentences)
-    key = json.dumps([FORMAT, elmo.fingerprint, [list(words) for words in sentences]])
-    path = pathlib.Path(cache).expanduser() / f"elmo-{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
+
+    def write(file: BinaryIO) -> None:
+        features = [np.zeros((elmo.shape[0], 0, elmo.shape[1])), *elmo.features(sentences)]
+        np.savez(file, features=np.concatenate(features, axis=1).astype(np.float32))
+
+    key = [FORMAT, elmo.fingerprint, [list(words) for words in sentences]]
+    path = cached_file(pathlib.Path(cache).expanduser(), "elmo", key, ".npz", write)
     lengths = [len(words) for words in sentences]
-    if not path.exists():
-        try:
-            features = [np.zeros((elmo.shape[0], 0, elmo.shape[1])), *elmo.features(sentences)]
-            with whole_file(path) as file:
-                np.savez(file, features=np.concatenate(features, axis=1).astype(np.float32))
-        except OSError as error:
-            raise UserError(f"{path.parent}: cannot store the features: {error.strerror or error}") from error
     try:
         with open(path, "rb") as file, np.load(file) as stored:
             whole = stored["features"]

@@ -13,13 +13,13 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.prepared import stream
-from nmt_jax.data.prepared.words import Words
+from nmt_jax.data.batching.text_blocks import Blocks, rows_of, windows
+from nmt_jax.data.readers.monolingual import open_lines
 from nmt_jax.data.vocabulary import word_types
 from nmt_jax.data.vocabulary.vocab import EOS
 from nmt_jax.data.vocabulary.word_types import WordTypes
+from nmt_jax.data.vocabulary.words import Words
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
@@ -91,14 +91,14 @@ class BidirectionalLanguageModel:
     # Text
 
     def _lines(self, split: str) -> Iterator[list[str]]:
-        lines = stream.open_lines(self.config.data, split)
+        lines = open_lines(self.config.data, split)
         return map(word_types.split, track(lines, f"reading {lines.name}"))
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  a task lives as long as the program
     def _text(self, split: str) -> WordTypes:
         text = WordTypes.read(self._lines(split))
         if not text.words:
-            raise UserError(f"{stream.open_lines(self.config.data, split).name}: no text, only empty lines")
+            raise UserError(f"{open_lines(self.config.data, split).name}: no text, only empty lines")
         return text
 
     def _classes(self, text: WordTypes) -> np.ndarray:
@@ -114,7 +114,7 @@ class BidirectionalLanguageModel:
             text = self._text(split)
             unknown = float(np.mean(self._classes(text)[text.ids] == UNKNOWN))
             said = f"{len(text.ids):,} words with the ends of lines, {len(text.words):,} different ones"
-            rows.append((name, f"{stream.open_lines(self.config.data, split).name}: {said}; {unknown:.1%} unknown"))
+            rows.append((name, f"{open_lines(self.config.data, split).name}: {said}; {unknown:.1%} unknown"))
         least = self.words.counts[-1]
         return [*rows, ("vocabulary", f"{len(self.words) - 1:,} words that come {least:,} times or more")]
 

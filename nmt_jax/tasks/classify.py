@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import config as configs
 from nmt_jax.data.batching.batches import Batches
-from nmt_jax.data.batching.documents import DocumentCorpus, Documents, Reader, boxed, words_of
+from nmt_jax.data.batching.documents import DocumentCorpus, Documents, Reader, document_batches, words_of
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
 from nmt_jax.data.vocabulary.vocab import UNK, Vocab
@@ -248,12 +248,12 @@ class Classify:
         nothing = Prediction("", np.zeros(len(self.labels), np.float32), [], [], np.zeros(0, np.float32))
         predictions = [nothing] * len(texts)
         filled = [number for number, sentences in enumerate(documents) if sentences]
-        boxes = boxed(
+        batches = document_batches(
             [documents[number] for number in filled],
             batch_tokens=self.config.eval.batch_tokens,
             multiple_of=self.local_mesh.shape["data"],
         )
-        for rows, words in boxes:
+        for rows, words in batches:
             outputs = map(np.asarray, self._predict(params, sharding.shard_batch(words, self.local_mesh)))
             for row, probabilities, word_weights, sentence_weights in zip(rows, *outputs, strict=False):
                 sentences = documents[filled[row]]

@@ -13,9 +13,10 @@ from metrics_jax.embedding.forward import bucket
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import config as configs
 from nmt_jax.data.batching.batches import Shape
+from nmt_jax.data.batching.encoder_rows import Field, Item, Rows
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.batching.rows import Field, Item, Rows, boxes
-from nmt_jax.data.prepared.parallel import cache_directory
+from nmt_jax.data.batching.prediction import pack_by_length
+from nmt_jax.data.prepared.cache import cache_directory
 from nmt_jax.data.readers.tagged import open_tagged
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
@@ -206,7 +207,8 @@ class FeatureTagger(Tag):
         """Logits of the words of each item, float32[S, C]; items never see each other."""
         found: list[Any] = [None] * len(items)
         layout, lengths = FeatureRows({}, self.shapes), [len(item["ids"]) for item in items]
-        for numbers, shape in boxes(lengths, self.config.eval.batch_tokens, self.local_mesh.shape["data"], bucket):
+        data = self.local_mesh.shape["data"]
+        for numbers, shape in pack_by_length(lengths, self.config.eval.batch_tokens, data, bucket):
             batch = layout.arrays([items[number] for number in numbers], shape)
             rows = np.asarray(self._outputs(params, sharding.shard_batch(batch, self.local_mesh)))
             for number, row in zip(numbers, rows, strict=False):

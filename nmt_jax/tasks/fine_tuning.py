@@ -21,8 +21,9 @@ from metrics_jax.embedding.forward import bucket
 from nmt_jax import config as configs
 from nmt_jax import pretrained
 from nmt_jax.data.batching.batches import Batches, Shape
+from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus, RowReader, Rows, num_pieces
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.batching.rows import Field, Item, RowCorpus, RowReader, Rows, boxes, num_pieces
+from nmt_jax.data.batching.prediction import pack_by_length
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
@@ -243,7 +244,7 @@ class FineTuning:
         layout, longest = Rows({}, self.reader.segments, self.num_texts), self.reader.max_length
         lengths = [num_pieces(item) for item in items]
         data = self.local_mesh.shape["data"]
-        places = boxes(lengths, self.config.eval.batch_tokens, data, lambda length: bucket(length, longest))
+        places = pack_by_length(lengths, self.config.eval.batch_tokens, data, lambda length: bucket(length, longest))
         for numbers, shape in places:
             batch = layout.arrays([items[number] for number in numbers], shape)
             rows = np.asarray(self._outputs(params, sharding.shard_batch(batch, self.local_mesh)))

@@ -12,9 +12,10 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.prepared import stream
+from nmt_jax.data.batching.text_blocks import Blocks, rows_of, windows
+from nmt_jax.data.prepared import token_stream
+from nmt_jax.data.readers.monolingual import open_lines
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.next_logits import NextLogits, predict
 from nmt_jax.decoding.sampling import Sampling, sample
@@ -55,7 +56,7 @@ class LanguageModel:
                 vocab = Vocab.load(settings.model)
             else:
                 vocab = Vocab.train(
-                    track(stream.open_lines(self.config.data, "train"), "reading for the vocabulary"),
+                    track(open_lines(self.config.data, "train"), "reading for the vocabulary"),
                     size=settings.size,
                     algorithm=settings.algorithm,
                     byte_fallback=settings.byte_fallback,
@@ -71,14 +72,14 @@ class LanguageModel:
     # Training
 
     @functools.cached_property
-    def train_text(self) -> stream.Stream:
+    def train_text(self) -> token_stream.Stream:
         """The training text as piece numbers."""
-        return stream.prepare(self.config.data, "train", self.vocab)
+        return token_stream.prepare(self.config.data, "train", self.vocab)
 
     @functools.cached_property
-    def dev_text(self) -> stream.Stream:
+    def dev_text(self) -> token_stream.Stream:
         """The development text as piece numbers."""
-        return stream.prepare(self.config.data, "dev", self.vocab)
+        return token_stream.prepare(self.config.data, "dev", self.vocab)
 
     def summary(self) -> list[tuple[str, str]]:
         """Rows for the start table: texts and vocabulary."""
@@ -145,8 +146,8 @@ class LanguageModel:
     # Measuring and writing text
 
     def encode(self, lines: Iterable[str]) -> np.ndarray:
-        """The pieces int32[N] of lines that follow each other, EOS after each: see `stream.encode`."""
-        return np.array([piece for ids in stream.encode(lines, self.vocab) for piece in ids], np.int32)
+        """The pieces int32[N] of lines that follow each other, EOS after each: see `token_stream.encode`."""
+        return np.array([piece for ids in token_stream.encode(lines, self.vocab) for piece in ids], np.int32)
 
     def surprise(self, params: Any, ids: np.ndarray) -> tuple[float, float]:
         """The negative log-probability of a text int[N] that ends in EOS, in nats, and its number of tokens.

@@ -20,6 +20,7 @@ from nmt_jax.data.batching.masking import Corruption, LeftToRight, Masking
 from nmt_jax.data.batching.segment_pairs import NEXT, PairBatches, Pairs
 from nmt_jax.data.prepared import segments
 from nmt_jax.data.prepared.segments import Segments
+from nmt_jax.data.readers.monolingual import open_documents
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
@@ -58,7 +59,7 @@ class Pretrain:
             if settings.model:
                 tokenizer = Tokenizer.load(Path(settings.model).expanduser())
             else:
-                documents = segments.open_documents(self.config.data, "train")
+                documents = open_documents(self.config.data, "train")
                 tokenizer = Tokenizer.train(
                     itertools.chain.from_iterable(track(documents, "reading for the vocabulary")),
                     size=settings.size,

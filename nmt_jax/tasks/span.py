@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from metrics_jax.prediction.answers import exact_match, word_f1
-from nmt_jax.data.batching.rows import Field, Item, RowCorpus
+from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus
 from nmt_jax.data.readers.questions import Question, open_questions
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses

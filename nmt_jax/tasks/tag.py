@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from metrics_jax.prediction.entities import entity_f1
-from nmt_jax.data.batching.rows import Field, Item, RowCorpus
+from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus
 from nmt_jax.data.readers.tagged import open_tagged
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses

@@ -19,8 +19,8 @@ from nmt_jax.data.batching.batches import Batches, Pairs
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.prepared.parallel import PreparedCorpus, prepare
 from nmt_jax.data.readers import sources
-from nmt_jax.data.readers.corpora import open_text
-from nmt_jax.data.vocabulary.lexicon import Lexicon
+from nmt_jax.data.readers.parallel_text import open_text
+from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError

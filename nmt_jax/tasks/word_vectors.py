@@ -13,11 +13,12 @@ from ml_collections import ConfigDict
 
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax import config as configs
-from nmt_jax.data.batching.contexts import Contexts, kept_share
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.row_slice import RowSlice
-from nmt_jax.data.prepared.words import Words, prepare, read_texts
+from nmt_jax.data.batching.word_contexts import Contexts, kept_share
+from nmt_jax.data.prepared.word_stream import prepare, read_texts
 from nmt_jax.data.vocabulary import character_ngrams
+from nmt_jax.data.vocabulary.words import Words
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.negative_sampling import Alias, negative_sampling

@@ -13,7 +13,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from nmt_jax.data.batching.batches import bucketed
+from nmt_jax.data.batching.prediction import decoding_batches
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.readers import sources
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK, Vocab
@@ -285,7 +285,8 @@ class Translator:
         return parts
 
     def _batches(self, ids: Sequence[Sequence[int]], budget: int) -> Any:
-        return bucketed(ids, batch_tokens=budget, multiple_of=self.mesh.shape["data"], num_sources=self.num_sources)
+        data = self.mesh.shape["data"]
+        return decoding_batches(ids, batch_tokens=budget, multiple_of=data, num_sources=self.num_sources)
 
     def _run(
         self,

@@ -17,7 +17,6 @@ from nmt_jax.data.batching.epochs import Batch, EpochBatches
 from nmt_jax.data.batching.row_slice import ALL, RowSlice
 from nmt_jax.data.prepared.parallel import Pair, PreparedCorpus
 from nmt_jax.data.readers import sources
-from nmt_jax.data.vocabulary.vocab import EOS
 from nmt_jax.errors import UserError
 
 _GRID = 32  # lengths a side among which bucket limits are chosen
@@ -260,37 +259,3 @@ def iterator(
     if state is not None:
         ahead.set_state(state)
     return ahead
-
-
-def bucketed(
-    inputs: Sequence[Sequence[int]], *, batch_tokens: int, multiple_of: int = 1, num_sources: int = 1
-) -> Iterator[tuple[np.ndarray, Batch]]:
-    """Inputs for decoding, longest first so that running out of memory shows at once, in few shapes.
-
-    inputs: piece ids without the last EOS. Yields (indices int[N], {"source": as of `Pairs`}): row n holds
-    inputs[indices[n]] and EOS; rows past N are PAD. S is on a ladder (8, 16, 24, 32, 48, 64, 96, 128, 192 …), B a power
-    of two times multiple_of with at most `batch_tokens` tokens if it can; only the last batch may have fewer rows than
-    its S allows.
-    """
-    ids = [np.array([*pieces, EOS], np.int32) for pieces in inputs]
-    lengths = [int(sources.lengths(row).max()) for row in ids]
-    order = np.argsort([-length for length in lengths], kind="stable")
-    start = 0
-    while start < len(order):
-        length = _rung(lengths[order[start]])
-        rows = _power_of_two_below(max(batch_tokens // (num_sources * length) // multiple_of, 1)) * multiple_of
-        while rows // 2 >= max(len(order) - start, multiple_of):
-            rows //= 2
-        indices = order[start : start + rows]
-        yield indices, {"source": sources.fill([ids[index] for index in indices], (rows, length), num_sources)}
-        start += rows
-
-
-def _rung(length: int) -> int:
-    """The least of 8, 16, 24, 32, 48, 64, 96, 128, 192 … that is at least length."""
-    rung = max(8, 1 << (length - 1).bit_length())  # a power of two
-    return rung * 3 // 4 if rung > 16 and length <= rung * 3 // 4 else rung
-
-
-def _power_of_two_below(number: int) -> int:
-    return 1 << (number.bit_length() - 1)

@@ -11,6 +11,7 @@ import numpy as np
 from metrics_jax.surface.tokenizers import tokenize
 from nmt_jax.data.batching.batches import Shape
 from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.batching.prediction import pack_by_length
 from nmt_jax.data.prepared.parallel import Indices
 from nmt_jax.data.readers.labelled import LabelledTexts
 from nmt_jax.data.vocabulary.vocab import PAD, UNK, Vocab
@@ -170,28 +171,27 @@ def _fill(documents: Sequence[Sequence[Sequence[int] | np.ndarray]], shape: Shap
     return words
 
 
-def boxed(
+def document_batches(
     documents: Sequence[Sequence[Sentence]], *, batch_tokens: int, multiple_of: int = 1
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Documents for prediction, in few shapes: (indices int[R], words int32[B, N, W]), row r of document indices[r].
+    """Batches for prediction, in few shapes: (indices int[R], words int32[B, N, W]); row r is document indices[r].
 
-    N and W are powers of two, W at least 8, so that a document's box hangs on itself alone; B is a power of two times
-    multiple_of, with at most `batch_tokens` words if it can. Rows past R are PAD.
+    N and W are powers of two, W at least 8, so the padding of a document depends on no other document; for B see
+    `pack_by_length`. Rows from R on are PAD.
     """
     boxes: dict[tuple[int, int], list[int]] = {}
     for number, sentences in enumerate(documents):
         longest = max((len(sentence.ids) for sentence in sentences), default=1)
-        box = (_power_of_two_above(len(sentences)), max(_power_of_two_above(longest), _LEAST_WORDS))
+        box = (_next_power_of_two(len(sentences)), max(_next_power_of_two(longest), _LEAST_WORDS))
         boxes.setdefault(box, []).append(number)
-    for box in sorted(boxes, reverse=True):  # the largest first: running out of memory shows at once
-        most = _power_of_two_above(max(batch_tokens // (box[0] * box[1]) // multiple_of, 1) + 1) // 2
-        for start in range(0, len(boxes[box]), most * multiple_of):
-            numbers = boxes[box][start : start + most * multiple_of]
-            rows = _power_of_two_above(-(-len(numbers) // multiple_of)) * multiple_of
+    for box in sorted(boxes, reverse=True):  # the largest first: running out of memory shows immediately
+        sizes = [box[0] * box[1]] * len(boxes[box])
+        for indices, shape in pack_by_length(sizes, batch_tokens, multiple_of, lambda size: size):
+            numbers = np.array(boxes[box])[indices]
             ids = [[sentence.ids for sentence in documents[number]] for number in numbers]
-            yield np.array(numbers), _fill(ids, Shape(rows, *box))
+            yield numbers, _fill(ids, Shape(shape.rows, *box))
 
 
-def _power_of_two_above(number: int) -> int:
-    """The least power of two that is at least number, and 1."""
+def _next_power_of_two(number: int) -> int:
+    """The smallest power of two that is at least `number`, and at least 1."""
     return 1 << max(number - 1, 0).bit_length()

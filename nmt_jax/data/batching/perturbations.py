@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nmt_jax.data.batching.rows import Pieces
+from nmt_jax.data.batching.encoder_rows import Pieces
 
 MOST_MASKS = 15  # of a sentence (Sellam et al., 2020, appendix A)
 CONTINUED = "##"  # begins a piece of a word that began before

@@ -1,22 +1,17 @@
-"""A prepared corpus: pairs of piece ids on the disk as ArrayRecord, written once through a TFDS builder.
+"""Parallel corpora as token ids on disk, written once in the ArrayRecord format through a TFDS builder.
 
-Host memory does not grow with the corpus: pairs are read by index when a batch wants them; only their lengths are
-mapped into memory.
+Host memory does not grow with the corpus: pairs are read by index when a batch needs them; only their lengths are
+memory-mapped.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
-import hashlib
 import io
 import itertools
 import json
-import os
 import pathlib
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -24,14 +19,15 @@ import numpy as np
 import tensorflow_datasets as tfds
 from tensorflow_datasets.proto import tf_example_pb2
 
+from nmt_jax.data.prepared.cache import cache_directory, cached_folder
 from nmt_jax.data.readers import sources
-from nmt_jax.data.readers.corpora import Corpus, open_text
+from nmt_jax.data.readers.parallel_text import ParallelText, open_text
 from nmt_jax.data.vocabulary.vocab import EOS, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.progress import track
 
-FORMAT = 2  # raise it whenever what lies in a prepared folder changes
-# The writer of TFDS holds what it writes in memory (and past 1 GB wants TensorFlow): a long corpus is written in parts.
+FORMAT = 2  # increase it whenever the content of a prepared folder changes
+# The TFDS writer holds its output in memory (and needs TensorFlow beyond 1 GB), so long corpora are written in parts.
 PAIRS_A_PART = 1 << 17
 _SPLIT = "pairs"
 
@@ -40,41 +36,26 @@ Indices = Sequence[int] | np.ndarray
 
 
 def prepare(data: Any, split: str, vocabs: tuple[Vocab, Vocab], max_unknown: int = 0) -> PreparedCorpus:
-    """Encodes split "train", "dev" or "test" of `config.data` with (source, target) vocabularies, or finds it done.
+    """Split "train", "dev" or "test" of `config.data` as token ids, from the cache if it was prepared before.
 
-    The first `max_unknown` words of a source that its vocabulary lacks are numbered past it, on both sides of the pair;
-    see `Vocab.encode`.
-    Pairs with an empty side or more than `data.max_length` pieces on a side (EOS included) are left out and counted; of
-    several sources each is a side.
-    The folder is named by the content, the vocabularies and both limits, and appears whole or not at all: several
-    processes may prepare the same corpus at once. Raises UserError where no pair is left, or the disk is full.
+    vocabs: of source and target. The first `max_unknown` source words outside the vocabulary get ids past its end, on
+    both sides of the pair; see `Vocab.encode`. Pairs with an empty side, or with more than `data.max_length` tokens on
+    a side (EOS included), are skipped and counted; each of several sources is a side. Raises UserError if no pair is
+    left, or if the cache cannot be written.
     """
     corpus = open_text(data, split)
     num_sources = len(sources.languages(data.source))
-    settings = [data.max_length, max_unknown]
-    key = json.dumps([FORMAT, corpus.fingerprint(), *(vocab.fingerprint for vocab in vocabs), *settings])
-    directory = cache_directory(data) / f"{split}-{hashlib.sha256(key.encode()).hexdigest()[:32]}"
-    if not directory.exists():
-        try:
-            _write(corpus, vocabs, data.max_length, max_unknown, num_sources, directory)
-        except OSError as error:
-            raise UserError(
-                f"{directory.parent}: cannot write the prepared corpus: {error.strerror or error}; "
-                "name another folder with config.data.cache"
-            ) from error
+    key = [FORMAT, corpus.fingerprint(), *(vocab.fingerprint for vocab in vocabs), data.max_length, max_unknown]
+    write = functools.partial(_write, corpus, vocabs, data.max_length, max_unknown, num_sources)
+    directory = cached_folder(cache_directory(data), split, key, write)
     return PreparedCorpus(directory, f"{split}: {corpus.name}", vocabs, data.max_length, max_unknown, num_sources)
-
-
-def cache_directory(data: Any) -> pathlib.Path:
-    """The folder of prepared corpora: `data.cache`, else $NMT_JAX_CACHE, else ~/.cache/nmt-jax."""
-    return pathlib.Path(data.cache or os.environ.get("NMT_JAX_CACHE") or "~/.cache/nmt-jax").expanduser() / "corpora"
 
 
 class PreparedCorpus:
     """Random access to the N pairs of a prepared corpus, in the order of the text.
 
-    `lengths` int32[N, 2]: pieces of source (the longest of several) and target, EOS included, mapped from the disk;
-    `max_length`: their bound.
+    `lengths` int32[N, 2]: tokens of the source (the longest of several) and of the target, EOS included;
+    `max_length`: their upper bound.
     """
 
     def __init__(
@@ -91,14 +72,14 @@ class PreparedCorpus:
         self.lengths = np.memmap(directory / "lengths.int32", np.int32, "r").reshape(-1, 2)
         self.counts: dict[str, int] = json.loads((directory / "counts.json").read_text())
         parts = sorted(path.parent for path in directory.glob("part-*/*/*/dataset_info.json"))
-        raw = tfds.decode.DeserializeMethod.RAW_BYTES  # TFDS would take five times as long to decode a record
+        raw = tfds.decode.DeserializeMethod.RAW_BYTES  # decoding a record with TFDS would take five times as long
         self._records = tfds.builder_from_directories(parts).as_data_source(_SPLIT, deserialize_method=raw)
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def __getitems__(self, indices: Indices) -> list[Pair]:
-        """(source int32[S], target int32[T]) for each index, an EOS after each text; several sources in a row."""
+        """(source int32[S], target int32[T]) for each index; EOS ends the target and each of several sources."""
         dtypes = [_id_dtype(vocab, self.max_unknown) for vocab in self.vocabs]
         return [
             (
@@ -109,7 +90,7 @@ class PreparedCorpus:
         ]
 
     def texts(self, indices: Indices) -> list[tuple[str, str]]:
-        """(source, target) as they stood in the text, for each index."""
+        """The original (source, target) text for each index."""
         return [
             (_content(record, "source").decode("utf-8"), _content(record, "target").decode("utf-8"))
             for record in self._read(indices)
@@ -133,15 +114,15 @@ class PreparedCorpus:
 
     @property
     def report(self) -> str:
-        """What was kept and what was left out, in one line."""
+        """Summary in one line: numbers of pairs kept and skipped."""
         kept, too_long, empty = (self.counts[key] for key in ("kept", "too_long", "empty"))
         line = f"{self.name}: {kept:,} of {kept + too_long + empty:,} pairs"
-        left_out = [
+        skipped = [
             f"{count:,} {why}"
-            for count, why in ((too_long, f"longer than {self.max_length} pieces"), (empty, "with an empty side"))
+            for count, why in ((too_long, f"longer than {self.max_length} tokens"), (empty, "with an empty side"))
             if count
         ]
-        return f"{line}; left out: {', '.join(left_out)}" if left_out else line
+        return f"{line}; skipped: {', '.join(skipped)}" if skipped else line
 
 
 def _content(features: Any, name: str) -> bytes:
@@ -153,44 +134,33 @@ def _id_dtype(vocab: Vocab, max_unknown: int) -> str:
 
 
 def _write(
-    corpus: Corpus,
+    corpus: ParallelText,
     vocabs: tuple[Vocab, Vocab],
     max_length: int,
     max_unknown: int,
     num_sources: int,
     directory: pathlib.Path,
 ) -> None:
-    """Writes the folder beside its place and moves it there; if another process was first, its folder stays."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = pathlib.Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
-    try:
-        counts = {"kept": 0, "too_long": 0, "empty": 0}
-        with open(unfinished / "lengths.int32", "wb") as lengths:
-            examples = _encode(corpus, vocabs, max_length, max_unknown, num_sources, counts, lengths)
-            for part in itertools.count():
-                first = next(examples, None)
-                if first is None:
-                    break
-                rest = itertools.islice(examples, PAIRS_A_PART - 1)
-                _write_part(itertools.chain([first], rest), unfinished / f"part-{part:05d}")
-        if not counts["kept"]:
-            raise UserError(
-                f"{corpus.name}: no pair is left: {counts['too_long']} are longer than config.data.max_length = "
-                f"{max_length} pieces and {counts['empty']} have an empty side"
-            )
-        (unfinished / "counts.json").write_text(json.dumps(counts) + "\n")
-        unfinished.chmod(0o755)
-        try:
-            unfinished.rename(directory)
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    """Writes lengths, records in parts, and counts."""
+    counts = {"kept": 0, "too_long": 0, "empty": 0}
+    with open(directory / "lengths.int32", "wb") as lengths:
+        examples = _encode(corpus, vocabs, max_length, max_unknown, num_sources, counts, lengths)
+        for part in itertools.count():
+            first = next(examples, None)
+            if first is None:
+                break
+            rest = itertools.islice(examples, PAIRS_A_PART - 1)
+            _write_part(itertools.chain([first], rest), directory / f"part-{part:05d}")
+    if not counts["kept"]:
+        raise UserError(
+            f"{corpus.name}: no pair is left: {counts['too_long']} are longer than config.data.max_length = "
+            f"{max_length} tokens and {counts['empty']} have an empty side"
+        )
+    (directory / "counts.json").write_text(json.dumps(counts) + "\n")
 
 
 def _encode(
-    corpus: Corpus,
+    corpus: ParallelText,
     vocabs: tuple[Vocab, Vocab],
     max_length: int,
     max_unknown: int,
@@ -198,7 +168,7 @@ def _encode(
     counts: dict[str, int],
     lengths: io.BufferedWriter,
 ) -> Iterator[dict[str, Any]]:
-    """The examples to keep; counts all pairs and writes the lengths of the kept ones on the way."""
+    """Yields the examples to keep; also counts all pairs, and writes the lengths of those kept."""
     dtypes = [_id_dtype(vocab, max_unknown) for vocab in vocabs]
     for source, target in track(corpus, f"preparing {corpus.name}"):
         unknown = vocabs[0].unknown(source, max_unknown)
@@ -206,15 +176,15 @@ def _encode(
             [*sources.encode(text, count, functools.partial(vocab.encode, unknown=unknown)), EOS]
             for vocab, text, count in zip(vocabs, (source, target), (num_sources, 1), strict=True)
         )
-        pieces = [*sources.lengths(source_ids), len(target_ids)]
-        if not all(text.strip() for text in (*sources.split(source, num_sources), target)) or min(pieces) == 1:
+        tokens = [*sources.lengths(source_ids), len(target_ids)]
+        if not all(text.strip() for text in (*sources.split(source, num_sources), target)) or min(tokens) == 1:
             counts["empty"] += 1
             continue
-        if max(pieces) > max_length:
+        if max(tokens) > max_length:
             counts["too_long"] += 1
             continue
         counts["kept"] += 1
-        lengths.write(np.array([max(pieces[:-1]), pieces[-1]], np.int32).tobytes())
+        lengths.write(np.array([max(tokens[:-1]), tokens[-1]], np.int32).tobytes())
         yield {
             "source": source,
             "target": target,
@@ -224,7 +194,7 @@ def _encode(
 
 
 class PreparedPairs(tfds.core.GeneratorBasedBuilder):
-    """Pairs of sentences as text and as piece ids, these as bytes: TFDS's integers take longer to read."""
+    """Sentence pairs as text and as token ids; the ids are bytes, because TFDS integers take longer to read."""
 
     VERSION = tfds.core.Version("1.0.0")
 
@@ -246,5 +216,5 @@ class PreparedPairs(tfds.core.GeneratorBasedBuilder):
 def _write_part(examples: Iterable[dict[str, Any]], directory: pathlib.Path) -> None:
     tfds.display_progress_bar(False)
     without_network = tfds.download.DownloadConfig(try_download_gcs=False)
-    with contextlib.redirect_stdout(io.StringIO()):  # TFDS announces itself on stdout, which belongs to the data
+    with contextlib.redirect_stdout(io.StringIO()):  # TFDS prints to stdout, which belongs to the data
         PreparedPairs(examples, directory).download_and_prepare(download_config=without_network)

@@ -1,20 +1,21 @@
-"""Labelled texts: rows of a TSV or JSONL file, or the embedded grammar, each a label and the sentences of a text.
+"""Labelled texts: rows of TSV or JSONL files, or the embedded grammar.
 
-A text has one sentence or many, from one column (field) or several. Files of a split follow one another, and need not
-name their columns alike. Where there is no file of development texts, one fold of the training texts is held out.
+A row is a label and a text of one or more sentences, from one or more columns (fields). The files of a split are read
+one after another; their columns may have different names. Without a file of development texts, one fold of the training
+texts is held out.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import itertools
 import pathlib
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from nmt_jax.data import grammar
 from nmt_jax.data.lines import find
+from nmt_jax.data.readers.splits import Corpus, GrammarSplit, corpus_folder, grammar_size, with_held_out_fold
 from nmt_jax.data.readers.table import Row, read_table
 from nmt_jax.errors import UserError
 
@@ -24,9 +25,9 @@ HELD_OUT = 200  # development texts of the embedded grammar
 
 
 class Labelled(NamedTuple):
-    """A text as its sentences, what it is, and where it stands (FILE:LINE), for messages.
+    """The label of a text, its sentences, and its location (FILE:LINE) for messages.
 
-    columns: where the label comes from; of several columns it has tabs between.
+    columns: the columns of the label; the values of several columns are separated by tabs.
     """
 
     label: str
@@ -35,46 +36,33 @@ class Labelled(NamedTuple):
     columns: tuple[str, ...] = ("label",)
 
 
-class LabelledTexts(Protocol):
-    """Labelled texts in a fixed order, each time from the start."""
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-
-    def __iter__(self) -> Iterator[Labelled]: ...
+LabelledTexts = Corpus[Labelled]
 
 
 def open_labelled(data: Any, split: str) -> LabelledTexts:
     """The split ("train" or "dev") of the labelled texts that `config.data` describes.
 
-    Names of several files, and of several columns of the label, have commas between; "score|human_z" is the one of
-    these columns that a file has. Without a file of its own, `data.dev` empty, the development set is fold `data.fold`
-    of the `data.folds` folds of the training texts. Raises UserError at once where a file is missing, and while reading
-    where it is at fault.
+    The names of several files, and of several columns of the label, are separated by commas; "score|human_z" means
+    whichever of these columns a file has. If `data.dev` is empty, the development set is fold `data.fold` of the
+    `data.folds` folds of the training texts. Raises UserError immediately if a file is missing, and while reading if
+    its content is invalid.
     """
     if split not in SPLITS:
         raise ValueError(f"split {split!r} is not one of {', '.join(SPLITS)}")
-    if data.corpus == "grammar":
-        size = data.size if split == "train" else HELD_OUT
+    directory = corpus_folder(data, KINDS, data.get("train") or "the labelled texts")
+    if directory is None:
+        size = grammar_size(data, split, HELD_OUT)
         if not data.get("scores"):
             return GrammarTexts(split, size)
         return GrammarPairs(split, size, tuple(names.split("|")[0] for names in data.label.split(",")))
-    if data.corpus not in KINDS:
-        raise UserError(f"config.data.corpus: {data.corpus!r} is not one of {', '.join(KINDS)}")
-    if not data.directory:
-        raise UserError(f"config.data.directory: name the folder of {data.train or 'the labelled texts'}")
-    names = (data[split] or data.train).split(",")
-    paths = [find(pathlib.Path(data.directory).expanduser() / name) for name in names]
+    paths = [find(directory / name) for name in (data[split] or data.train).split(",")]
     files = tuple(TextFile(path, data.label, tuple(data.texts)) for path in paths)
-    texts = files[0] if len(files) == 1 else Files(files)
-    if data.dev:
-        return texts
-    if data.folds < 2 or not 0 <= data.fold < data.folds:
-        raise UserError(
-            f"config.data.fold={data.fold} of data.folds={data.folds}: take one of 0 … folds-1 of 2 or more"
-        )
-    return Fold(texts, data.fold, data.folds, split, by_label=not data.get("scores"))
+    by_label = not data.get("scores")
+
+    def key(item: Labelled) -> tuple[str, str]:
+        return item.label if by_label else "", "\n".join(item.sentences)
+
+    return with_held_out_fold(data, split, files[0] if len(files) == 1 else Files(files), key, "texts")
 
 
 # Files
@@ -84,8 +72,8 @@ def open_labelled(data: Any, split: str) -> LabelledTexts:
 class TextFile:
     """A .tsv or .jsonl file, plain or .gz; `label` and `texts` name its columns, or the fields of its objects.
 
-    label: a column, or several with commas between. "a|b": the first of these that the file has. In JSONL a text is a
-    string, or a list of strings, its sentences.
+    label: one column, or several separated by commas. "a|b": the first of these columns that the file has. In JSONL, a
+    text is a string, or a list of strings: its sentences.
     """
 
     path: pathlib.Path
@@ -98,9 +86,9 @@ class TextFile:
         return str(self.path)
 
     def __iter__(self) -> Iterator[Labelled]:
-        """Raises UserError `FILE:LINE: …` for a column that is missing and a row that cannot be read."""
+        """Raises UserError `FILE:LINE: …` for a missing column or an invalid row."""
         if not self.texts:
-            raise UserError("config.data.texts: name at least one column (or field) of text")
+            raise UserError("config.data.texts: name at least one column (or field) that contains text")
         return map(self._labelled, read_table(self.path, "labelled texts"))
 
     def _labelled(self, row: Row) -> Labelled:
@@ -130,60 +118,19 @@ class Files:
 
     @property
     def name(self) -> str:
-        """The first path, and how many follow."""
+        """The first path, and the number of further ones."""
         return f"{self.files[0].name} and {len(self.files) - 1} more"
 
     def __iter__(self) -> Iterator[Labelled]:
         return itertools.chain.from_iterable(self.files)
 
 
-@dataclasses.dataclass(frozen=True)
-class Fold:
-    """The texts in fold `fold` of `folds`, for "dev", or all others, for "train".
-
-    The distinct texts of a label, in the order of their SHA-256, are dealt to the folds in turn: folds have equal
-    shares of every label whatever the order of the file, and a text that occurs twice is in one fold. Not by_label, as
-    scores want it: all texts are dealt together.
-    """
-
-    texts: LabelledTexts
-    fold: int
-    folds: int
-    split: str
-    by_label: bool = True
-
-    @property
-    def name(self) -> str:
-        """The path and the fold."""
-        return f"{self.texts.name}, {'without ' if self.split == 'train' else ''}fold {self.fold} of {self.folds}"
-
-    def __iter__(self) -> Iterator[Labelled]:
-        keys = [(item.label if self.by_label else "", _digest(item.sentences)) for item in self.texts]
-        position: dict[str, Iterator[int]] = {label: itertools.count() for label, _ in keys}
-        folds = {(label, digest): next(position[label]) % self.folds for label, digest in sorted(set(keys))}
-        for key, item in zip(keys, self.texts, strict=True):
-            if (folds[key] == self.fold) == (self.split == "dev"):
-                yield item
-
-
-def _digest(sentences: Sequence[str]) -> bytes:
-    return hashlib.sha256("\n".join(sentences).encode()).digest()
-
-
 # The embedded grammar
 
 
 @dataclasses.dataclass(frozen=True)
-class GrammarTexts:
-    """`size` texts of one to three sentences of the embedded grammar, in turn English, "en", and German, "de"."""
-
-    split: str
-    size: int
-
-    @property
-    def name(self) -> str:
-        """The grammar and the split."""
-        return f"embedded grammar {self.split}"
+class GrammarTexts(GrammarSplit):
+    """`size` texts of one to three sentences of the embedded grammar; labels "en" and "de" alternate."""
 
     def __iter__(self) -> Iterator[Labelled]:
         pairs = grammar.pairs(self.split, 3 * self.size)
@@ -194,21 +141,14 @@ class GrammarTexts:
 
 
 @dataclasses.dataclass(frozen=True)
-class GrammarPairs:
-    """`size` pairs of an English sentence of the embedded grammar and what is left of it; the score: its share, 0 to 1.
+class GrammarPairs(GrammarSplit):
+    """`size` English sentences of the embedded grammar, each with a copy that lacks a run of words.
 
-    What is missing is a run of words; every fourth time words of another sentence stand in its place. All `columns` of
-    scores are the same.
+    The score is the share of words kept, from 0 to 1, in all `columns`. In every fourth pair, words of another sentence
+    replace the missing ones.
     """
 
-    split: str
-    size: int
     columns: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """The grammar and the split."""
-        return f"embedded grammar {self.split}"
 
     def __iter__(self) -> Iterator[Labelled]:
         pairs = grammar.pairs(self.split, 2 * self.size)

@@ -1,77 +1,58 @@
-"""Tagged sentences: CoNLL columns, a word a line, or the embedded grammar; each word has a BIO tag.
+"""Tagged sentences: CoNLL files with one word per line, or the embedded grammar; each word has a BIO tag.
 
-A blank line ends a sentence. Columns are parted by tabs where a line has one, else by blanks. Sentences of a word
--DOCSTART- alone only part documents and are passed over. Where there is no file of development sentences, one fold of
-the training file is held out.
+A blank line ends a sentence. Columns are separated by tabs if a line has one, else by spaces. Sentences that consist of
+the word -DOCSTART- only separate documents and are skipped. Without a file of development sentences, one fold of the
+training file is held out.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import itertools
 import pathlib
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from nmt_jax.data import grammar
 from nmt_jax.data.grammar import lexicon
 from nmt_jax.data.lines import find, read_lines
 from nmt_jax.data.readers.labelled import HELD_OUT, KINDS
+from nmt_jax.data.readers.splits import Corpus, GrammarSplit, corpus_folder, grammar_size, with_held_out_fold
 from nmt_jax.errors import UserError
 
 SCHEMES = ("bio", "iob1")
 
 
 class Tagged(NamedTuple):
-    """The words of a sentence, a tag for each (O, B-TYPE, I-TYPE: always BIO), and where the first word stands."""
+    """The words of a sentence, their BIO tags (O, B-TYPE, I-TYPE), and the location (FILE:LINE) of the first word."""
 
     words: list[str]
     tags: list[str]
     where: str
 
 
-class TaggedSentences(Protocol):
-    """Tagged sentences in a fixed order, each time from the start."""
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-
-    def __iter__(self) -> Iterator[Tagged]: ...
-
-
-def open_tagged(data: Any, split: str) -> TaggedSentences:
+def open_tagged(data: Any, split: str) -> Corpus[Tagged]:
     """The split ("train" or "dev") of the sentences that `config.data` describes.
 
-    Without a file of its own, `data.dev` empty, the development set is fold `data.fold` of the `data.folds` folds of
-    the training file. Raises UserError at once where a file is missing, and while reading where it is at fault.
+    If `data.dev` is empty, the development set is fold `data.fold` of the `data.folds` folds of the training file.
+    Raises UserError immediately if a file is missing, and while reading if its content is invalid.
     """
-    if data.corpus == "grammar":
-        return GrammarSentences(split, data.size if split == "train" else HELD_OUT)
-    if data.corpus not in KINDS:
-        raise UserError(f"config.data.corpus: {data.corpus!r} is not one of {', '.join(KINDS)}")
+    directory = corpus_folder(data, KINDS, data.get("train") or "the tagged sentences")
+    if directory is None:
+        return GrammarSentences(split, grammar_size(data, split, HELD_OUT))
     if data.scheme not in SCHEMES:
         raise UserError(f"config.data.scheme: {data.scheme!r} is not one of {', '.join(SCHEMES)}")
-    if not data.directory:
-        raise UserError(f"config.data.directory: name the folder of {data.train}")
-    path = find(pathlib.Path(data.directory).expanduser() / (data[split] or data.train))
+    path = find(directory / (data[split] or data.train))
     sentences = TaggedFile(path, data.word_column, data.tag_column, data.scheme)
-    if data.dev:
-        return sentences
-    if data.folds < 2 or not 0 <= data.fold < data.folds:
-        raise UserError(
-            f"config.data.fold={data.fold} of data.folds={data.folds}: take one of 0 … folds-1 of 2 or more"
-        )
-    return TaggedFold(sentences, data.fold, data.folds, split)
+    return with_held_out_fold(data, split, sentences, lambda item: ("", "\n".join(item.words)), "sentences")
 
 
 @dataclasses.dataclass(frozen=True)
 class TaggedFile:
-    """A file of columns, plain or .gz; columns count from 0, negative ones from the end.
+    """A file of columns, plain or .gz; columns are counted from 0, negative ones from the end.
 
-    scheme: "bio", where every entity begins with B-, or "iob1", where only one does that follows another of its type.
+    scheme: "bio" if every entity begins with B-, "iob1" if only entities that follow another of the same type do.
     """
 
     path: pathlib.Path
@@ -85,7 +66,7 @@ class TaggedFile:
         return str(self.path)
 
     def __iter__(self) -> Iterator[Tagged]:
-        """Raises UserError `FILE:LINE: …` for a line that cannot be read and a tag that cannot be there."""
+        """Raises UserError `FILE:LINE: …` for an invalid line or an invalid sequence of tags."""
         words: list[str] = []
         tags: list[str] = []
         start = before = ""
@@ -108,68 +89,35 @@ class TaggedFile:
             word, tag = fields[self.word_column].strip(), fields[self.tag_column].strip()
         except IndexError:
             raise UserError(
-                f"{where}: {len(fields)} columns, but config.data.word_column={self.word_column} and tag_column="
-                f"{self.tag_column}"
+                f"{where}: {len(fields)} columns, but config.data.word_column={self.word_column} and "
+                f"config.data.tag_column={self.tag_column}"
             ) from None
         if not word:
             raise UserError(f"{where}: the word is empty")
         return word, tag
 
     def _bio(self, tag: str, before: str, where: str) -> str:
-        """The tag as BIO writes it, after the tag `before` of the file."""
+        """The tag in the BIO scheme; `before` is the previous tag in the file."""
         mark, _, kind = tag.partition("-")
         if tag != "O" and (mark not in ("B", "I") or not kind):
-            raise UserError(f"{where}: tag {tag!r} is none of O, B-TYPE and I-TYPE")
+            raise UserError(f"{where}: tag {tag!r} is not O, B-TYPE or I-TYPE")
         follows = bool(kind) and before.partition("-")[2] == kind
         if self.scheme == "bio" and mark == "I" and not follows:
             raise UserError(
-                f"{where}: {tag} follows {before or 'nothing'}: an entity begins with B-{kind}; if the file is IOB1, "
-                "set config.data.scheme=iob1"
+                f"{where}: {tag} follows {before or 'nothing'}: an entity must begin with B-{kind}; if the file uses "
+                "IOB1, set config.data.scheme=iob1"
             )
         if self.scheme == "iob1" and mark == "B" and not follows:
             raise UserError(
-                f"{where}: {tag} follows {before or 'nothing'}: in IOB1 it parts two entities of one type; if every "
-                "entity begins with B-, set config.data.scheme=bio"
+                f"{where}: {tag} follows {before or 'nothing'}: in IOB1, B- only separates two entities of one type; "
+                "if every entity begins with B-, set config.data.scheme=bio"
             )
         return f"B-{kind}" if self.scheme == "iob1" and mark == "I" and not follows else tag
 
 
 @dataclasses.dataclass(frozen=True)
-class TaggedFold:
-    """The sentences in fold `fold` of `folds`, for "dev", or all others, for "train".
-
-    The distinct sentences, in the order of their SHA-256, are dealt to the folds in turn.
-    """
-
-    sentences: TaggedFile
-    fold: int
-    folds: int
-    split: str
-
-    @property
-    def name(self) -> str:
-        """The path and the fold."""
-        return f"{self.sentences.name}, {'without ' if self.split == 'train' else ''}fold {self.fold} of {self.folds}"
-
-    def __iter__(self) -> Iterator[Tagged]:
-        found = [(hashlib.sha256("\n".join(item.words).encode()).digest(), item) for item in self.sentences]
-        folds = {digest: place % self.folds for place, digest in enumerate(sorted({digest for digest, _ in found}))}
-        for digest, item in found:
-            if (folds[digest] == self.fold) == (self.split == "dev"):
-                yield item
-
-
-@dataclasses.dataclass(frozen=True)
-class GrammarSentences:
-    """`size` English sentences of the embedded grammar, in which people (PER) and towns (LOC) have names."""
-
-    split: str
-    size: int
-
-    @property
-    def name(self) -> str:
-        """The grammar and the split."""
-        return f"embedded grammar {self.split}"
+class GrammarSentences(GrammarSplit):
+    """`size` English sentences of the embedded grammar; names of people are tagged PER, names of towns LOC."""
 
     def __iter__(self) -> Iterator[Tagged]:
         names = {name.name: "PER" for name in lexicon.PEOPLE} | {town.name: "LOC" for town in lexicon.TOWNS}

@@ -28,6 +28,7 @@ from typing import Any
 import sentencepiece
 
 from nmt_jax.errors import UserError
+from nmt_jax.files import whole_file
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
@@ -114,11 +115,8 @@ class Vocab:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the .model file, whole or not at all."""
-        path = pathlib.Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_bytes(self.model)
-        unfinished.replace(path)
+        with whole_file(pathlib.Path(path)) as file:
+            file.write(self.model)
 
     @functools.cached_property
     def _processor(self) -> sentencepiece.SentencePieceProcessor:

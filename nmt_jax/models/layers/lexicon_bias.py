@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.data.vocabulary.lexicon import Lexicon
+from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 
 Array = jax.Array
 

@@ -100,7 +100,7 @@ def test_perplexity_of_the_text_on_stdin(workdir, command, stdin):
 
 def test_perplexity_of_the_dev_text_is_what_training_measured(workdir):
     config = configs.read(workdir / "config.json")
-    from nmt_jax.data.prepared.stream import open_lines
+    from nmt_jax.data.readers.monolingual import open_lines
     from nmt_jax.workdir import Workdir
 
     measured = [row["dev/perplexity"] for row in Workdir(workdir).metrics() if "dev/perplexity" in row]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from orbax.checkpoint import v1 as ocp
 
-from nmt_jax.data.batching.batches import Batches, bucketed, choose_shapes, iterator
+from nmt_jax.data.batching.batches import Batches, choose_shapes, iterator
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.errors import UserError
@@ -233,32 +233,3 @@ def test_the_iterator_lives_in_an_orbax_checkpoint(toy, tmp_path):
         restored = iterator(batches)
         checkpointer.load_checkpointables(5, {"data": restored})
     assert_equal(next(restored), batches[5])
-
-
-@pytest.mark.parametrize("multiple_of", [1, 3, 8])
-def test_bucketed_holds_every_input_once_in_few_shapes(multiple_of):
-    random = np.random.default_rng(1)
-    sources = [random.integers(4, 100, length).tolist() for length in random.geometric(0.06, 700)]
-    shapes, seen = [], []
-    for indices, batch in bucketed(sources, batch_tokens=1024, multiple_of=multiple_of):
-        rows, length = batch["source"].shape
-        shapes.append((rows, length))
-        assert rows % multiple_of == 0
-        assert rows * length <= 1024 or rows == multiple_of
-        for index, row in zip(indices, batch["source"], strict=False):
-            assert row[row != PAD].tolist() == [*sources[index], EOS]
-        assert (batch["source"][len(indices) :] == PAD).all()
-        seen += indices.tolist()
-    assert sorted(seen) == list(range(700))
-    assert len(set(shapes)) <= len({length for _, length in shapes}) + 1
-    assert [length for _, length in shapes] == sorted((length for _, length in shapes), reverse=True)
-    assert {length for _, length in shapes} <= {8, 16, 24, 32, 48, 64, 96, 128, 192, 256}
-
-
-def test_bucketed_small_inputs_get_small_batches():
-    assert list(bucketed([], batch_tokens=100)) == []
-    ((indices, batch),) = bucketed([[], [7, 7]], batch_tokens=4096)
-    assert indices.tolist() == [1, 0]
-    assert batch["source"].tolist() == [[7, 7, EOS, *[PAD] * 5], [EOS, *[PAD] * 7]]
-    ((indices, batch),) = bucketed([[5] * 10_000], batch_tokens=4096)
-    assert batch["source"].shape == (1, 12_288)

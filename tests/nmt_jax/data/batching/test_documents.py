@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.batching.batches import Batches, choose_shapes
-from nmt_jax.data.batching.documents import NO_LABEL, DocumentCorpus, Documents, Reader, boxed
+from nmt_jax.data.batching.documents import NO_LABEL, DocumentCorpus, Documents, Reader, document_batches
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.readers.labelled import GrammarTexts, Labelled
 from nmt_jax.data.vocabulary.vocab import PAD, UNK, Vocab
@@ -203,13 +203,13 @@ def test_a_budget_below_the_largest_box_names_both(corpus):
 
 
 @pytest.mark.parametrize("multiple_of", [1, 3])
-def test_boxes_hold_every_document_once(corpus, vocab, multiple_of):
+def test_document_batches_hold_every_document_once(corpus, vocab, multiple_of):
     read = make_reader(vocab, max_sentences=10, max_words=11)
     random = np.random.default_rng(1)
     texts = [[" ".join(random.choice(WORDS, random.integers(1, 12))) for _ in range(n % 7)] for n in range(100)]
     documents = [read(text)[0] for text in texts]
     seen, sizes = [], []
-    for numbers, rows in boxed(documents, batch_tokens=200, multiple_of=multiple_of):
+    for numbers, rows in document_batches(documents, batch_tokens=200, multiple_of=multiple_of):
         count, sentences, longest = rows.shape
         assert count % multiple_of == 0
         assert count * sentences * longest <= 200 or count == multiple_of
@@ -223,4 +223,4 @@ def test_boxes_hold_every_document_once(corpus, vocab, multiple_of):
         sizes.append((sentences, longest))
     assert sorted(seen) == list(range(100))
     assert sizes == sorted(sizes, reverse=True)
-    assert not list(boxed([], batch_tokens=10))
+    assert not list(document_batches([], batch_tokens=10))

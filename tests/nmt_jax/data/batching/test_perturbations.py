@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt_jax.data.batching.encoder_rows import Pieces
 from nmt_jax.data.batching.perturbations import MOST_MASKS, Masked, choose, drop
-from nmt_jax.data.batching.rows import Pieces
 
 
 def chance(seed=0):

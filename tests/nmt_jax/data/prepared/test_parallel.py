@@ -12,8 +12,9 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax.data.prepared import parallel as prepared
-from nmt_jax.data.prepared.parallel import cache_directory, prepare
-from nmt_jax.data.readers.corpora import open_text
+from nmt_jax.data.prepared.cache import cache_directory
+from nmt_jax.data.prepared.parallel import prepare
+from nmt_jax.data.readers.parallel_text import open_text
 from nmt_jax.data.vocabulary.vocab import EOS, UNK, Vocab
 from nmt_jax.errors import UserError
 
@@ -79,7 +80,7 @@ def test_what_is_left_out_is_counted_and_reported_in_one_line(vocabs, tmp_path):
     )
     assert corpus.texts(range(len(corpus))) == PAIRS
     assert corpus.counts == {"kept": 11, "too_long": 2, "empty": 3}
-    assert corpus.report.endswith("11 of 16 pairs; left out: 2 longer than 60 pieces, 3 with an empty side")
+    assert corpus.report.endswith("11 of 16 pairs; skipped: 2 longer than 60 tokens, 3 with an empty side")
     assert "\n" not in corpus.report
     everything = prepare(text_config(tmp_path, PAIRS), "train", vocabs)
     assert everything.report.endswith("11 of 11 pairs")
@@ -96,26 +97,23 @@ def test_max_length_is_in_pieces_with_the_end(vocabs, tmp_path):
 def test_nothing_left(vocabs, tmp_path):
     data = text_config(tmp_path, [LONG, *EMPTY])
     with pytest.raises(
-        UserError, match=r"no pair is left: 1 are longer than config\.data\.max_length = 60 .* 3 have an empty"
+        UserError, match=r"no pair is left: 1 are longer than config\.data\.max_length = 60 tokens .* 3 have an empty"
     ):
         prepare(data, "train", vocabs)
     assert entries(data) == []
 
 
 def test_prepared_once_for_a_content_a_vocabulary_and_a_length(vocabs, tmp_path, monkeypatch):
-    written = []
-    write = prepared._write
-    monkeypatch.setattr(prepared, "_write", lambda *args: (written.append(args), write(*args)))
     data = text_config(tmp_path, PAIRS)
-    for _ in range(2):
-        prepare(data, "train", vocabs)
-    assert len(written) == 1
+    first = prepare(data, "train", vocabs).directory
+    with monkeypatch.context() as patch:
+        patch.setattr(prepared, "_encode", None)
+        assert prepare(data, "train", vocabs).directory == first
     prepare(text_config(tmp_path, PAIRS, max_length=61), "train", vocabs)
     prepare(data, "train", vocabs[::-1])
     prepare(text_config(tmp_path, PAIRS[1:]), "train", vocabs)
     prepare(data, "train", vocabs, 3)
     prepare(data, "train", vocabs, 4)
-    assert len(written) == 6
     assert len(entries(data)) == 6
 
 
@@ -149,15 +147,6 @@ def test_a_long_corpus_lies_in_parts(vocabs, tmp_path, monkeypatch):
     assert corpus.texts(range(11)) == PAIRS
 
 
-def test_two_processes_may_prepare_at_once(vocabs, tmp_path):
-    data = text_config(tmp_path, PAIRS)
-    first = prepare(data, "train", vocabs)
-    # The other process, which also found nothing there, is done only now.
-    prepared._write(open_text(data, "train"), vocabs, data.max_length, 0, 1, first.directory)
-    assert entries(data) == [first.directory.name]
-    assert prepare(data, "train", vocabs).texts([0]) == PAIRS[:1]
-
-
 def test_an_error_in_the_text_leaves_nothing_behind(vocabs, tmp_path):
     data = text_config(tmp_path, PAIRS)
     with open(tmp_path / "train.de", "rb+") as file:
@@ -175,18 +164,10 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing_behind(vocabs, tmp_pat
     data = text_config(tmp_path, PAIRS)
     with monkeypatch.context() as patch:
         patch.setattr(prepared.PreparedPairs, "download_and_prepare", lambda self, **_: full())
-        with pytest.raises(UserError, match=r"No space left on device; name another folder with config\.data\.cache"):
+        with pytest.raises(UserError, match=r"No space left on device; free some space or set config\.data\.cache"):
             prepare(data, "train", vocabs)
     assert entries(data) == []
     assert len(prepare(data, "train", vocabs)) == 11
-
-
-def test_where_the_cache_is(monkeypatch):
-    monkeypatch.setenv("NMT_JAX_CACHE", "/from/environment")
-    assert cache_directory(ConfigDict({"cache": "/given"})) == pathlib.Path("/given/corpora")
-    assert cache_directory(ConfigDict({"cache": ""})) == pathlib.Path("/from/environment/corpora")
-    monkeypatch.delenv("NMT_JAX_CACHE")
-    assert cache_directory(ConfigDict({"cache": ""})) == pathlib.Path.home() / ".cache" / "nmt-jax" / "corpora"
 
 
 def test_sampled_pairs_say_the_same_in_other_pieces(vocabs, tmp_path):
@@ -208,10 +189,12 @@ def test_no_tensorflow_no_torch_and_no_noise(vocabs, tmp_path):
     script = f"""
 import json, sys
 from ml_collections import ConfigDict
-from nmt_jax.data import batches, corpora, prepared, vocab
+from nmt_jax.data.batching import batches
+from nmt_jax.data.prepared import parallel
+from nmt_jax.data.vocabulary import vocab
 data = ConfigDict(json.loads({json.dumps(data.to_json())}))
 given = vocab.Vocab.load({str(tmp_path / "source.model")!r})
-source = batches.Batches(prepared.prepare(data, "train", (given, given)), batch_tokens=100, num_buckets=2)
+source = batches.Batches(parallel.prepare(data, "train", (given, given)), batch_tokens=100, num_buckets=2)
 next(batches.iterator(source))
 assert not {{"tensorflow", "torch"}} & set(sys.modules)
 """

@@ -77,9 +77,9 @@ def test_files_that_cannot_be_meant(tmp_path):
     for changes, words in (
         ({"directory": ""}, "config.data.directory"),
         ({"corpus": "tfds"}, "'tfds' is not one of grammar, files"),
-        ({"fold": 3}, "take one of 0"),
-        ({"fold": -1}, "take one of 0"),
-        ({"folds": 1}, "take one of 0"),
+        ({"fold": 3}, "the fold must be between 0 and folds - 1"),
+        ({"fold": -1}, "the fold must be between 0 and folds - 1"),
+        ({"folds": 1}, "the fold must be between 0 and folds - 1"),
     ):
         with pytest.raises(UserError, match=words):
             open_labelled(data(tmp_path, **changes), "train")

@@ -47,9 +47,9 @@ def test_what_is_no_squad_file(tmp_path):
     path = tmp_path / "a.json"
     for content, words in (
         ("{\n\n[", r"a\.json:3: not JSON"),
-        ("[]", 'no "data" in it'),
-        ('{"data": [{"title": "x"}]}', "after the beginning of the file: not of SQuAD 1.1"),
-        ('{"data": 5}', "not of SQuAD 1.1"),
+        ("[]", 'no field "data"'),
+        ('{"data": [{"title": "x"}]}', "after the beginning of the file: not in SQuAD 1.1"),
+        ('{"data": 5}', "not in SQuAD 1.1"),
     ):
         path.write_text(content)
         with pytest.raises(UserError, match=words):
@@ -58,7 +58,7 @@ def test_what_is_no_squad_file(tmp_path):
     with pytest.raises(UserError, match=r"question 'q7' has no answer: .*SQuAD 2\.0"):
         list(SquadFile(path))
     write(tmp_path, squad(qa("Köln", 2), {**qa("Köln", 2, "q8"), "question": None}))
-    with pytest.raises(UserError, match="after question 'q8': not of"):
+    with pytest.raises(UserError, match="after question 'q8': not in"):
         list(SquadFile(path))
     (tmp_path / "b.json.gz").write_bytes(gzip.compress(b"{}")[:-4])
     with pytest.raises(UserError, match="cannot read it"):

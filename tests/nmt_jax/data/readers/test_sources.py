@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from nmt_jax.data.batching.batches import Batches, Pairs, bucketed
+from nmt_jax.data.batching.batches import Batches, Pairs
+from nmt_jax.data.batching.prediction import decoding_batches
 from nmt_jax.data.prepared.parallel import prepare
 from nmt_jax.data.readers import sources
-from nmt_jax.data.readers.corpora import open_text
+from nmt_jax.data.readers.parallel_text import open_text
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
 
@@ -48,13 +49,17 @@ def test_files_of_several_sources_are_read_together(data, tmp_path):
     other_way = ConfigDict(data.to_dict() | {"source": "fr,en"})
     assert open_text(data, "train").fingerprint() != open_text(other_way, "train").fingerprint()
     (tmp_path / "train.fr").write_text("une\n")
-    with pytest.raises(UserError, match=r"train\.en:2: no partner .*en has 44 lines and .*fr has 1 and .*de has 44;"):
+    with pytest.raises(
+        UserError, match=r"train\.en:2: this line has no counterpart: .*en has 44 lines and .*fr has 1 and .*de has 44;"
+    ):
         list(open_text(data, "train"))
     data.source = "en,it"
     with pytest.raises(UserError, match=r"train\.it: no such file"):
         open_text(data, "train")
     data.corpus = "grammar"
-    with pytest.raises(UserError, match=r"config\.data\.source: the embedded grammar has one source, not 'en,it'"):
+    with pytest.raises(
+        UserError, match=r"config\.data\.source: the embedded grammar has one source language, not 'en,it'"
+    ):
         open_text(data, "train")
 
 
@@ -91,7 +96,7 @@ def test_random_segmentations_fit_their_rows(data, vocab):
 def test_inputs_for_decoding_lie_as_in_training(vocab):
     lines = ["the dog\tle chien", "the dog 3\t", "\tle chien numéro 12"]
     ids = [sources.encode(line, 2, vocab.encode) for line in lines]
-    for indices, batch in bucketed(ids, batch_tokens=4096, num_sources=2):
+    for indices, batch in decoding_batches(ids, batch_tokens=4096, num_sources=2):
         assert batch["source"].shape[1] == 2
         for index, row in zip(indices, batch["source"], strict=False):
             for text, pieces in zip(lines[index].split("\t"), row, strict=True):

@@ -46,14 +46,14 @@ def test_columns_by_number(tmp_path):
 @pytest.mark.parametrize(
     ("text", "scheme", "words"),
     [
-        ("a O\nb I-PER\n", "bio", ":2: I-PER follows O: an entity begins with B-PER"),
+        ("a O\nb I-PER\n", "bio", ":2: I-PER follows O: an entity must begin with B-PER"),
         ("I I-PER\n", "bio", ":1: I-PER follows nothing"),
         ("a B-LOC\nb I-PER\n", "bio", ":2: I-PER follows B-LOC"),
         ("a B-PER\n\nb I-PER\n", "bio", ":3: I-PER follows nothing"),
         ("a O\nb B-PER\n", "iob1", ":2: B-PER follows O: .* set config.data.scheme=bio"),
-        ("a PER\n", "bio", ":1: tag 'PER' is none of O, B-TYPE and I-TYPE"),
-        ("a E-PER\n", "bio", ":1: tag 'E-PER' is none"),
-        ("a O\nb\t\n", "bio", ":2: tag '' is none"),
+        ("a PER\n", "bio", ":1: tag 'PER' is not O, B-TYPE or I-TYPE"),
+        ("a E-PER\n", "bio", ":1: tag 'E-PER' is not"),
+        ("a O\nb\t\n", "bio", ":2: tag '' is not"),
         ("\tO\n", "bio", ":1: the word is empty"),
     ],
 )
@@ -82,7 +82,7 @@ def test_settings_that_cannot_be_meant(tmp_path):
         ({"corpus": "x"}, "config.data.corpus: 'x'"),
         ({"scheme": "bioes"}, "config.data.scheme: 'bioes' is not one of bio, iob1"),
         ({"directory": ""}, "name the folder of a.conll"),
-        ({"fold": 3}, r"config\.data\.fold=3 of data\.folds=3"),
+        ({"fold": 3}, r"config\.data\.fold=3, config\.data\.folds=3"),
         ({"dev": "b.conll"}, "b.conll: no such file"),
     ):
         with pytest.raises(UserError, match=words):

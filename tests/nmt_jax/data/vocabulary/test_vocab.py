@@ -69,7 +69,7 @@ def test_training_is_the_same_in_every_process(algorithm, limit, monkeypatch):
     assert here == Vocab.train(iter(texts), size=400, algorithm=algorithm)
     assert here != Vocab.train(texts[99:], size=400, algorithm=algorithm)
     script = f"""
-from nmt_jax.data import vocab
+from nmt_jax.data.vocabulary import vocab
 vocab.MAX_SENTENCES = {limit}
 print(vocab.Vocab.train({texts!r}, size=400, algorithm={algorithm!r}).fingerprint)
 """

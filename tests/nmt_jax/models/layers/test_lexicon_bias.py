@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.data.vocabulary.lexicon import Lexicon
+from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.models.layers import lexicon_bias
 from nmt_jax.models.rnn import Model

@@ -5,8 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from nmt_jax.data.vocabulary import lexicon as lexicon_module
-from nmt_jax.data.vocabulary.lexicon import Lexicon
+from nmt_jax.data.vocabulary import translation_lexicon
+from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
 
@@ -62,7 +62,7 @@ def test_subwords_count_where_they_are_whole_words(tmp_path):
 
 
 def test_only_the_likeliest_translations_of_a_word_count(tmp_path, monkeypatch):
-    monkeypatch.setattr(lexicon_module, "ENTRIES", 2)
+    monkeypatch.setattr(translation_lexicon, "ENTRIES", 2)
     lines = ["house\tdas\t0.1", "house\tHaus\t0.5", "house\tist\t0.2"]
     lexicon = Lexicon.read(write(tmp_path / "table", lines), SOURCE, TARGET)
     assert entries(lexicon) == pytest.approx({("house", "Haus"): 0.5, ("house", "ist"): 0.2})

@@ -7,7 +7,7 @@ Of texts that are read apart, it holds tuples of them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,23 +168,3 @@ class Rows:
         if self.num_texts > 1:
             return batch
         return {name: array[:, 0] if array.ndim > 1 else array for name, array in batch.items()}
-
-
-def boxes(
-    lengths: Sequence[int], batch_tokens: int, multiple_of: int, limit: Callable[[int], int]
-) -> Iterator[tuple[np.ndarray, Shape]]:
-    """Rows for prediction, longest first so that running out of memory shows at once, in few shapes.
-
-    Yields (int[R], shape): row r of the box is number int[r]; the rows past R are of nothing. `limit`: the length of
-    the box for that of its longest row. B is multiple_of times a power of two, and holds `batch_tokens` if it can.
-    """
-    order = np.argsort([-length for length in lengths], kind="stable")
-    start = 0
-    while start < len(order):
-        length = limit(int(lengths[order[start]]))
-        most = max(batch_tokens // (length * multiple_of), 1)
-        needed = -(-(len(order) - start) // multiple_of)
-        # Powers of two: the greatest below the one, the least above the other.
-        rows = multiple_of * min(1 << (most.bit_length() - 1), 1 << (needed - 1).bit_length())
-        yield order[start : start + rows], Shape(rows, length, 1)
-        start += rows

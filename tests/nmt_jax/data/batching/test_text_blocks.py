@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.batching.batches import iterator
-from nmt_jax.data.batching.blocks import Blocks, rows_of, windows
 from nmt_jax.data.batching.row_slice import RowSlice
+from nmt_jax.data.batching.text_blocks import Blocks, rows_of, windows
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.errors import UserError
 

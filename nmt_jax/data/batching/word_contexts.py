@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_jax.data.batching.blocks import rows_of
 from nmt_jax.data.batching.epochs import Batch, EpochBatches
 from nmt_jax.data.batching.row_slice import ALL, RowSlice
-from nmt_jax.data.prepared.words import NO_WORD
+from nmt_jax.data.batching.text_blocks import rows_of
+from nmt_jax.data.vocabulary.words import NO_WORD
 
 DEVIATIONS = 6  # a Gaussian is larger once in a billion
 

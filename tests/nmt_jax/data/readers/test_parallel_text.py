@@ -9,7 +9,7 @@ import pytest
 import tensorflow_datasets as tfds
 from ml_collections import ConfigDict
 
-from nmt_jax.data.readers.corpora import HELD_OUT, open_text
+from nmt_jax.data.readers.parallel_text import HELD_OUT, open_text
 from nmt_jax.errors import UserError
 
 

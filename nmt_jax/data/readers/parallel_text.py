@@ -1,7 +1,8 @@
-"""Where parallel text comes from: text files, a prepared TFDS data set, or the embedded grammar.
+"""Parallel text: text files, a prepared TFDS data set, or the embedded grammar.
 
-Every corpus is a stream of (source, target) strings that can be read again and again, is never held in memory as a
-whole, and has a fingerprint of its content. Several sources are one string (`sources.join`). Nothing is downloaded.
+Every corpus is a stream of (source, target) strings that can be read repeatedly, is never held in memory as a whole,
+and has a fingerprint of its content. Several sources are joined into one string (`sources.join`). Nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -11,51 +12,37 @@ import hashlib
 import itertools
 import pathlib
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import tensorflow_datasets as tfds
 
 from nmt_jax.data import grammar
-from nmt_jax.data.lines import find, read_lines
+from nmt_jax.data.lines import find, read_lines, sha256_of
 from nmt_jax.data.readers import sources
+from nmt_jax.data.readers.splits import SPLITS, FingerprintedCorpus, GrammarSplit, corpus_folder, grammar_size
 from nmt_jax.errors import UserError
 
 KINDS = ("grammar", "text", "tfds")
-SPLITS = ("train", "dev", "test")
 HELD_OUT = 1000  # dev and test pairs of the embedded grammar
 _CHUNK = 1024  # records read at a time from a TFDS data set
 
 
-class Corpus(Protocol):
-    """Parallel text: iterating gives (source, target) pairs in a fixed order, each time from the start."""
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-
-    def __iter__(self) -> Iterator[tuple[str, str]]: ...
-
-    def fingerprint(self) -> str:
-        """SHA-256 of the content."""
+ParallelText = FingerprintedCorpus[tuple[str, str]]
 
 
-def open_text(data: Any, split: str) -> Corpus:
-    """The split ("train", "dev" or "test") of the corpus that `config.data` describes.
+def open_text(data: Any, split: str) -> ParallelText:
+    """The split ("train", "dev" or "test") of the parallel corpus that `config.data` describes.
 
-    Raises UserError at once where the files are missing, and while reading where their content is at fault.
+    Raises UserError immediately if files are missing, and while reading if their content is invalid.
     """
     if split not in SPLITS:
         raise ValueError(f"split {split!r} is not one of {', '.join(SPLITS)}")
     languages = sources.languages(data.source)
-    if data.corpus == "grammar":
+    directory = corpus_folder(data, KINDS, f"the {data.corpus} corpus")
+    if directory is None:
         if len(languages) > 1:
-            raise UserError(f"config.data.source: the embedded grammar has one source, not {data.source!r}")
-        return GrammarCorpus(split, data.size if split == "train" else HELD_OUT)
-    if data.corpus not in KINDS:
-        raise UserError(f"config.data.corpus: {data.corpus!r} is not one of {', '.join(KINDS)}")
-    if not data.directory:
-        raise UserError(f"config.data.directory: name the folder that holds the {data.corpus} corpus")
-    directory = pathlib.Path(data.directory).expanduser()
+            raise UserError(f"config.data.source: the embedded grammar has one source language, not {data.source!r}")
+        return GrammarCorpus(split, grammar_size(data, split, HELD_OUT))
     if data.corpus == "text":
         base = directory / data[split]
         return TextCorpus(tuple(find(f"{base}.{language}") for language in languages), find(f"{base}.{data.target}"))
@@ -67,23 +54,23 @@ def open_text(data: Any, split: str) -> Corpus:
 
 @dataclasses.dataclass(frozen=True)
 class TextCorpus:
-    """Files, line n of the target the translation of line n of each source."""
+    """Text files; line n of the target translates line n of each source."""
 
     sources: tuple[pathlib.Path, ...]
     target: pathlib.Path
 
     @property
     def paths(self) -> list[pathlib.Path]:
-        """Sources and target."""
+        """The files of the sources and of the target."""
         return [*self.sources, self.target]
 
     @property
     def name(self) -> str:
-        """All paths."""
+        """All paths, separated by commas."""
         return ", ".join(map(str, self.paths))
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Raises UserError, naming all files and their counts, where one has more lines than another."""
+        """Raises UserError with the line counts of all files if they differ."""
         files = [read_lines(path) for path in self.paths]
         for number, lines in enumerate(itertools.zip_longest(*files), start=1):
             if None in lines:
@@ -91,24 +78,20 @@ class TextCorpus:
                 counts = [number - (line is None) + rest for line, rest in zip(lines, rests, strict=True)]
                 first, *others = (f"{path} has {count}" for path, count in zip(self.paths, counts, strict=True))
                 raise UserError(
-                    f"{self.paths[counts.index(max(counts))]}:{number}: no partner for this line: "
-                    f"{' and '.join([first + ' lines', *others])}; parallel files need the same number"
+                    f"{self.paths[counts.index(max(counts))]}:{number}: this line has no counterpart: "
+                    f"{' and '.join([first + ' lines', *others])}; parallel files must have equally many lines"
                 )
             yield sources.join(lines[:-1]), lines[-1]
 
     def fingerprint(self) -> str:
-        """SHA-256 of all files as they lie on the disk."""
+        """SHA-256 of the bytes of all files."""
         return _hash_files(self.paths)
 
 
 def _hash_files(paths: list[pathlib.Path]) -> str:
     whole = hashlib.sha256()
     for path in paths:
-        try:
-            with open(path, "rb") as file:
-                whole.update(hashlib.file_digest(file, "sha256").digest())
-        except OSError as error:
-            raise UserError(f"{path}: cannot read it: {error.strerror}") from error
+        whole.update(bytes.fromhex(sha256_of(path)))
     return whole.hexdigest()
 
 
@@ -116,9 +99,9 @@ def _hash_files(paths: list[pathlib.Path]) -> str:
 
 
 def find_prepared(directory: pathlib.Path, name: str) -> pathlib.Path:
-    """The folder of the newest version of TFDS data set `name` (builder/config[/version]) in a TFDS data_dir.
+    """The folder of the newest version of the TFDS data set `name` (builder/config[/version]) in a TFDS data_dir.
 
-    Raises UserError, with the command that prepares it, where it is not there as ArrayRecord.
+    Raises UserError with the command that prepares it if it does not exist in the ArrayRecord format.
     """
     if not name:
         raise UserError("config.data.name: name the TFDS data set, for example wmt14_translate/de-en")
@@ -128,7 +111,7 @@ def find_prepared(directory: pathlib.Path, name: str) -> pathlib.Path:
         folder = max(versions, key=lambda path: _version(path) or (), default=folder)
     if not any(folder.glob("*array_record*")):
         raise UserError(
-            f"{directory / name}: not prepared here as ArrayRecord; prepare it (this downloads it) with: "
+            f"{directory / name}: not prepared as ArrayRecord; prepare it (this downloads the data) with: "
             'python -c "import tensorflow_datasets as tfds, tensorflow_datasets.translate; '
             f"tfds.builder('{name}', data_dir='{directory}', file_format='array_record').download_and_prepare()\""
         )
@@ -155,7 +138,7 @@ class TfdsCorpus:
         return f"{self.folder} {self.split}"
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Raises UserError where the data set lacks the split or a language."""
+        """Raises UserError if the data set lacks the split or a language."""
         builder = self._builder()
         records = builder.as_data_source(self.split)
         for start in range(0, len(records), _CHUNK):
@@ -174,7 +157,7 @@ class TfdsCorpus:
         return builder
 
     def fingerprint(self) -> str:
-        """SHA-256 of the files of the split and the languages."""
+        """SHA-256 of the files of the split and of the languages."""
         files = [pathlib.Path(path) for path in self._builder().info.splits[self.split].filepaths]
         languages = " ".join((*self.sources, self.target))
         return hashlib.sha256(f"{_hash_files(files)} {languages}".encode()).hexdigest()
@@ -184,16 +167,8 @@ class TfdsCorpus:
 
 
 @dataclasses.dataclass(frozen=True)
-class GrammarCorpus:
-    """`size` English-German pairs of the embedded grammar."""
-
-    split: str
-    size: int
-
-    @property
-    def name(self) -> str:
-        """The grammar and the split."""
-        return f"embedded grammar {self.split}"
+class GrammarCorpus(GrammarSplit):
+    """`size` English-German sentence pairs of the embedded grammar."""
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return grammar.pairs(self.split, self.size)

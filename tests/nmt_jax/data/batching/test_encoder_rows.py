@@ -5,8 +5,8 @@ import pytest
 import tokenizers
 
 from nmt_jax.data.batching.batches import Batches, Shape
+from nmt_jax.data.batching.encoder_rows import Field, RowCorpus, RowReader, Rows
 from nmt_jax.data.batching.row_slice import RowSlice
-from nmt_jax.data.batching.rows import Field, RowCorpus, RowReader, Rows, boxes
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.tokenizer import Tokenizer
 from tests.fixtures.encoder_folders import words
@@ -99,23 +99,6 @@ def test_texts_apart_lie_side_by_side():
     batch = layout.arrays([{"ids": (np.array([1, 2]), np.array([3]))}], Shape(2, 4, 1))
     assert batch["ids"].tolist() == [[[1, 2, 0, 0], [3, 0, 0, 0]], [[0] * 4] * 2]
     assert batch["mask"].sum(axis=-1).tolist() == [[2, 1], [0, 0]]
-
-
-def test_boxes_hold_every_row_once_in_few_shapes():
-    lengths = np.random.default_rng(0).integers(1, 60, 100)
-    seen, shapes = [], set()
-    for numbers, shape in boxes(lengths, 256, 2, lambda length: -(-length // 8) * 8):
-        assert lengths[numbers].max() <= shape.first
-        assert len(numbers) <= shape.rows
-        assert shape.rows % 2 == 0
-        assert shape.rows * shape.first <= 256
-        seen += list(numbers)
-        shapes.add(shape)
-    assert sorted(seen) == list(range(100))
-    assert len(shapes) <= 9
-    assert list(boxes([], 256, 1, lambda length: length)) == []
-    ((numbers, shape),) = boxes([500], 256, 1, lambda length: length)
-    assert (list(numbers), shape) == ([0], (1, 500, 1))
 
 
 def test_nothing_to_learn_from_is_told():

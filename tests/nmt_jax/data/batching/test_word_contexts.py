@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.batching.batches import iterator
-from nmt_jax.data.batching.contexts import Contexts, kept_share
 from nmt_jax.data.batching.row_slice import RowSlice
-from nmt_jax.data.prepared.words import NO_WORD
+from nmt_jax.data.batching.word_contexts import Contexts, kept_share
+from nmt_jax.data.vocabulary.words import NO_WORD
 from nmt_jax.errors import UserError
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from nmt_jax.data.lines import read_lines
 from nmt_jax.data.vocabulary.vocab import UNK, Vocab
 from nmt_jax.errors import UserError
+from nmt_jax.files import whole_file
 
 ENTRIES = 32  # the likeliest translations of a word that count: tables of word alignments have thousands of "the"
 
@@ -63,9 +64,8 @@ class Lexicon:
             f"{_word(source, f)}\t{_word(target, self.targets[f, n])}\t{self.probabilities[f, n]}\n"
             for f, n in np.argwhere(self.probabilities)
         ]
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_text("".join(lines), encoding="utf-8", newline="\n")
-        unfinished.replace(path)
+        with whole_file(path) as file:
+            file.write("".join(lines).encode())
 
     @property
     def report(self) -> str:

@@ -1,12 +1,11 @@
-"""Words and counts: the order, the file, the stream of numbers."""
+"""A text as a stream of word numbers: what a text and a word are, and when it is prepared anew."""
 
 import pytest
 from ml_collections import ConfigDict
 
-from nmt_jax.data.prepared.words import Words, prepare, read_texts
+from nmt_jax.data.prepared.word_stream import prepare, read_texts
+from nmt_jax.data.vocabulary.words import Words
 from nmt_jax.errors import UserError
-
-TEXTS = [["b", "a", "c"], ["a", "b", "a"], ["d"]]
 
 
 def data(folder, **changes) -> ConfigDict:
@@ -17,46 +16,6 @@ def data(folder, **changes) -> ConfigDict:
     settings |= {"paragraphs": 40, "dev_share": 0.34, "size": 0, "cache": str(folder / "cache")}
     settings |= {"tokenizer": "intl", "lower_case": True, "punctuation": False}
     return ConfigDict(settings | changes)
-
-
-def test_the_most_frequent_come_first():
-    words = Words.count(TEXTS, min_count=1, size=10)
-    assert words.words == ("a", "b", "c", "d")
-    assert words.counts == (3, 2, 1, 1)
-    assert words.frequencies.tolist() == [0, 3, 2, 1, 1]
-    assert len(words) == 5
-    assert Words.count(TEXTS, min_count=2, size=10).words == ("a", "b")
-    assert Words.count(TEXTS, min_count=1, size=3).words == ("a", "b", "c")
-    assert words.encode(["d", "x", "a"]) == [4, 1, 0]
-
-
-def test_what_is_saved_is_loaded(tmp_path):
-    words = Words(("ß", "\u2028", "a"), (3, 2, 1))
-    words.save(tmp_path / "deeper" / "words.txt")
-    assert Words.load(tmp_path / "deeper" / "words.txt") == words
-    assert words.fingerprint != Words(("ß", "\u2028", "a"), (3, 2, 2)).fingerprint
-
-
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        ("a 3\nb\n", "words.txt:2: not a word, a blank and its count"),
-        ("a 3\nb x\n", "words.txt:2: not a word"),
-        ("a 3\nb 0\n", "words.txt:2: not a word"),
-        ("a 3\nb 2\na 1\n", "words.txt:3: 'a' is there already"),
-    ],
-)
-def test_a_damaged_file_is_told_with_its_line(content, line, tmp_path):
-    (tmp_path / "words.txt").write_text(content)
-    with pytest.raises(UserError, match=line):
-        Words.load(tmp_path / "words.txt")
-
-
-def test_settings_that_leave_no_word():
-    with pytest.raises(UserError, match=r"min_count=4: no word of the text comes so often \(7 words, 4 different ones"):
-        Words.count(TEXTS, min_count=4, size=10)
-    with pytest.raises(UserError, match=r"min_count=0 and config.vocab.size=3 must be at least 1"):
-        Words.count(TEXTS, min_count=0, size=3)
 
 
 def test_texts_are_lines_and_paragraphs_of_running_text(tmp_path):
@@ -82,10 +41,10 @@ def test_a_text_is_prepared_once_for_its_words_and_settings(tmp_path):
     assert len([*(tmp_path / "cache").rglob("*.int32")]) == len(files) + 1
 
 
-def test_text_that_cannot_be_used(tmp_path):
+def test_invalid_text_and_settings(tmp_path):
     with pytest.raises(UserError, match=r"config\.data\.tokenizer: tokenize='moses' is none of"):
         list(read_texts(data(tmp_path, tokenizer="moses"), "train"))
-    with pytest.raises(UserError, match="the train text has none of the 1 words"):
+    with pytest.raises(UserError, match="the train text contains none of the 1 words"):
         prepare(data(tmp_path), "train", Words(("zebra",), (5,)))
     (tmp_path / "bad.txt").write_bytes(b"good\nb\xff\n")
     with pytest.raises(UserError, match=r"bad\.txt:2: "):

@@ -1,0 +1,86 @@
+"""The cache of prepared data: files and folders named by a hash of what they were made from.
+
+An entry is named by the SHA-256 of its key, a JSON list of everything that decides its content: a format number,
+fingerprints of the input, and settings. It is written once, as a whole or not at all, so that several processes may
+prepare the same data at the same time.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+from nmt_jax.errors import UserError
+from nmt_jax.files import whole_file
+
+
+def cache_directory(data: Any) -> pathlib.Path:
+    """Folder of prepared corpora: `config.data.cache`, else $NMT_JAX_CACHE, else ~/.cache/nmt-jax."""
+    return pathlib.Path(data.cache or os.environ.get("NMT_JAX_CACHE") or "~/.cache/nmt-jax").expanduser() / "corpora"
+
+
+def cached_file(
+    directory: pathlib.Path, prefix: str, key: Sequence[Any], suffix: str, write: Callable[[BinaryIO], None]
+) -> pathlib.Path:
+    """Path of the file of this key; `write` fills the open file if it does not exist yet.
+
+    Raises UserError if the file cannot be written, for example because the disk is full.
+    """
+    path = _entry(directory, prefix, key, suffix)
+    if not path.exists():
+        with _clear_errors(directory), whole_file(path) as file:
+            write(file)
+    return path
+
+
+def cached_folder(
+    directory: pathlib.Path, prefix: str, key: Sequence[Any], write: Callable[[pathlib.Path], None]
+) -> pathlib.Path:
+    """Path of the folder of this key; `write` fills an empty folder if it does not exist yet.
+
+    Raises UserError as `cached_file` does.
+    """
+    path = _entry(directory, prefix, key, "")
+    if not path.exists():
+        with _clear_errors(directory), _whole_folder(path) as folder:
+            write(folder)
+    return path
+
+
+def _entry(directory: pathlib.Path, prefix: str, key: Sequence[Any], suffix: str) -> pathlib.Path:
+    digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()
+    return directory / f"{prefix}-{digest[:32]}{suffix}"
+
+
+@contextlib.contextmanager
+def _clear_errors(directory: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{directory}: cannot write prepared data: {error.strerror or error}; "
+            "free some space or set config.data.cache to another folder"
+        ) from error
+
+
+@contextlib.contextmanager
+def _whole_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A folder beside `path` that is renamed to `path` at the end, or removed if writing fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        yield unfinished
+        unfinished.chmod(0o755)
+        try:
+            unfinished.rename(path)
+        except OSError as error:  # another process was faster; its folder has the same content
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)

@@ -1,0 +1,53 @@
+"""Batches for prediction: every item once, longest first, in few shapes."""
+
+import numpy as np
+import pytest
+
+from nmt_jax.data.batching.prediction import decoding_batches, pack_by_length
+from nmt_jax.data.vocabulary.vocab import EOS, PAD
+
+
+@pytest.mark.parametrize("multiple_of", [1, 3, 8])
+def test_decoding_batches_hold_every_input_once_in_few_shapes(multiple_of):
+    random = np.random.default_rng(1)
+    sources = [random.integers(4, 100, length).tolist() for length in random.geometric(0.06, 700)]
+    shapes, seen = [], []
+    for indices, batch in decoding_batches(sources, batch_tokens=1024, multiple_of=multiple_of):
+        rows, length = batch["source"].shape
+        shapes.append((rows, length))
+        assert rows % multiple_of == 0
+        assert rows * length <= 1024 or rows == multiple_of
+        for index, row in zip(indices, batch["source"], strict=False):
+            assert row[row != PAD].tolist() == [*sources[index], EOS]
+        assert (batch["source"][len(indices) :] == PAD).all()
+        seen += indices.tolist()
+    assert sorted(seen) == list(range(700))
+    assert len(set(shapes)) <= len({length for _, length in shapes}) + 1
+    assert [length for _, length in shapes] == sorted((length for _, length in shapes), reverse=True)
+    assert {length for _, length in shapes} <= {8, 16, 24, 32, 48, 64, 96, 128, 192, 256}
+
+
+def test_small_inputs_get_small_batches():
+    assert list(decoding_batches([], batch_tokens=100)) == []
+    ((indices, batch),) = decoding_batches([[], [7, 7]], batch_tokens=4096)
+    assert indices.tolist() == [1, 0]
+    assert batch["source"].tolist() == [[7, 7, EOS, *[PAD] * 5], [EOS, *[PAD] * 7]]
+    ((indices, batch),) = decoding_batches([[5] * 10_000], batch_tokens=4096)
+    assert batch["source"].shape == (1, 12_288)
+
+
+def test_packing_by_length_holds_every_item_once_in_few_shapes():
+    lengths = np.random.default_rng(0).integers(1, 60, 100)
+    seen, shapes = [], set()
+    for numbers, shape in pack_by_length(lengths, 256, 2, lambda length: -(-length // 8) * 8):
+        assert lengths[numbers].max() <= shape.first
+        assert len(numbers) <= shape.rows
+        assert shape.rows % 2 == 0
+        assert shape.rows * shape.first <= 256
+        seen += list(numbers)
+        shapes.add(shape)
+    assert sorted(seen) == list(range(100))
+    assert len(shapes) <= 9
+    assert list(pack_by_length([], 256, 1, lambda length: length)) == []
+    ((numbers, shape),) = pack_by_length([500], 256, 1, lambda length: length)
+    assert (list(numbers), shape) == ([0], (1, 500, 1))
