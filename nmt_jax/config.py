@@ -1,14 +1,15 @@
-"""Experiment pages in, resolved configs out: every key is known, typed and written down.
+"""Loading, overriding, saving and comparing configs.
 
-A config is plain data. `configs/common.py` names every key, a page changes values, the command line overrides a few;
-nothing is looked up with a default far away. What was resolved is saved as `config.json` beside the run.
+A config is plain data. `configs/common.py` defines every key with its default, a config file changes some values, and
+the command line overrides a few; no code reads a key with a default of its own. The resolved config is saved as
+`config.json` in the workdir.
 """
 
 import dataclasses
 import difflib
 import importlib.util
+import inspect
 import json
-import os
 import pathlib
 import sys
 import traceback
@@ -19,57 +20,67 @@ from typing import Any, TypeVar
 from ml_collections import ConfigDict
 
 from nmt_jax.errors import UserError
+from nmt_jax.files import whole_file
 
-# What the parameters of a started workdir were made for.
+# Top-level keys that must not change once a workdir has parameters.
 SAME_MODEL = ("task", "model_name", "model", "vocab", "encoder", "encoders")
 ABSENT = "(absent)"
 Model = TypeVar("Model")
 
 
 def load(spec: str, overrides: Mapping[str, str] | None = None) -> ConfigDict:
-    """Resolved, locked config of the page `spec` = `FILE.py[:ARGUMENT]`; `overrides` are like {"model.d_model": "512"}.
+    """Returns the resolved, locked config of the config file `spec` = `FILE.py[:ARGUMENT]`.
 
-    ARGUMENT goes to the page's `get_config`; modules beside the page are importable while it loads. UserError for a
-    missing or broken page, an argument or a key it does not know, and a value of the wrong type.
+    ARGUMENT is passed to `get_config` of the file. `overrides` maps dotted keys to text: {"model.d_model": "512"}.
+    Modules in the folder of the file can be imported while it loads. Raises UserError if the file is missing or broken,
+    if it rejects the argument, if a key is unknown, or if a value has the wrong type.
     """
-    path, argument = _find_page(spec)
+    path, argument = _parse_spec(spec)
 
-    def get_config(page: Any) -> Any:
-        if not hasattr(page, "get_config"):
-            raise UserError(f"{path}: a config file defines get_config() (or get_config(arg)); this one does not")
-        return page.get_config(argument) if argument else page.get_config()
+    def get_config(module: Any) -> Any:
+        if not hasattr(module, "get_config"):
+            raise UserError(f"{path}: the config file does not define get_config() or get_config(arg)")
+        return module.get_config(argument) if argument else module.get_config()
 
-    config = _run_page(path, get_config)
+    config = _run_file(path, get_config)
     if not isinstance(config, ConfigDict):
-        raise UserError(f"{path}: get_config() returns a {type(config).__name__}, not an ml_collections.ConfigDict")
+        raise UserError(f"{path}: get_config() returned {type(config).__name__}, not an ml_collections.ConfigDict")
     return override(config, overrides or {})
 
 
 def load_sweep(spec: str) -> list[dict[str, str]]:
-    """The points that the page's `sweep(add)` adds: of each the keys it changes, as `load` takes them.
+    """Returns the points of the sweep of a config file: for each, the keys it changes, as overrides for `load`.
 
-    UserError for a page without a sweep, a point that is no dict, or one that stands there twice.
+    The file defines `sweep(add)`, or `sweep(add, arg)` to receive the ARGUMENT of `FILE.py[:ARGUMENT]`.
+    Raises UserError if it defines neither, if a point is not a dict, or if a point occurs twice.
     """
-    path, _ = _find_page(spec)
+    path, argument = _parse_spec(spec)
     points: list[dict[str, str]] = []
 
     def add(point: Mapping[str, Any]) -> None:
-        changes = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in point.items()}
+        changes = {key: format_value(value) for key, value in point.items()}
         if changes in points:
             raise ValueError(f"the sweep has this point twice: {changes}")
         points.append(changes)
 
-    def sweep(page: Any) -> None:
-        if not hasattr(page, "sweep"):
-            raise UserError(f'{path}: no sweep: define sweep(add), which calls add({{"model.d_model": 512}}) per point')
-        page.sweep(add)
+    def sweep(module: Any) -> None:
+        if not hasattr(module, "sweep"):
+            raise UserError(
+                f"{path}: the config file has no sweep; define sweep(add), and call "
+                'add({"model.d_model": 512}) for each point'
+            )
+        takes_argument = len(inspect.signature(module.sweep).parameters) > 1
+        module.sweep(add, argument) if takes_argument else module.sweep(add)
 
-    _run_page(path, sweep)
+    _run_file(path, sweep)
     return points
 
 
 def override(config: ConfigDict, overrides: Mapping[str, str]) -> ConfigDict:
-    """A locked copy of `config` with `overrides`, each text read as the type its key has, or UserError."""
+    """Returns a locked copy of `config` with `overrides`, each parsed as the type of its key.
+
+    Raises UserError if a key is unknown or a text does not parse.
+    """
     changed = ConfigDict(config)
     for key, text in overrides.items():
         _override(changed, key, text)
@@ -77,22 +88,26 @@ def override(config: ConfigDict, overrides: Mapping[str, str]) -> ConfigDict:
 
 
 def split_override(text: str) -> tuple[str, str]:
-    """`model.d_model=512` -> its key and its value."""
+    """Splits `model.d_model=512` into key and value."""
     key, equals, value = text.partition("=")
     if not equals:
-        raise UserError(f"--override={text}: write --config.{key}=VALUE")
+        raise UserError(f"--override={text}: expected KEY=VALUE (or use --config.KEY=VALUE)")
     return key, value
 
 
+def format_value(value: Any) -> str:
+    """Returns a value as text that `override` parses: booleans as `true` and `false`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def save(config: ConfigDict, path: pathlib.Path) -> None:
-    """Write `config` as JSON to `path`, whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(config.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(partial, path)
+    """Writes `config` as JSON to `path`, atomically."""
+    with whole_file(path) as file:
+        file.write((json.dumps(config.to_dict(), indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def read(path: pathlib.Path) -> ConfigDict:
-    """The locked config that `save` wrote to `path`; UserError where there is none or it is not JSON."""
+    """Returns the locked config that `save` wrote to `path`. Raises UserError if it is missing or not JSON."""
     try:
         return ConfigDict(json.loads(path.read_text(encoding="utf-8"))).lock()
     except FileNotFoundError:
@@ -103,19 +118,19 @@ def read(path: pathlib.Path) -> ConfigDict:
 
 
 def flatten(config: ConfigDict) -> dict[str, Any]:
-    """{"model.d_model": 512, …}: every leaf of `config` by its dotted key."""
+    """Returns every leaf of `config` by its dotted key: {"model.d_model": 512, …}."""
     return dict(_leaves(config, ""))
 
 
-def nearest_key(key: str, known: Iterable[str]) -> str:
-    """`; did you mean …?` for a misspelt dotted `key`, the empty string where nothing known is near."""
+def suggest_key(key: str, known: Iterable[str]) -> str:
+    """Returns `; did you mean …?` for a misspelled dotted `key`, or "" if no known key is similar."""
     known = list(known)
-    tails = [name for name in known if name.endswith("." + key)]  # the group was forgotten: steps for train.steps
-    return f"; did you mean {tails[0]}?" if tails else _did_you_mean(key, known)
+    tails = [name for name in known if name.endswith("." + key)]  # the group is missing: steps for train.steps
+    return f"; did you mean {tails[0]}?" if tails else _suggest(key, known)
 
 
 def check_same_model(old: ConfigDict, new: ConfigDict) -> None:
-    """UserError naming the keys of task, model and vocabulary in which `new` differs from a workdir's `old` config."""
+    """Raises UserError if `new` differs from a workdir's `old` config in task, model or vocabulary; names the keys."""
     before, after = flatten(old), flatten(new)
     keys = [key for key in {**before, **after} if key.partition(".")[0] in SAME_MODEL]
     differing = [
@@ -125,17 +140,18 @@ def check_same_model(old: ConfigDict, new: ConfigDict) -> None:
     ]
     if differing:
         raise UserError(
-            f"this workdir holds another model: {'; '.join(differing)}; give the old values back or use a new --workdir"
+            f"this workdir contains a different model: {'; '.join(differing)}; restore these values or use a new "
+            "--workdir"
         )
 
 
 def build_model(model: Callable[..., Model], fields: Mapping[str, Any], **sizes: int) -> Model:
-    """`model(**sizes, **fields)`; UserError naming the key of `config.model` that the linen module refuses."""
+    """Returns `model(**sizes, **fields)`. Raises UserError naming the key of `config.model` that the module rejects."""
     known = [field.name for field in dataclasses.fields(model) if field.name not in sizes]  # type: ignore[arg-type]
     for name in fields:
         if name not in known:
             raise UserError(
-                f"unknown config key 'model.{name}'{_did_you_mean('model.' + name, map('model.{}'.format, known))}"
+                f"unknown config key 'model.{name}'{_suggest('model.' + name, map('model.{}'.format, known))}"
             )
     try:
         return model(**sizes, **fields)
@@ -143,24 +159,25 @@ def build_model(model: Callable[..., Model], fields: Mapping[str, Any], **sizes:
         raise UserError(f"config.model: {error}") from None
 
 
-def _find_page(spec: str) -> tuple[pathlib.Path, str]:
-    """`FILE.py[:ARGUMENT]` -> the file and the argument."""
+def _parse_spec(spec: str) -> tuple[pathlib.Path, str]:
+    """Splits `FILE.py[:ARGUMENT]` into path and argument. Raises UserError if there is no such file."""
     file, _, argument = spec.partition(".py:")
     path = pathlib.Path(file + ".py" if argument else spec.removesuffix(":"))
     if not path.is_file():
-        raise UserError(f"{path}: no such config file{_did_you_mean(str(path), _pages_near(path))}")
+        siblings = sorted(path.parent.glob("*.py")) if path.parent.is_dir() else []
+        raise UserError(f"{path}: no such config file{_suggest(str(path), map(str, siblings))}")
     return path, argument
 
 
-def _run_page(path: pathlib.Path, call: Callable[[Any], Any]) -> Any:
-    """What `call` makes of the page's module; mistakes become one line with the page's own line number."""
+def _run_file(path: pathlib.Path, call: Callable[[Any], Any]) -> Any:
+    """Returns `call(module)` of a config file. Raises UserError with the line of the file that caused an exception."""
     with _importable(path.parent):
         try:
-            page = importlib.util.spec_from_file_location(path.stem, path)
-            assert page is not None
-            assert page.loader is not None
-            module = importlib.util.module_from_spec(page)
-            page.loader.exec_module(module)
+            spec = importlib.util.spec_from_file_location(path.stem, path)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
             return call(module)
         except UserError:
             raise
@@ -170,7 +187,7 @@ def _run_page(path: pathlib.Path, call: Callable[[Any], Any]) -> Any:
 
 @contextmanager
 def _importable(folder: pathlib.Path) -> Iterator[None]:
-    """`import common` finds the page's neighbour, and a page of another folder loaded later finds its own."""
+    """Makes modules in `folder` importable, and forgets them afterwards: other folders have their own `common`."""
     before = set(sys.modules)
     sys.path.insert(0, str(folder.resolve()))
     try:
@@ -184,7 +201,7 @@ def _importable(folder: pathlib.Path) -> Iterator[None]:
 
 
 def _line_in(path: pathlib.Path, error: Exception) -> int:
-    """The line of the page on which `error` arose."""
+    """Returns the line of the config file in which `error` was raised."""
     if isinstance(error, SyntaxError) and error.lineno:
         return error.lineno
     frames = traceback.extract_tb(error.__traceback__)
@@ -193,7 +210,7 @@ def _line_in(path: pathlib.Path, error: Exception) -> int:
 
 
 def _explain(error: Exception) -> str:
-    """One line; of the dump with which ml_collections answers an unknown key only the nearest key helps."""
+    """Returns one line about `error`; ml_collections reports an unknown key by printing the whole config."""
     text = str(error)
     if isinstance(error, AttributeError | KeyError) and 'Key "' in text:
         key = text.split('"')[1]
@@ -204,21 +221,21 @@ def _explain(error: Exception) -> str:
 
 
 def _override(config: ConfigDict, key: str, text: str) -> None:
-    """Set the leaf `key` of `config` to `text`, read as the type the leaf has."""
+    """Sets the leaf `key` of `config` to `text`, parsed as the type of the leaf."""
     group, _, name = key.rpartition(".")
     node: Any = config
     for part in filter(None, group.split(".")):
         node = node[part] if isinstance(node, ConfigDict) and part in node else None
     if not isinstance(node, ConfigDict) or name not in node:
-        raise UserError(f"unknown config key {key!r}{nearest_key(key, flatten(config))}")
+        raise UserError(f"unknown config key {key!r}{suggest_key(key, flatten(config))}")
     if isinstance(node[name], ConfigDict):
         keys = ", ".join(f"--config.{key}.{child}" for child in node[name])
-        raise UserError(f"config.{key} is a group of keys, set one of them: {keys}")
+        raise UserError(f"config.{key} is a group of keys; set one of them: {keys}")
     node[name] = _parse(key, node[name], text)
 
 
 def _parse(key: str, old: Any, text: str) -> Any:
-    """`text` as a value of the type of `old`: true/false, an integer, a number, a string, or a JSON list."""
+    """Parses `text` as the type of `old`: true/false, an integer, a number, a string, or a JSON list."""
     try:
         if isinstance(old, bool):
             return {"true": True, "false": False}[text.lower()]
@@ -231,16 +248,16 @@ def _parse(key: str, old: Any, text: str) -> Any:
     except (KeyError, ValueError):
         kinds = {
             bool: "true or false",
-            int: "a whole number",
+            int: "an integer",
             float: "a number",
             list: "a JSON list",
             tuple: "a JSON list",
         }
-        raise UserError(f"--config.{key} takes {kinds[type(old)]} (now {old!r}), not {text!r}") from None
+        raise UserError(f"--config.{key} must be {kinds[type(old)]} (it is {old!r} now), not {text!r}") from None
 
 
 def _leaves(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    """Dotted key and value of everything below `node`."""
+    """Yields the dotted key and the value of every leaf of `node`."""
     if isinstance(node, ConfigDict):
         for name, child in node.items():
             yield from _leaves(child, f"{prefix}.{name}" if prefix else name)
@@ -248,12 +265,7 @@ def _leaves(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         yield prefix, node
 
 
-def _pages_near(path: pathlib.Path) -> list[str]:
-    """The other config files of the folder of `path`."""
-    return [str(page) for page in sorted(path.parent.glob("*.py"))] if path.parent.is_dir() else []
-
-
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean …?` naming the nearest of `known`, or the empty string."""
+def _suggest(word: str, known: Iterable[str]) -> str:
+    """Returns `; did you mean …?` with the most similar of `known`, or "" if none is similar."""
     near = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -1,5 +1,8 @@
-"""The one kind of error that is the user's to mend."""
+"""The exception for errors that the user can fix."""
 
 
 class UserError(Exception):
-    """Bad input; its text is the whole line the user reads: `FILE:LINE: what is wrong and what to do`."""
+    """An error caused by invalid input; shown as one line without a traceback.
+
+    The message says where and what is wrong, and how to fix it: `FILE:LINE: what is wrong; what to do`.
+    """

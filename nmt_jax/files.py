@@ -1,4 +1,4 @@
-"""A file that appears whole or not at all, whoever else writes it at the same time."""
+"""Atomic writing of files."""
 
 import contextlib
 import os
@@ -10,13 +10,16 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def whole_file(path: pathlib.Path) -> Iterator[BinaryIO]:
-    """A file beside `path` to write to, which takes its place at the end, and vanishes where writing fails."""
+    """Yields a temporary file that replaces `path` at the end, or is deleted if writing fails.
+
+    Readers see the old file or the complete new one, even if several processes write at the same time.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with open(descriptor, "wb") as file:
             yield file
-        os.chmod(unfinished, 0o644)
-        os.replace(unfinished, path)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
     finally:
-        pathlib.Path(unfinished).unlink(missing_ok=True)
+        pathlib.Path(temporary).unlink(missing_ok=True)

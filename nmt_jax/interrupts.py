@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGUSR1, by which schedulers warn: leave between two steps, with everything saved."""
+"""Handling of Ctrl-C, SIGTERM and SIGUSR1 (sent by schedulers before a time limit): finish the step, save, exit."""
 
 import contextlib
 import signal
@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Interrupted(SystemExit):
-    """A signal ended the run; the exit code is 128 + its number, as shells have it (130 Ctrl-C, 143 SIGTERM)."""
+    """Raised when a signal ends the run. The exit code is 128 + its number, as in shells: 130 Ctrl-C, 143 SIGTERM."""
 
     def __init__(self, number: int):
         super().__init__(128 + number)
@@ -20,19 +20,19 @@ class Interrupted(SystemExit):
 
 
 class Interrupts:
-    """While entered, signals wait for `check()`; a second one acts as it would have without us.
+    """Context manager that defers the first signal until `check()`; a second signal has its usual effect.
 
-    Signals reach the main thread only, so entered elsewhere this does nothing.
+    Python delivers signals to the main thread only; in other threads this does nothing.
     """
 
     def __init__(self) -> None:
-        self.number = 0  # of the signal that has arrived
-        self._at_once = False
+        self.number = 0  # of the received signal
+        self._immediate = False
         self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._arrived) for number in SIGNALS}
+            self._previous = {number: signal.signal(number, self._receive) for number in SIGNALS}
         return self
 
     def __exit__(
@@ -45,24 +45,25 @@ class Interrupts:
             signal.signal(number, handler)
         self._previous = {}
 
-    def _arrived(self, number: int, frame: FrameType | None) -> None:
+    def _receive(self, number: int, frame: FrameType | None) -> None:
         self.number = number
         self._restore()
-        print(f"\n{signal.Signals(number).name}: saving; a second one leaves at once", file=sys.stderr, flush=True)
-        if self._at_once:
+        name = signal.Signals(number).name
+        print(f"\n{name}: saving; send it again to exit without saving", file=sys.stderr, flush=True)
+        if self._immediate:
             self.check()
 
     def check(self) -> None:
-        """Raise Interrupted if a signal has arrived."""
+        """Raises Interrupted if a signal was received."""
         if self.number:
             raise Interrupted(self.number)
 
     @contextlib.contextmanager
-    def at_once(self) -> Iterator[None]:
-        """A stretch that is safe to leave anywhere, for example an evaluation: do not wait for the end of it."""
+    def interruptible(self) -> Iterator[None]:
+        """Within this context a signal raises Interrupted immediately: for code that may stop anywhere."""
         self.check()
-        self._at_once = True
+        self._immediate = True
         try:
             yield
         finally:
-            self._at_once = False
+            self._immediate = False

@@ -1,4 +1,4 @@
-"""The folder of one run: enough to translate with, to go on from, and to carry to another machine."""
+"""The folder of a run: names of its files, and reading of config and metrics."""
 
 import dataclasses
 import json
@@ -13,7 +13,7 @@ from nmt_jax.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class Workdir:
-    """Names of what lies in a run's folder, and its reading; `path` is made absolute, as Orbax wants it."""
+    """The folder of a run. `path` is made absolute, which Orbax requires."""
 
     path: pathlib.Path
 
@@ -27,7 +27,7 @@ class Workdir:
 
     @property
     def metrics_file(self) -> pathlib.Path:
-        """One JSON object a logged step."""
+        """One JSON object per logged step."""
         return self.path / "metrics.jsonl"
 
     @property
@@ -37,7 +37,7 @@ class Workdir:
 
     @property
     def checkpoints(self) -> pathlib.Path:
-        """Orbax checkpoints, a folder a step."""
+        """Orbax checkpoints, one folder per step."""
         return self.path / "checkpoints"
 
     @property
@@ -47,25 +47,25 @@ class Workdir:
 
     @property
     def started(self) -> bool:
-        """Whether a checkpoint was finished here: from then on the model may not change."""
+        """Whether there is a finished checkpoint; from then on the model must not change."""
         return self.checkpoints.is_dir() and any(entry.name.isdigit() for entry in self.checkpoints.iterdir())
 
     def config(self) -> ConfigDict:
-        """The config of the run that was begun here; UserError where none was."""
+        """Returns the config of the run. Raises UserError if the folder is missing or is not a workdir."""
         if not self.path.is_dir():
             raise UserError(
-                f"{self.path}: no such workdir; `nmt-jax train --config=FILE --workdir={self.path}` makes one"
+                f"{self.path}: no such workdir; create it with `nmt-jax train --config=FILE --workdir={self.path}`"
             )
         if not self.config_file.is_file():
-            raise UserError(f"{self.path}: not a workdir (no config.json in it); nmt-jax train makes one")
+            raise UserError(f"{self.path}: not a workdir: it has no config.json; `nmt-jax train` creates workdirs")
         return configs.read(self.config_file)
 
     def trained_config(self, *tasks: str) -> ConfigDict:
-        """The config of a run that was trained for one of `tasks`; UserError where nothing was yet, or another."""
+        """Returns the config. Raises UserError if the task is none of `tasks`, or if there is no checkpoint yet."""
         config = self.config()
         if config.task not in tasks:
             raise UserError(
-                f"{self.path}: its task is {config.task!r}, this is for {' or '.join(map(repr, tasks))}; "
+                f"{self.path}: its task is {config.task!r}, but this needs {' or '.join(map(repr, tasks))}; "
                 "`nmt-jax --help` lists the verbs"
             )
         if not self.started:
@@ -73,10 +73,13 @@ class Workdir:
         return config
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Rows of the log; a last line cut short by a crash is passed over, any other damage is a UserError."""
+        """Returns the rows of the log. An incomplete last line, left by a crash, is skipped.
+
+        Raises UserError if any other line is damaged, or if there is no log.
+        """
         if not self.metrics_file.is_file():
-            self.config()  # a missing workdir has the better message
-            raise UserError(f"{self.metrics_file}: nothing was logged yet; train first")
+            self.config()  # has a better message if the workdir is missing
+            raise UserError(f"{self.metrics_file}: nothing has been logged yet; train first")
         lines = self.metrics_file.read_text(encoding="utf-8", errors="replace").split("\n")
         rows = []
         for number, line in enumerate(lines, start=1):
@@ -84,5 +87,5 @@ class Workdir:
                 rows += [json.loads(line)] if line else []
             except ValueError:
                 if number < len(lines):
-                    raise UserError(f"{self.metrics_file}:{number}: not a JSON object; delete the line") from None
+                    raise UserError(f"{self.metrics_file}:{number}: not a JSON object; delete this line") from None
         return rows

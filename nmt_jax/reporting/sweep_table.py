@@ -57,7 +57,7 @@ def collect(runs: Sequence[Run], measures: Sequence[str] = ()) -> Table:
     known = {key for log in logs.values() for row in log for key in row} - {"step"}
     for measure in measures:
         if known and measure not in (*COUNTED, *known):
-            near = configs.nearest_key(measure, known)
+            near = configs.suggest_key(measure, known)
             raise UserError(
                 f"--measures={measure}: no run logged it{near or '; there are ' + ', '.join(sorted(known))}"
             )

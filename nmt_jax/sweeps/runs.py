@@ -4,7 +4,6 @@ import dataclasses
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
@@ -105,12 +104,7 @@ def _flat(workdir: Workdir) -> dict[str, str]:
     """The config of a run by its dotted keys, values as a sweep writes them; empty where there is none."""
     if not workdir.config_file.is_file():
         return {}
-    return {key: as_text(value) for key, value in configs.flatten(workdir.config()).items()}
-
-
-def as_text(value: Any) -> str:
-    """A value of a config as a sweep and the command line write it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return {key: configs.format_value(value) for key, value in configs.flatten(workdir.config()).items()}
 
 
 def _natural(text: str) -> list[tuple[bool, float, str]]:

@@ -210,7 +210,7 @@ class _Training:
         with Watchdog(train.watchdog_minutes) as self.watchdog, progress as self.progress:
             try:
                 if self.step < train.steps and seconds_left > 0 and not self._out_of_patience():
-                    with self._at_once():
+                    with self._interruptible():
                         self._compile_largest()
                 self.progress.begin()
                 self.since = time.monotonic()
@@ -246,9 +246,9 @@ class _Training:
         late = 0 < self.config.train.minutes * 60 <= time.monotonic() - self.clock
         return self.interrupts.number or late * OUT_OF_TIME
 
-    def _at_once(self) -> contextlib.AbstractContextManager[None]:
+    def _interruptible(self) -> contextlib.AbstractContextManager[None]:
         """A stretch that a signal may leave anywhere, unless other processes would wait for this one."""
-        return self.interrupts.at_once() if jax.process_count() == 1 else contextlib.nullcontext()
+        return self.interrupts.interruptible() if jax.process_count() == 1 else contextlib.nullcontext()
 
     def _out_of_patience(self) -> bool:
         return 0 < self.config.train.patience <= self.standing.stale
@@ -312,7 +312,7 @@ class _Training:
     def _measure(self, params: Any) -> dict[str, Any]:
         """The dev metrics of `params`, or which signal came before there were any."""
         try:
-            with self.interrupts.at_once():
+            with self.interrupts.interruptible():
                 return {name: float(value) for name, value in self.task.evaluate(params).items()}
         except Interrupted as interrupted:
             return {"interrupted": interrupted.signal}

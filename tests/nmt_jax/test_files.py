@@ -3,7 +3,7 @@ import pytest
 from nmt_jax.files import whole_file
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path):
+def test_a_file_is_written_completely_or_not_at_all(tmp_path):
     path = tmp_path / "folder" / "file"
     with whole_file(path) as file:
         file.write(b"whole")

@@ -3,13 +3,13 @@ import io
 from nmt_jax import progress
 
 
-def test_items_are_counted_on_a_terminal_only(monkeypatch):
+def test_progress_is_displayed_on_a_terminal_only(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr(progress, "SECONDS", 0.0)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    monkeypatch.setattr(progress, "DELAY", 0.0)
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr("sys.stderr", stream)
         for total in (None, 3):

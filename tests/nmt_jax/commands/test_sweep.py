@@ -17,7 +17,7 @@ CONFIGS = ROOT / "configs"
 LUONG = str(CONFIGS / "rnn_luong.py")
 
 
-def test_the_points_of_a_page_are_those_it_adds():
+def test_the_points_of_a_sweep_are_those_the_config_file_adds():
     points = configs.load_sweep(LUONG)
     assert len(points) == 36
     assert {"model.score": "dot", "model.attention": "local-p", "model.input_feeding": "false"} in points
@@ -29,7 +29,10 @@ def test_the_points_of_a_page_are_those_it_adds():
     ("arguments", "line"),
     [
         ([f"--config={LUONG}"], "needs --config=FILE with a sweep(add) and --workdir=FOLDER"),
-        ([f"--config={CONFIGS / 'quickstart.py'}", "--workdir=w"], "quickstart.py: no sweep: define sweep(add)"),
+        (
+            [f"--config={CONFIGS / 'quickstart.py'}", "--workdir=w"],
+            "quickstart.py: the config file has no sweep; define sweep(add)",
+        ),
         ([f"--config={LUONG}", "--workdir=w", "--only=model.d_hidden=3"], "--only=model.d_hidden: the sweep varies"),
         ([f"--config={LUONG}", "--workdir=w", "--only=model.score=x"], "no point of the sweep is left"),
         ([f"--config={LUONG}", "--workdir=w", "--config.model.d_hiden=3"], "unknown config key 'model.d_hiden'"),
@@ -45,11 +48,20 @@ def test_mistakes_are_told_before_anything_runs(arguments, line, capsys, monkeyp
     assert not (tmp_path / "w").exists()
 
 
-def test_a_point_that_stands_there_twice_is_an_error(tmp_path):
+def test_a_repeated_point_is_an_error(tmp_path):
     page = tmp_path / "page.py"
     page.write_text("def sweep(add):\n    add({'seed': 1})\n    add({'seed': 1})\n")
     with pytest.raises(UserError, match=r"page\.py:3: .*twice"):
         configs.load_sweep(str(page))
+
+
+def test_a_sweep_with_two_parameters_receives_the_argument_of_the_config_file(tmp_path):
+    page = tmp_path / "page.py"
+    page.write_text("def sweep(add, arg):\n    add({'data.name': f'<{arg}>'})\n")
+    assert configs.load_sweep(f"{page}:size=paper") == [{"data.name": "<size=paper>"}]
+    assert configs.load_sweep(str(page)) == [{"data.name": "<>"}]
+    page.write_text("def sweep(add):\n    add({'seed': 1})\n")
+    assert configs.load_sweep(f"{page}:size=paper") == [{"seed": "1"}]
 
 
 def test_a_dry_run_prints_commands_and_runs_nothing(capsys, tmp_path):

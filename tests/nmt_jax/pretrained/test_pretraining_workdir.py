@@ -84,5 +84,5 @@ def test_other_tasks_have_nothing_for_hugging_face(tmp_path):
     config = configs.load(f"{ROOT}/configs/quickstart.py:smoke=true")
     (tmp_path / "w").mkdir()
     configs.save(config, tmp_path / "w" / "config.json")
-    with pytest.raises(UserError, match="its task is 'translate', this is for 'pretrain'"):
+    with pytest.raises(UserError, match="its task is 'translate', but this needs 'pretrain'"):
         export.run(tmp_path / "w", "huggingface", tmp_path / "folder")

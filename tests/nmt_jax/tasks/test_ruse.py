@@ -87,7 +87,7 @@ def test_it_learns_and_the_workdir_is_the_metric(trained, folder, tmp_path):
 def test_the_encoders_are_those_that_were_given(trained, folder):
     given = [pretrained.load_encoder(folder / name).fingerprint for name in ("one", "two")]
     assert [encoder.fingerprint for encoder in load_ruse(trained[0]).encoders] == given
-    with pytest.raises(UserError, match=r"this workdir holds another model: encoders\.places was"):
+    with pytest.raises(UserError, match=r"this workdir contains a different model: encoders\.places was"):
         train(PAGE, trained[0], settings(folder, **{"encoders.places": f'["{folder / "two"}"]'}))
 
 

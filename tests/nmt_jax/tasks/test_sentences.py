@@ -101,7 +101,9 @@ def test_it_learns_and_stands_alone(trained, folder, tmp_path):
 def test_another_encoder_is_another_model(trained, folder):
     workdir, _ = trained
     for key, value in (("encoder.place", "other"), ("encoder.layers", "mixture"), ("encoder.frozen", "true")):
-        with pytest.raises(UserError, match=rf"this workdir holds another model: {key} was .*, now {value!r}|now True"):
+        with pytest.raises(
+            UserError, match=rf"this workdir contains a different model: {key} was .*, now {value!r}|now True"
+        ):
             train(f"{ROOT}/configs/glue.py:smoke=true", workdir, settings(folder, **{key: value}))
 
 
