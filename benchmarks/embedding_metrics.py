@@ -97,11 +97,11 @@ def main() -> None:
 
     from metrics_jax import parse
     from metrics_jax.embedding.vectors import Vectors
-    from nmt_jax import allocation, compilation
+    from nmt_jax import platforms
     from nmt_jax.pretrained import load_encoder
 
-    compilation.configure()  # as `nmt-jax score` does
-    allocation.keep_freed_memory()
+    platforms.configure_compilation()  # as `nmt-jax score` does
+    platforms.keep_freed_memory()
 
     folder = options.encoder or minilm()
     hypotheses, references = wmt21(options.pairs)

@@ -3,8 +3,8 @@
 import pathlib
 
 from benchmarks import measure
-from nmt_jax import compilation
 from nmt_jax import config as configs
+from nmt_jax import platforms
 from nmt_jax.distributed import sharding
 from nmt_jax.tasks.translate import Translate
 
@@ -13,7 +13,7 @@ D_EMBEDDING, D_HIDDEN, VOCABULARY = 256, 512, 8000
 
 def task(dtype: str, workdir: str) -> Translate:
     """The translation task of R: bi-LSTM encoder 2 x 256, LSTM decoder 512, dropout 0.2, 2048 target tokens a batch."""
-    compilation.configure()
+    platforms.configure_compilation()
     config = configs.load(str(measure.ROOT / "configs" / "rnn_luong.py"))
     config.data.directory = str(measure.SHARED / "data" / "multi30k")
     config.vocab.size = VOCABULARY

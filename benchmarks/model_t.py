@@ -3,8 +3,8 @@
 import pathlib
 
 from benchmarks import measure
-from nmt_jax import compilation
 from nmt_jax import config as configs
+from nmt_jax import platforms
 from nmt_jax.distributed import sharding
 from nmt_jax.tasks.translate import Translate
 
@@ -13,7 +13,7 @@ LAYERS, D_MODEL, D_FF, HEADS, VOCABULARY = 3, 256, 1024, 4, 8000
 
 def task(dtype: str, workdir: str) -> Translate:
     """The translation task of T, post-norm with dropout 0.1 everywhere, in batches of 2048 target tokens."""
-    compilation.configure()
+    platforms.configure_compilation()
     config = configs.load(str(measure.ROOT / "configs" / "multi30k.py"))
     config.data.directory = str(measure.SHARED / "data" / "multi30k")
     config.vocab.size = VOCABULARY

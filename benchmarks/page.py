@@ -23,14 +23,14 @@ def main() -> None:
 
     import jax
 
-    from nmt_jax import compilation
     from nmt_jax import config as configs
+    from nmt_jax import platforms
     from nmt_jax.distributed import sharding
     from nmt_jax.tasks.registry import make_task
     from nmt_jax.training.optimizers import make_optimizer
     from nmt_jax.training.train_step import make_train_step, new_state
 
-    compilation.configure()
+    platforms.configure_compilation()
     config = configs.load(options.page, dict(configs.split_override(change) for change in options.changes))
     with tempfile.TemporaryDirectory() as workdir:
         task = make_task(config, Path(workdir), sharding.make_mesh())

@@ -45,16 +45,16 @@ def main() -> None:
     import jax
     import numpy as np
 
-    from nmt_jax import allocation, compilation
     from nmt_jax import config as configs
+    from nmt_jax import platforms
     from nmt_jax.distributed import sharding
     from nmt_jax.models.bert import Model
     from nmt_jax.tasks.pretrain import Pretrain
     from nmt_jax.training.optimizers import make_optimizer
     from nmt_jax.training.train_step import make_train_step, new_state
 
-    compilation.configure()
-    allocation.keep_freed_memory()
+    platforms.configure_compilation()
+    platforms.keep_freed_memory()
     config = configs.load(str(measure.ROOT / "configs" / f"{options.page}.py"))
     config.data.update(corpus="grammar", size=800, max_length=options.length)
     config.vocab.update(size=400, model="")

@@ -22,7 +22,7 @@ import scipy.stats
 from benchmarks import measure
 from metrics_jax.embedding.nearest import Neighbours, solved
 from metrics_jax.embedding.vectors import Vectors
-from nmt_jax import allocation
+from nmt_jax import platforms
 from nmt_jax.checkpoints.train_state import new_state
 from nmt_jax.distributed import sharding
 from nmt_jax.tasks.word_vectors import WordVectors
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--peer", help="a Python with gensim")
     arguments = parser.parse_args()
     measure.one_thread()
-    allocation.keep_freed_memory()
+    platforms.keep_freed_memory()
     folder = Workdir(arguments.workdir)
     task = WordVectors(folder.config(), folder.path, sharding.make_mesh())
     config, ids = task.config, np.asarray(task.train_ids)

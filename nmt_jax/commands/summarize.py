@@ -106,10 +106,10 @@ def split(line: str) -> list[str]:
 
 def _embedder(place: str) -> Any:
     from metrics_jax.embedding.ruse import sentence_vectors
-    from nmt_jax import compilation
+    from nmt_jax import platforms
     from nmt_jax.pretrained import load_encoder
 
-    compilation.configure()
+    platforms.configure_compilation()
     encoder = load_encoder(place)
 
     def embed(sentences: Sequence[str]) -> np.ndarray:

@@ -5,11 +5,10 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.basic import matmul, product, transposed
+from nmt_jax import platforms
+from nmt_jax.models.layers.dense import matmul, product, transposed
 
 Array = jax.Array
-
-CHUNK_LOGITS = 1 << 21  # logits held at once by `cross_entropy`: 8 MB of float32 stay near a CPU's caches
 
 
 def smoothed_cross_entropy(logits: Array, labels: Array, label_smoothing: float) -> Array:
@@ -68,9 +67,13 @@ def minimum_risk(
 
 
 def _num_chunks(shape: tuple[int, ...], vocab_size: int) -> int:
-    """The number of chunks of T that keeps to CHUNK_LOGITS, with the least padding up to twice as many."""
+    """Number of chunks of T that holds at most `Platform.logits_per_chunk` logits.
+
+    Of that number up to twice as many, the one with the least padding.
+    """
     batch_size, length = shape
-    least = min(length, -(-batch_size * length * vocab_size // CHUNK_LOGITS))
+    logits = batch_size * length * vocab_size
+    least = min(length, -(-logits // platforms.current().logits_per_chunk))
     return min(range(least, min(length, 2 * least) + 1), key=lambda count: (-length % count, count))
 
 

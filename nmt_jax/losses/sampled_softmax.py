@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.basic import matmul
+from nmt_jax.models.layers.dense import matmul
 
 Array = jax.Array
 

@@ -6,8 +6,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.basic import Dense, LayerNorm, activation, matmul
+from nmt_jax.models.layers.activations import activation
 from nmt_jax.models.layers.bert_stack import Bert
+from nmt_jax.models.layers.dense import Dense, matmul
+from nmt_jax.models.layers.normalization import LayerNorm
 
 Array = jax.Array
 

@@ -4,7 +4,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.basic import Dense, Dropout, Embedding
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.dropout import Dropout
+from nmt_jax.models.layers.embedding import Embedding
 from nmt_jax.models.layers.hyperparameters import check_rates
 from nmt_jax.models.layers.recurrent import Encoder
 

@@ -9,10 +9,12 @@ import jax.numpy as jnp
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS, PAD
 from nmt_jax.models.layers import lexicon_bias
-from nmt_jax.models.layers.basic import Embedding, matmul
 from nmt_jax.models.layers.copying import COPYING, check_source_words, make_copying, read_unknown
+from nmt_jax.models.layers.dense import matmul
+from nmt_jax.models.layers.dropout import SequenceDropout
+from nmt_jax.models.layers.embedding import Embedding
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
-from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder, SequenceDropout
+from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder
 from nmt_jax.models.layers.recurrent_decoder import Carry, Decoder
 from nmt_jax.models.layers.scores import SCORES
 from nmt_jax.models.layers.several_sources import COMBINATIONS, SeveralEncoders

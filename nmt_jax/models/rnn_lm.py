@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import PAD
-from nmt_jax.models.layers.basic import Dense, Embedding, matmul
+from nmt_jax.models.layers.dense import Dense, matmul
+from nmt_jax.models.layers.dropout import SequenceDropout
+from nmt_jax.models.layers.embedding import Embedding
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.pointer_sentinel import PointerSentinel
-from nmt_jax.models.layers.recurrent import CELLS, Cell, SequenceDropout, zero_state
+from nmt_jax.models.layers.recurrent import CELLS, Cell, zero_state
 
 Array = jax.Array
 

@@ -7,8 +7,12 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import BOS, PAD
-from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
+from nmt_jax.models.layers.activations import ACTIVATIONS
+from nmt_jax.models.layers.dense import matmul
+from nmt_jax.models.layers.dropout import Dropout
+from nmt_jax.models.layers.embedding import Embedding, Positions
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
+from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
 
 Array = jax.Array

@@ -1,19 +1,19 @@
 """Word vectors: skip-gram and CBOW (Mikolov et al., 2013a), of words alone or with their character n-grams as well."""
 
 import functools
+from collections.abc import Callable
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nmt_jax import platforms
 from nmt_jax.data.vocabulary.words import NO_WORD
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive
 
 Array = jax.Array
 Subwords = tuple[np.ndarray, np.ndarray]  # word int[P], bucket int[P]
-
-CHUNK = 4096  # n-grams added up at once: their vectors fit a CPU's cache
 
 CHOICES = {"algorithm": ("skip_gram", "cbow")}
 
@@ -108,8 +108,14 @@ class Model(nn.Module):
 
 def _rows(table: Array, numbers: Array) -> Array:
     """table float[V, D], numbers int[B, N] -> float[B, N, D]."""
-    # Flat, because XLA adds a gradient to rows numbered by one axis four times as fast on a CPU.
-    return table[numbers.reshape(-1)].reshape(*numbers.shape, -1)
+    return ROW_LOOKUP[platforms.current().row_lookup](table, numbers)
+
+
+# By `Platform.row_lookup`. On CPUs XLA adds a gradient to rows numbered by one axis four times as fast.
+ROW_LOOKUP: dict[str, Callable[[Array, Array], Array]] = {
+    "direct": lambda table, numbers: table[numbers],
+    "flattened": lambda table, numbers: table[numbers.reshape(-1)].reshape(*numbers.shape, -1),
+}
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
@@ -128,8 +134,9 @@ def added(table: Array, rows: Array, targets: Array, size: int) -> Array:
 
 
 def _chunked(numbers: Array) -> Array:
-    """int[P] -> int[chunks, CHUNK]; the last is filled up with a number that no table has."""
-    return jnp.pad(numbers, (0, -len(numbers) % CHUNK), constant_values=np.iinfo(np.int32).max).reshape(-1, CHUNK)
+    """int[P] -> int[C, P / C], the last chunk padded with an index that is out of range for every table."""
+    size = platforms.current().ngrams_per_chunk
+    return jnp.pad(numbers, (0, -len(numbers) % size), constant_values=np.iinfo(np.int32).max).reshape(-1, size)
 
 
 def _added_forward(table: Array, rows: Array, targets: Array, size: int) -> tuple[Array, tuple[int, Array, Array]]:
@@ -144,16 +151,20 @@ def _added_backward(size: int, saved: tuple[int, Array, Array], gradient: Array)
 added.defvjp(_added_forward, _added_backward)
 
 
-@jax.custom_vjp
 def inner_products(x: Array, y: Array) -> Array:
     """x float[B, T, D], y float[B, S, D] -> float[B, T, S]."""
+    return BATCHED_PRODUCT[platforms.current().batched_product](x, y)
+
+
+@jax.custom_vjp
+def _inner_products(x: Array, y: Array) -> Array:
     # XLA's CPU compiler multiplies batches of untransposed matrices two to three times as fast: the smaller operand of
     # each product is transposed beforehand, and the barriers keep the compiler from undoing that.
     return _transposed(jnp.einsum("bsd,bdt->bst", y, _transposed(x)))
 
 
 def _forward(x: Array, y: Array) -> tuple[Array, tuple[Array, Array]]:
-    return inner_products(x, y), (x, y)
+    return _inner_products(x, y), (x, y)
 
 
 def _backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
@@ -161,7 +172,13 @@ def _backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array
     return jnp.einsum("bts,bsd->btd", gradient, y), jnp.einsum("bst,btd->bsd", _transposed(gradient), x)
 
 
-inner_products.defvjp(_forward, _backward)
+_inner_products.defvjp(_forward, _backward)
+
+# By `Platform.batched_product`.
+BATCHED_PRODUCT: dict[str, Callable[[Array, Array], Array]] = {
+    "einsum": functools.partial(jnp.einsum, "btd,bsd->bts"),
+    "transposed": _inner_products,
+}
 
 
 def _transposed(x: Array) -> Array:

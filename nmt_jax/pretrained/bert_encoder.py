@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from metrics_jax.embedding.encoder import Encoder
-from nmt_jax.models.layers.basic import activation
+from nmt_jax.models.layers.activations import activation
 from nmt_jax.models.layers.bert_stack import Bert, Embeddings, Layer
 from nmt_jax.pretrained.huggingface import Pretrained
 from nmt_jax.pretrained.loading import load

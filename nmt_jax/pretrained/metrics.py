@@ -66,10 +66,10 @@ def open_metric(
         kind, wanted = metric_class(spec), needs(spec)
         objects: dict[str, Any] = {}
         if {"encoder", "scorer", "regressor"} & set(wanted):
-            from nmt_jax import allocation, compilation  # late: other metrics have no need of JAX
+            from nmt_jax import platforms  # late: other metrics have no need of JAX
 
-            compilation.configure()
-            allocation.keep_freed_memory()
+            platforms.configure_compilation()
+            platforms.keep_freed_memory()
         if "vectors" in wanted:
             if vectors is None:
                 raise UserError(f"--metrics={spec} needs word vectors: --vectors=FILE, such as GloVe's")

@@ -35,15 +35,15 @@ def train(
     folder = Workdir(pathlib.Path(workdir))
     config = resolve_config(spec, folder, overrides or {})
     # Imported here, so that an invalid config is reported before JAX is loaded, which takes seconds.
-    from nmt_jax import allocation, compilation
+    from nmt_jax import platforms
     from nmt_jax.distributed import sharding
     from nmt_jax.distributed.processes import Processes, check_shared, describe
     from nmt_jax.tasks.registry import make_task
     from nmt_jax.training import loop
 
     check_model(config)
-    compilation.configure()
-    allocation.keep_freed_memory()
+    platforms.configure_compilation()
+    platforms.keep_freed_memory()
     info = describe(config.to_dict(), folder.path) if process_spec else None
     with Processes(process_spec, info, **timeouts) as processes:
         processes.broadcast(lambda: write_config(config, folder))

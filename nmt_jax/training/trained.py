@@ -18,12 +18,12 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     """
     config = folder.trained_config(*tasks)
     # Below, not above: a mistake is told before the seconds that importing JAX takes.
-    from nmt_jax import compilation
+    from nmt_jax import platforms
     from nmt_jax.checkpoints import checkpoint as checkpoints
     from nmt_jax.distributed import sharding
     from nmt_jax.tasks.registry import make_task
 
-    compilation.configure()
+    platforms.configure_compilation()
     mesh = sharding.make_mesh(config.mesh.model)
     task = make_task(config, folder.path, mesh)
     average = config.decode.average if "decode" in config else 1

@@ -13,6 +13,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
+from nmt_jax import platforms
 from nmt_jax.data.batching.prediction import decoding_batches
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.readers import sources
@@ -25,9 +26,6 @@ from nmt_jax.decoding.search import Search
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.translation.programs import Programs
-
-# Sentences of a batch wait for the last of it; a processor is busy with fewer than an accelerator.
-CPU_BATCH_TOKENS = 2560
 
 
 class Line(NamedTuple):
@@ -161,8 +159,7 @@ class Translator:
         filled = [number for number, part in enumerate(parts) if any(piece != EOS for piece in part.source)]
         results = [[Hypothesis("", 0.0, [], [])] * count for _ in parts]
         most = self.config.eval.batch_tokens
-        if jax.default_backend() == "cpu":
-            most = min(most, CPU_BATCH_TOKENS)
+        most = min(most, platforms.current().translation_batch_tokens or most)
         budget = batch_tokens or max(most // width, 1)
         for numbers, batch in self._batches([parts[number].source for number in filled], budget):
             source = batch["source"]

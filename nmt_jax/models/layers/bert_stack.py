@@ -11,9 +11,12 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from nmt_jax.models.layers.activations import activation
 from nmt_jax.models.layers.attention import attend
-from nmt_jax.models.layers.basic import Dense, Dropout, LayerNorm, activation
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
+from nmt_jax.models.layers.normalization import LayerNorm
 
 Array = jax.Array
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import UNK
 from nmt_jax.models.layers.attention import MASKED
-from nmt_jax.models.layers.basic import Dense
+from nmt_jax.models.layers.dense import Dense
 
 Array = jax.Array
 

@@ -4,8 +4,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.basic import Dense, Dropout
 from nmt_jax.models.layers.bert_stack import Bert
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.hyperparameters import check_rates
 
 Array = jax.Array

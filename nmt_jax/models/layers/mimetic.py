@@ -4,7 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.basic import sinusoids
+from nmt_jax.models.layers.embedding import sinusoids
 
 NEARNESS = 4.6  # what a query and a key of the same vector score
 POSITIONS = 1.5  # how large positions are beside words

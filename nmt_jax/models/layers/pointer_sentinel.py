@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.models.layers.attention import MASKED
-from nmt_jax.models.layers.basic import Dense
+from nmt_jax.models.layers.dense import Dense
 
 Array = jax.Array
 

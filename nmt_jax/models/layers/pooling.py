@@ -4,7 +4,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.basic import Dense
+from nmt_jax.models.layers.dense import Dense
 from nmt_jax.models.layers.scores import make_score
 
 Array = jax.Array

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.models.layers.attention import MASKED
-from nmt_jax.models.layers.basic import Dense, Dropout, product, transposed
+from nmt_jax.models.layers.dense import Dense, product, transposed
+from nmt_jax.models.layers.dropout import SequenceDropout
 from nmt_jax.models.layers.scores import Additive
 
 Array = jax.Array
@@ -240,17 +241,3 @@ class Encoder(nn.Module):
             x = x + y if self.residual and x.shape == y.shape else y
             last.append(jax.tree.map(lambda *ends: jnp.concatenate(ends, axis=-1), *(state for _, state in runs)))
         return x, tuple(last)
-
-
-class SequenceDropout(nn.Module):
-    """Dropout on float[..., T, D], a new mask for every step or, if `variational`, one for all steps."""
-
-    rate: float
-    variational: bool
-
-    @nn.compact
-    def __call__(self, x: Array, train: bool) -> Array:
-        """x float[..., T, D] -> float[..., T, D]."""
-        if not self.variational:
-            return Dropout(self.rate)(x, train)
-        return x * Dropout(self.rate)(jnp.ones((*x.shape[:-2], 1, x.shape[-1])), train)

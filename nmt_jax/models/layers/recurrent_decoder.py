@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.models.layers.attention import Attention
-from nmt_jax.models.layers.basic import Dense, Dropout
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.recurrent import CELLS, Cell, State
 from nmt_jax.models.layers.several_sources import SeveralAttention
 

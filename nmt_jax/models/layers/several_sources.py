@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.models.layers.attention import Attention
-from nmt_jax.models.layers.basic import Dense
+from nmt_jax.models.layers.dense import Dense
 from nmt_jax.models.layers.recurrent import Encoder, State
 
 Array = jax.Array

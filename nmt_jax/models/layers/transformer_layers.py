@@ -6,7 +6,9 @@ import flax.linen as nn
 import jax
 
 from nmt_jax.models.layers.attention import MultiHeadAttention
-from nmt_jax.models.layers.basic import Dropout, FeedForward, LayerNorm
+from nmt_jax.models.layers.dropout import Dropout
+from nmt_jax.models.layers.feed_forward import FeedForward
+from nmt_jax.models.layers.normalization import LayerNorm
 
 Array = jax.Array
 

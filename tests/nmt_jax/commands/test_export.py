@@ -20,7 +20,7 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.export import safetensors
 from nmt_jax.models import transformer
-from nmt_jax.models.layers import basic as layers
+from nmt_jax.models.layers.activations import ACTIVATIONS
 from nmt_jax.tasks.registry import make_task
 from tests.conftest import ROOT
 
@@ -127,7 +127,7 @@ def test_every_field_of_the_transformer_is_known(folder):
     pytest.importorskip("ctranslate2", reason="pip install 'nmt-jax[ctranslate2]'")
     from nmt_jax.export import ctranslate2 as written
 
-    assert set(written.ACTIVATIONS) == set(layers.ACTIVATIONS)
+    assert set(written.ACTIVATIONS) == set(ACTIVATIONS)
     exported = {*TINY, "source_vocab_size", "target_vocab_size", "d_k", "d_v"}
     exported |= {"positions", "max_positions", "tie_embeddings", "norm", "activation"}
     training = {"dropout", "attention_dropout", "relu_dropout", "remat", "dtype", "parent", "name"}

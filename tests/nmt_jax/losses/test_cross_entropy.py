@@ -1,8 +1,11 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nmt_jax import platforms
 from nmt_jax.losses import cross_entropy as losses
 
 B, T, D, V = 3, 7, 5, 13
@@ -17,6 +20,10 @@ def case(seed=0):
     return hidden, kernel, labels, weights
 
 
+def chunks_of(num_logits):
+    return platforms.use(dataclasses.replace(platforms.current(), logits_per_chunk=num_logits))
+
+
 def dense(hidden, kernel, labels, weights, smoothing):
     """The definition, with the whole smoothed label distribution written out."""
     log_p = jax.nn.log_softmax(hidden @ kernel)
@@ -26,15 +33,15 @@ def dense(hidden, kernel, labels, weights, smoothing):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("budget", [1, 4 * B * V, 1 << 20])
-def test_loss_and_gradient_are_the_definition_for_any_chunks(smoothing, budget, monkeypatch):
-    monkeypatch.setattr(losses, "CHUNK_LOGITS", budget)
+def test_loss_and_gradient_are_the_definition_for_any_chunks(smoothing, budget):
     hidden, kernel, labels, weights = case()
-    total, weight = losses.cross_entropy(hidden, kernel, labels, weights, smoothing)
+    with chunks_of(budget):
+        total, weight = losses.cross_entropy(hidden, kernel, labels, weights, smoothing)
+        ours = jax.grad(lambda h, k: 2.5 * losses.cross_entropy(h, k, labels, weights, smoothing)[0], (0, 1))(
+            hidden, kernel
+        )
     np.testing.assert_allclose(total, dense(hidden, kernel, labels, weights, smoothing), rtol=1e-5)
     assert weight == weights.sum()
-    ours = jax.grad(lambda h, k: 2.5 * losses.cross_entropy(h, k, labels, weights, smoothing)[0], (0, 1))(
-        hidden, kernel
-    )
     theirs = jax.grad(lambda h, k: 2.5 * dense(h, k, labels, weights, smoothing), (0, 1))(hidden, kernel)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
@@ -67,7 +74,7 @@ def test_bfloat16_is_near_float32():
     assert np.abs(rough[1] - exact[1]).max() < 0.05
 
 
-def test_log_probs_of_sequences_and_their_gradient_are_the_definition(monkeypatch):
+def test_log_probs_of_sequences_and_their_gradient_are_the_definition():
     hidden, kernel, labels, weights = case()
     direction = jnp.asarray(np.random.default_rng(1).normal(size=B), jnp.float32)
 
@@ -78,9 +85,11 @@ def test_log_probs_of_sequences_and_their_gradient_are_the_definition(monkeypatc
     expected = by_definition(hidden, kernel)
     d_expected = jax.grad(lambda h, k: direction @ by_definition(h, k), (0, 1))(hidden, kernel)
     for budget in (1, 1 << 20):
-        monkeypatch.setattr(losses, "CHUNK_LOGITS", budget)
-        found = losses.sequence_log_probs(hidden, kernel, labels, weights)
+        with chunks_of(budget):
+            found = losses.sequence_log_probs(hidden, kernel, labels, weights)
+            d_found = jax.grad(lambda h, k: direction @ losses.sequence_log_probs(h, k, labels, weights), (0, 1))(
+                hidden, kernel
+            )
         np.testing.assert_allclose(found, expected, rtol=1e-5)
-        d_found = jax.grad(lambda h, k: direction @ losses.sequence_log_probs(h, k, labels, weights), (0, 1))
-        for a, b in zip(d_found(hidden, kernel), d_expected, strict=True):
+        for a, b in zip(d_found, d_expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from nmt_jax.models.layers import recurrent
-from nmt_jax.models.layers.recurrent import CELLS, ENCODER_CELLS, LSTMN, Cell, Encoder, SequenceDropout, zero_state
+from nmt_jax.models.layers.dropout import SequenceDropout
+from nmt_jax.models.layers.recurrent import CELLS, ENCODER_CELLS, LSTMN, Cell, Encoder, zero_state
 
 T, B, D, H = 5, 3, 2, 4
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], bool)

@@ -1,0 +1,31 @@
+"""The position-wise feed-forward layer."""
+
+import flax.linen as nn
+import jax
+
+from nmt_jax.models.layers.activations import activation
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.dropout import Dropout
+
+Array = jax.Array
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = act(x W1 + b1) W2 + b2 (Vaswani et al., 2017, eq. 2).
+
+    The activation `swiglu` makes it (silu(x W1) * x V) W2 (Shazeer, 2020, eq. 6), with biases.
+    """
+
+    d_ff: int
+    activation: str
+    dropout: float
+    dtype: str
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool) -> Array:
+        """x float[..., D] -> float[..., D]; dropout is applied to the F hidden units."""
+        hidden = activation(self.activation, self.dtype)(Dense(self.d_ff, dtype=self.dtype, name="hidden")(x))
+        if self.activation == "swiglu":
+            hidden = hidden * Dense(self.d_ff, dtype=self.dtype, name="gate")(x)
+        hidden = Dropout(self.dropout)(hidden, train)
+        return Dense(x.shape[-1], dtype=self.dtype, name="output")(hidden)

@@ -1,0 +1,146 @@
+"""Choices that depend on the processor: implementations of operations, chunk sizes, compilation, memory.
+
+Several operations of the layers, losses and decoding have two implementations that compute the same function: a plain
+one in standard JAX, and one arranged for XLA's CPU compiler. A `Platform` names one implementation for each. Callers
+look the name up in a table of their own (`IMPLEMENTATIONS[current().dropout]`), so that no model asks which processor
+runs it.
+
+Only the choices for CPUs rest on measurements (docs/performance.md). All other platforms get `PLAIN`, which has not
+been measured anywhere.
+"""
+
+import contextlib
+import ctypes
+import dataclasses
+import functools
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+MALLOC_TRIM_THRESHOLD, MALLOC_TOP_PAD, MALLOC_MMAP_MAX = -1, -2, -4  # malloc.h of the GNU C library
+XLA_LEVEL = "--xla_backend_optimization_level"
+
+
+@dataclasses.dataclass(frozen=True)
+class Platform:
+    """One choice per operation; the defaults are plain JAX.
+
+    gelu: "exact", or "approximate", within 1e-6 in float32 and 1e-4 before a bfloat16 product (`layers.activations`).
+    product_gradient: "derived" by JAX, or "explicit" (`layers.dense.matmul`).
+    transpose: of bfloat16 operands, left to XLA ("lazy") or "materialized" before the product (`layers.dense`).
+    dropout: a "bernoulli" draw per unit, or one of the "bytes" of a random word (`layers.dropout`).
+    cached_keys: attention caches keys as "rows" [T * K, Dk] or as "columns" [Dk, T * K] (`layers.attention`).
+    batched_product: of word vectors, an "einsum", or "transposed" operands (`models.word_vectors`).
+    row_lookup: table rows are numbered by an array as it is ("direct") or "flattened" (`models.word_vectors`).
+    log_sigmoid: that of "jax", or one with a gradient by "tanh" (`losses.negative_sampling`).
+    top_k: over all values at once ("direct"), or over "blocks" first (`decoding.topk`).
+    logits_per_chunk: number of logits that a chunked loss holds at once (`losses.cross_entropy`).
+    ngrams_per_chunk: number of n-gram vectors summed at once (`models.word_vectors`).
+    translation_batch_tokens: upper bound of the tokens in a batch to translate; None for no bound.
+    """
+
+    name: str
+    gelu: str = "exact"
+    product_gradient: str = "derived"
+    transpose: str = "lazy"
+    dropout: str = "bernoulli"
+    cached_keys: str = "rows"
+    batched_product: str = "einsum"
+    row_lookup: str = "direct"
+    log_sigmoid: str = "jax"
+    top_k: str = "direct"
+    logits_per_chunk: int = 1 << 26  # 256 MiB of float32
+    ngrams_per_chunk: int = 1 << 16
+    translation_batch_tokens: int | None = None
+
+
+PLAIN = Platform("plain")
+CPU = Platform(
+    "cpu",
+    gelu="approximate",
+    product_gradient="explicit",
+    transpose="materialized",
+    dropout="bytes",
+    cached_keys="columns",
+    batched_product="transposed",
+    row_lookup="flattened",
+    log_sigmoid="tanh",
+    top_k="blocks",
+    logits_per_chunk=1 << 21,  # 8 MiB of float32 stay near the caches
+    ngrams_per_chunk=1 << 12,  # their vectors fit the caches
+    # The sentences of a batch wait for the longest; a CPU is busy with fewer of them than an accelerator.
+    translation_batch_tokens=2560,
+)
+PLATFORMS = {"cpu": CPU}  # by the name of JAX's backend
+
+
+def current() -> Platform:
+    """The platform that programs are traced for: the one set by `use`, else that of JAX's default backend."""
+    import jax
+
+    return _override().value or PLATFORMS.get(jax.default_backend(), PLAIN)
+
+
+@contextlib.contextmanager
+def use(platform: Platform) -> Iterator[None]:
+    """Trace for `platform` instead, in tests or to compile ahead of time for another processor.
+
+    The override is part of the key under which `jax.jit` caches programs, so a function that was traced before is
+    traced again.
+    """
+    with _override()(platform):
+        yield
+
+
+@functools.cache
+def _override() -> Any:
+    import jax
+
+    return jax.make_user_context(None)
+
+
+def configure_compilation() -> Path:
+    """Cache compiled programs on disk, compile faster on CPUs, and return the cache's folder.
+
+    The folder is $NMT_JAX_CACHE/compilation, by default ~/.cache/nmt-jax/compilation. A folder set by
+    JAX_COMPILATION_CACHE_DIR or in code takes precedence, and so does an optimization level in XLA_FLAGS. Must be
+    called before JAX looks for devices.
+    """
+    import jax
+
+    configured = jax.config.values["jax_compilation_cache_dir"]
+    root = Path(os.environ.get("NMT_JAX_CACHE") or "~/.cache/nmt-jax").expanduser()
+    folder = Path(configured) if configured else root / "compilation"
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    # By default JAX caches only what takes a second to compile: of a small model little but the training step.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    # LLVM's last level takes a third to two thirds of the compilation time, and makes none of our programs faster.
+    flags = os.environ.get("XLA_FLAGS", "")
+    if XLA_LEVEL not in flags and _only_cpus():
+        os.environ["XLA_FLAGS"] = f"{flags} {XLA_LEVEL}=2".strip()
+    return folder
+
+
+def _only_cpus() -> bool:
+    """Whether JAX will find no accelerator, as far as this is known before its backends start."""
+    import jax
+
+    platforms = jax.config.values["jax_platforms"]
+    accelerated = any(importlib.util.find_spec(name) for name in ("jax_plugins", "libtpu"))
+    return platforms == "cpu" if platforms else not accelerated
+
+
+def keep_freed_memory() -> bool:
+    """Keep freed memory in the process instead of returning it to the system; return whether this is possible.
+
+    XLA's CPU client allocates the temporary memory of a program at every call. The GNU C library maps blocks of more
+    than 32 MiB anew each time, and the kernel clears every page: nearly half the time of a word-vector training step.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library
+        return False
+    return all([mallopt(MALLOC_MMAP_MAX, 0), mallopt(MALLOC_TRIM_THRESHOLD, 2**31 - 1), mallopt(MALLOC_TOP_PAD, 2**26)])

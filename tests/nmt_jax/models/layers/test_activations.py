@@ -1,0 +1,24 @@
+"""Activation functions."""
+
+import jax
+import jax.numpy as jnp
+
+from nmt_jax import platforms
+from nmt_jax.models.layers.activations import ACTIVATIONS, GELU, activation
+
+
+def test_gelu_in_bfloat16_is_exact_to_the_precision_of_a_product():
+    x = jnp.linspace(-20, 20, 40_001)
+    exact, rounded = activation("gelu_erf", "float32"), activation("gelu_erf", "bfloat16")
+    assert jnp.abs(rounded(x) - exact(x)).max() < 1e-4
+    slope, other = (jax.vmap(jax.grad(one))(x) for one in (rounded, exact))
+    assert jnp.abs(slope - other).max() < 2e-3
+    assert activation("gelu", "bfloat16") is ACTIVATIONS["gelu"]
+
+
+def test_gelu_by_erf_is_exact_within_a_millionth():
+    x = jnp.linspace(-20, 20, 40_001)
+    with platforms.use(platforms.PLAIN):
+        exact = activation("gelu_erf", "float32")
+    assert exact is GELU["exact"]["float32"]
+    assert jnp.abs(GELU["approximate"]["float32"](x) - exact(x)).max() < 1e-6
