@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--layer", type=int, default=-1)
     options = parser.parse_args()
 
-    from metrics_jax.prediction.regression import pearson, spearman
+    from metrics_jax.prediction.correlation import pearson, spearman
     from nmt_jax.data.lines import find
     from nmt_jax.data.readers.labelled import TextFile
     from nmt_jax.pretrained import load_encoder
@@ -44,8 +44,8 @@ def main() -> None:
     measure.report(
         benchmark="sentence_similarity",
         pairs=len(pairs),
-        spearman=spearman(cosines, scores),
-        pearson=pearson(cosines, scores),
+        spearman=float(spearman(cosines, scores)),
+        pearson=float(pearson(cosines, scores)),
         seconds=time.monotonic() - begun,
     )
 

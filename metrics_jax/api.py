@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -148,6 +148,15 @@ def check_sequences(hypotheses: Sequence[str], references: References) -> None:
             raise TypeError(f"{what} must be a sequence of strings, one a segment, not a single string")
 
 
+def check_lengths(hypotheses: Sized, references: Sized) -> None:
+    """Raise ValueError unless there are as many references as hypotheses."""
+    if len(hypotheses) != len(references):
+        raise ValueError(
+            f"{len(hypotheses)} hypotheses but {len(references)} references: "
+            "there must be one for each hypothesis, in the same order"
+        )
+
+
 def check_texts(hypotheses: Sequence[str], references: References) -> list[list[str]]:
     """-> the references of each of N >= 1 hypotheses, as a list of lists.
 
@@ -155,8 +164,7 @@ def check_texts(hypotheses: Sequence[str], references: References) -> list[list[
     string where a sequence of strings is wanted, and for anything that is not text.
     """
     check_sequences(hypotheses, references)
-    if len(hypotheses) != len(references):
-        raise ValueError(f"{len(hypotheses)} hypotheses but {len(references)} references: one each, in the same order")
+    check_lengths(hypotheses, references)
     if not len(hypotheses):
         raise ValueError("no segments: a corpus of no hypotheses has no score")
     grouped = [[group] if isinstance(group, str) else list(group) for group in references]

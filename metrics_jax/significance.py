@@ -94,10 +94,10 @@ def bootstrap(
     With `documents` (a label a segment) the score is the mean over documents, and documents are drawn. ValueError for
     statistics that are not finite or not a table, and for impossible numbers.
     """
-    _check_numbers(alpha, resamples=resamples)
+    check_sampling(alpha, resamples=resamples)
     score, table = _units(metric, {"the system": statistics}, documents)
     observed = _observed(score, {"the system": statistics}, table)
-    return _interval(float(observed[0]), score(_resample(table, resamples, seed))[0], alpha)
+    return percentile_interval(float(observed[0]), score(_resample(table, resamples, seed))[0], alpha)
 
 
 def paired_bootstrap(
@@ -119,7 +119,7 @@ def paired_bootstrap(
     5 %), where `paired_randomisation` keeps alpha. The baseline is the first system unless named; `documents` and
     errors as in `bootstrap`, and ValueError for systems of different sizes.
     """
-    _check_numbers(alpha, resamples=resamples)
+    check_sampling(alpha, resamples=resamples)
     score, table = _units(metric, systems, documents)
     first = _baseline(systems, baseline)
     observed, resampled = _observed(score, systems, table), score(_resample(table, resamples, seed))
@@ -147,7 +147,7 @@ def paired_randomisation(
     absolute difference reaches the observed one (exceeds it, if `strict`), the observed itself counted as one more.
     Intervals and `wins` are those of `paired_bootstrap`, as are the baseline, `documents` and errors.
     """
-    _check_numbers(alpha, trials=trials, resamples=resamples)
+    check_sampling(alpha, trials=trials, resamples=resamples)
     score, table = _units(metric, systems, documents)
     first = _baseline(systems, baseline)
     distances = np.empty((len(table), trials))
@@ -223,7 +223,8 @@ def _baseline(systems: Mapping[str, np.ndarray], baseline: str | None) -> int:
     return 0 if baseline is None else names.index(baseline)
 
 
-def _check_numbers(alpha: float, **counts: int) -> None:
+def check_sampling(alpha: float, **counts: int) -> None:
+    """Raise ValueError unless 0 < alpha < 1 and every count is at least 1."""
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must be between 0 and 1, not {alpha}")
     for what, count in counts.items():
@@ -276,8 +277,8 @@ def _shuffle(table: np.ndarray, trials: int, seed: int) -> Iterator[tuple[slice,
         yield span, *(np.moveaxis(half.reshape(-1, systems, k), 1, 0) for half in (kept, swapped))
 
 
-def _interval(score: float, resampled: np.ndarray, alpha: float) -> Interval:
-    """The percentile interval of resampled scores float[R]."""
+def percentile_interval(score: float, resampled: np.ndarray, alpha: float) -> Interval:
+    """The 1 - alpha percentile interval (Efron 1979) of a score, from the scores float[R] of R resamples."""
     ordered = np.sort(resampled)
     outside = int(len(ordered) * alpha / 2)
     lower, upper = float(ordered[outside]), float(ordered[-1 - outside])
@@ -311,7 +312,7 @@ def _rows(
     return [
         Comparison(
             system=system,
-            interval=_interval(float(observed[i]), resampled[i], alpha),
+            interval=percentile_interval(float(observed[i]), resampled[i], alpha),
             difference=float(observed[i] - observed[first]),
             wins=None if i == first else float(wins[i]),
             p_value=None if i == first else float(p_values[i]),

@@ -21,6 +21,8 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 import jax
 import pytest
 
+pytest_plugins = ("tests.fixtures.workdirs", "tests.fixtures.command_line")
+
 MOST_MAPS = 30_000  # of memory; Linux allows a process 65,530, and a compiled program takes six or more
 MOST_BYTES = 3 << 29  # resident; half of what a worker may take
 

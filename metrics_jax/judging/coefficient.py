@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from metrics_jax.judging import correlation, pairs
+from metrics_jax.judging import pairs
 from metrics_jax.judging.judgements import Judgements
+from metrics_jax.prediction import correlation
 
 VECTORS: dict[str, Any] = {"pearson": correlation.pearson, "spearman": correlation.spearman}
 NAMES = (*VECTORS, *pairs.COEFFICIENTS, "kendall_c", "spa")

@@ -12,7 +12,7 @@ import scipy.stats
 
 from metrics_jax.embedding.encoder import progress
 from metrics_jax.judging.coefficient import Coefficient
-from metrics_jax.significance import SEED, Interval
+from metrics_jax.significance import SEED, Interval, check_sampling, percentile_interval
 
 _TIE = 1e-9  # differences this close are equal: sums of floats depend on their order
 
@@ -32,19 +32,15 @@ def intervals(
 
     Samples without a coefficient, as those of one text alone, are left out. ValueError for impossible numbers.
     """
-    _check_numbers(draws, alpha)
+    check_sampling(alpha, draws=draws)
     values = agreement.values(scores)
     resampled = agreement.resampled(scores, draws, np.random.default_rng(seed))
-    found = []
+    result = []
     for value, row in zip(values.tolist(), resampled, strict=True):
-        ordered = np.sort(row[~np.isnan(row)])
-        if not len(ordered):
-            found.append(Interval(value, np.nan, np.nan, np.nan, np.nan))
-            continue
-        outside = int(len(ordered) * alpha / 2)
-        lower, upper = float(ordered[outside]), float(ordered[-1 - outside])
-        found.append(Interval(value, float(ordered.mean()), (upper - lower) / 2, lower, upper))
-    return found
+        known = row[~np.isnan(row)]
+        undefined = Interval(value, np.nan, np.nan, np.nan, np.nan)
+        result.append(percentile_interval(value, known, alpha) if len(known) else undefined)
+    return result
 
 
 def p_values(agreement: Coefficient, scores: np.ndarray, *, trials: int = 1000, seed: int = SEED) -> np.ndarray:
@@ -54,7 +50,7 @@ def p_values(agreement: Coefficient, scores: np.ndarray, *, trials: int = 1000, 
     metric has no coefficient. The permutation test of Deutsch et al. (2021), which says what is swapped: see
     `Coefficient.swapped`. ValueError for impossible numbers, and for a coefficient that has no test.
     """
-    _check_numbers(trials, 0.5)
+    check_sampling(0.5, trials=trials)
     values = agreement.values(scores)
     observed = np.abs(values[:, None] - values)
     as_large, counted = np.zeros(observed.shape), np.zeros(observed.shape)
@@ -102,8 +98,3 @@ def clusters(values: np.ndarray, p: np.ndarray, alpha: float = 0.05) -> np.ndarr
         ranks[metric] = rank
         members.append(metric)
     return ranks
-
-
-def _check_numbers(draws: int, alpha: float) -> None:
-    if draws < 1 or not 0 < alpha < 1:
-        raise ValueError(f"{draws} samples and alpha {alpha}: take one or more, and a share between 0 and 1")

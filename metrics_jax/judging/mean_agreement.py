@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from metrics_jax.judging.coefficient import Advance, Coefficient, ignored
-from metrics_jax.judging.pairs import mean_of_groups
+from metrics_jax.judging.pairs import nan_mean
 
 
 class MeanAgreement(Coefficient):
@@ -47,4 +47,4 @@ class MeanAgreement(Coefficient):
     def _mean(self, scores: np.ndarray, of: Callable[[Coefficient, np.ndarray], np.ndarray]) -> np.ndarray:
         """The mean of what a function makes of each set and its scores."""
         own = np.split(scores, self._ends[:-1], axis=1)
-        return mean_of_groups(np.stack([of(*one) for one in zip(self._parts, own, strict=True)], axis=-1))
+        return nan_mean(np.stack([of(*one) for one in zip(self._parts, own, strict=True)], axis=-1))

@@ -83,7 +83,7 @@ class PairCoefficient:
         """Sums float[3, ..., G] of `sums` -> the coefficient float[...]; NaN where no group has one."""
         if self.pooled:
             sums = sums.sum(axis=-1, keepdims=True)
-        return mean_of_groups(ratio(sums))
+        return nan_mean(ratio(sums))
 
     def sums(self, groups: Groups, scores: np.ndarray, human: np.ndarray, threshold: float = 0.0) -> np.ndarray:
         """Scores and human judgements float[N] -> float[3, G]: credits, first and second weights of each group."""
@@ -118,7 +118,7 @@ def ratio(sums: np.ndarray) -> np.ndarray:
     return np.divide(sums[0], weight, out=np.full(weight.shape, np.nan), where=weight > 0)
 
 
-def mean_of_groups(values: np.ndarray) -> np.ndarray:
+def nan_mean(values: np.ndarray) -> np.ndarray:
     """Float[..., G] -> the mean of what is not NaN, float[...]; NaN where all is."""
     known = ~np.isnan(values)
     count = known.sum(axis=-1)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 import scipy.stats
 
-from metrics_jax.judging import correlation, pairs
+from metrics_jax.judging import pairs
 from metrics_jax.judging.coefficient import (
     AT_ONCE,
     TINY,
@@ -23,6 +23,7 @@ from metrics_jax.judging.coefficient import (
 )
 from metrics_jax.judging.judgements import Judgements
 from metrics_jax.judging.pairs import PairCoefficient
+from metrics_jax.prediction import correlation
 
 _TAUS: dict[str, Literal["a", "b"]] = {"kendall": "b", "kendall_a": "a"}
 _SPARSE = 16  # a sparse product pays where so many entries are 0 for one that is not
@@ -140,7 +141,7 @@ class VectorAgreement(Coefficient):
 
     def values(self, scores: np.ndarray) -> np.ndarray:
         """As `Coefficient.values`."""
-        return pairs.mean_of_groups(self._of_groups(checked(scores, self.judgements)))
+        return pairs.nan_mean(self._of_groups(checked(scores, self.judgements)))
 
     def _of_groups(self, scores: np.ndarray) -> np.ndarray:
         """Scores float[M, N] -> float[M, G]."""
@@ -198,7 +199,7 @@ class VectorAgreement(Coefficient):
                 gained = picked[:, :, b] - picked[:, :, a]
                 sides = (totals[a][:, None] + gained, totals[b][:, None] - gained)
                 one, two = (_correlated(side, sizes[:, None], spread[:, None]) for side in sides)
-                yield a, b, pairs.mean_of_groups(one.T) - pairs.mean_of_groups(two.T)
+                yield a, b, pairs.nan_mean(one.T) - pairs.nan_mean(two.T)
                 advance(len(flips))
 
 

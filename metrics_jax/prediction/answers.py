@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from metrics_jax.api import check_lengths
+
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -51,8 +53,7 @@ def _mean_best(
         or any(isinstance(given, str) for given in references)
     ):
         raise TypeError("hypotheses must be a sequence of strings, references a sequence of sequences of strings")
-    if len(hypotheses) != len(references):
-        raise ValueError(f"{len(hypotheses)} hypotheses but {len(references)} references: one each, in the same order")
+    check_lengths(hypotheses, references)
     if not len(hypotheses) or not all(references):
         raise ValueError("no answers: nothing to compare")
     best = [max(score(answer, one) for one in given) for answer, given in zip(hypotheses, references, strict=True)]

@@ -10,6 +10,8 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from metrics_jax.api import check_lengths
+
 AVERAGES = ("binary", "macro", "micro")
 
 Labels = Sequence[Hashable] | np.ndarray
@@ -32,8 +34,7 @@ def confusion(hypotheses: Labels, references: Labels) -> tuple[tuple[Hashable, .
     for what, labels in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(labels, str):
             raise TypeError(f"{what} must be a sequence of labels, not a single string")
-    if len(hypotheses) != len(references):
-        raise ValueError(f"{len(hypotheses)} hypotheses but {len(references)} references: one each, in the same order")
+    check_lengths(hypotheses, references)
     if not len(hypotheses):
         raise ValueError("no labels: nothing to compare")
     plain = [labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in (hypotheses, references)]

@@ -9,6 +9,7 @@ import collections
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from metrics_jax.api import check_lengths
 from metrics_jax.prediction.classification import PrecisionRecall
 
 TaggedSentences = Sequence[Sequence[str]]
@@ -44,8 +45,7 @@ def entity_f1(hypotheses: TaggedSentences, references: TaggedSentences) -> dict[
     An entity is right if type, start and end are; 0 where a denominator is 0. ValueError for unequal numbers of
     sentences or words, or a tag that is none.
     """
-    if len(hypotheses) != len(references):
-        raise ValueError(f"{len(hypotheses)} hypotheses but {len(references)} references: one each, in the same order")
+    check_lengths(hypotheses, references)
     found, true, right = (collections.Counter[str]() for _ in range(3))
     for number, (predicted, given) in enumerate(zip(hypotheses, references, strict=True)):
         if len(predicted) != len(given):

@@ -13,17 +13,17 @@ from absl import flags
 from metrics_jax.judging.agreement import LEVELS, agreement
 from metrics_jax.judging.coefficient import NAMES, Coefficient
 from metrics_jax.judging.comparison import clusters, intervals, p_values, williams
-from metrics_jax.judging.correlation import pearson
 from metrics_jax.judging.judgements import GROUPINGS, Judgements
 from metrics_jax.judging.mean_agreement import MeanAgreement
+from metrics_jax.prediction.correlation import pearson
 from metrics_jax.registry import REGISTRY, SHORTHANDS, needs
 from metrics_jax.significance import SEED
 from nmt_jax.data.readers.judgements import Columns, Judged
 from nmt_jax.errors import UserError
-from nmt_jax.judging import table as judge_table
-from nmt_jax.judging.places import Protocol, read_places
-from nmt_jax.judging.scores import given_scores, judged_scores
-from nmt_jax.judging.table import Column
+from nmt_jax.judging import agreement_table
+from nmt_jax.judging.agreement_table import Column
+from nmt_jax.judging.judgement_files import Protocol, read_judged_files
+from nmt_jax.judging.metric_scores import given_scores, judged_scores
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
 
 TESTS = ("permutation", "williams")
@@ -64,7 +64,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_integer("seed", SEED, "Of both.", **given)
     flags.DEFINE_string("plots", None, "A folder for pictures: scores against judgements, and rankings.", **given)
     flags.DEFINE_enum(
-        "format", "text", list(judge_table.WRITERS), "text: a table, and in a pipe rows without a heading.", **given
+        "format", "text", list(agreement_table.WRITERS), "text: a table, and in a pipe rows without a heading.", **given
     )
     define_metric_flags(flag_values)
 
@@ -95,7 +95,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         plots=flag_values.plots,
         **metric_options(flag_values),
     )
-    print(judge_table.WRITERS[flag_values.format](table))
+    print(agreement_table.WRITERS[flag_values.format](table))
     return 0
 
 
@@ -133,30 +133,30 @@ def run(
 ) -> list[Column]:
     """Judge metrics by people -> a column for each coefficient, file, and column of judgements.
 
-    places: as of `read_places`. average: one for all files of a place, the mean of their coefficients. metrics: names
-    or signatures; options: what some need, as of `open_metric`. scores: as of `given_scores`. The others as the flags.
-    UserError for files that cannot be read, and for what does not exist or go together.
+    places: see `read_judged_files`. average: one for all files of a place, the mean of their coefficients. metrics:
+    names or signatures; options: what some need, as of `open_metric`. scores: as of `given_scores`. The others as the
+    flags. UserError for files that cannot be read, and for what does not exist or go together.
     """
     if not places:
         raise UserError("nmt-jax judge needs judged texts: nmt-jax judge FILE --human=COLUMN")
     if not metrics and not scores:
         raise UserError("nmt-jax judge needs metrics: --metrics=NAME, or --scores=COLUMN")
     given = tuple(one.removeprefix("-") for one in scores if "=" not in one)
-    found = read_places(places, dataclasses.replace(columns, scores=given), protocol, system_scores)
+    found = read_judged_files(places, dataclasses.replace(columns, scores=given), protocol, system_scores)
     if significance == "williams":
         _check_williams([place.protocol for place in found], average)
     folder = _folder(plots)
-    num_sets = sum(len(place.sets) for place in found)
+    num_files = sum(len(place.files) for place in found)
     result = []
     with _opened(metrics, options) as measures:
         made = {one.removeprefix("-").partition("=")[0]: one for one in scores}
         names = [*measures, *made]
         for place in found:
             parts = []
-            for judged in place.sets:
+            for judged in place.files:
                 of_systems = place.protocol.level == "system"
                 rows = [judged_scores(name, one, judged, of_systems) for name, one in measures.items()]
-                rows += [given_scores(one, judged, num_sets) for one in made.values()]
+                rows += [given_scores(one, judged, num_files) for one in made.values()]
                 with _mistakes():
                     parts += [_Part.of(place.protocol, judged, human, np.stack(rows)) for human in judged.human]
             if folder:

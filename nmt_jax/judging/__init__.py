@@ -1,1 +1,1 @@
-"""Metrics beside what people said: the scores of judged texts, and the table of coefficients."""
+"""Agreement of metrics with human judgements: files of judgements, metric scores of the judged texts, result tables."""

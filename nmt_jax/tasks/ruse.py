@@ -21,7 +21,7 @@ from ml_collections import ConfigDict
 from metrics_jax.embedding import ruse
 from metrics_jax.embedding.encoder import Encoder
 from metrics_jax.embedding.forward import shape_of_states
-from metrics_jax.prediction.regression import pearson, spearman
+from metrics_jax.prediction.correlation import pearson, spearman
 from nmt_jax import config as configs
 from nmt_jax import pretrained
 from nmt_jax.data.batching.batches import Batches, Shape
@@ -237,6 +237,6 @@ class Ruse:
         found = np.asarray(jax.jit(self.model.apply)({"params": params}, dev.features))[:, 0]
         return {
             "dev/loss": float(np.mean((found - dev.targets) ** 2)),
-            "dev/pearson": 100 * pearson(found, dev.targets),
-            "dev/spearman": 100 * spearman(found, dev.targets),
+            "dev/pearson": 100 * float(pearson(found, dev.targets, undefined=0.0)),
+            "dev/spearman": 100 * float(spearman(found, dev.targets, undefined=0.0)),
         }

@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from metrics_jax.prediction.classification import accuracy, matthews, precision_recall_f1
-from metrics_jax.prediction.regression import pearson, spearman
+from metrics_jax.prediction.correlation import pearson, spearman
 from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
 from nmt_jax.data.readers.score_scaler import ScoreScaler
@@ -199,7 +199,9 @@ class Sentences(FineTuning):
             measures = {"dev/loss": float(np.mean((outputs - wanted) ** 2))}
             for name, correlation in (("pearson", pearson), ("spearman", spearman)):
                 columns = zip(outputs.T, wanted.T, strict=True)
-                measures[f"dev/{name}"] = 100 * float(np.mean([correlation(*column) for column in columns]))
+                measures[f"dev/{name}"] = 100 * float(
+                    np.mean([correlation(*column, undefined=0.0) for column in columns])
+                )
             return measures
         targets = np.array([item[self.targets[0]] for item in items])
         logs = np.asarray(jax.nn.log_softmax(outputs))

@@ -101,7 +101,7 @@ def test_an_interval_covers_the_truth_as_often_as_it_says(alpha):
 
 def test_bounds_are_at_the_ranks_of_sacrebleu():
     for resamples in range(1, 3000):  # the 95 % bounds are scores n // 40 from either end of the sorted list
-        interval = significance._interval(0.0, np.arange(resamples)[::-1], 0.05)
+        interval = significance.percentile_interval(0.0, np.arange(resamples)[::-1], 0.05)
         assert (interval.lower, interval.upper) == (resamples // 40, resamples - resamples // 40 - 1)
 
 

@@ -97,9 +97,9 @@ def test_clusters():
 
 def test_impossible_numbers():
     judged, scores = example((0.5, 1.0))
-    with pytest.raises(ValueError, match="0 samples"):
+    with pytest.raises(ValueError, match="draws must be at least 1"):
         intervals(agreement(judged, "pearson"), scores, draws=0)
-    with pytest.raises(ValueError, match="alpha 1"):
+    with pytest.raises(ValueError, match="alpha must be between 0 and 1, not 1"):
         intervals(agreement(judged, "pearson"), scores, alpha=1)
     with pytest.raises(ValueError, match="take kendall"):
         p_values(agreement(judged, "kendall_c"), scores)

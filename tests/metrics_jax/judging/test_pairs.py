@@ -54,6 +54,25 @@ def random_case(seed, decimals):
     return scores, human, labels
 
 
+def test_golden_values(shared):
+    file = golden.read(shared, "correlation")
+    for case in file["cases"]:
+        if case["level"] != "vector":
+            continue
+        x, y = (np.array(file["inputs"][case["input"]][side]) for side in "xy")
+        one_group = Groups.of(np.zeros(len(x), int))
+
+        def value(name, x=x, y=y, groups=one_group):
+            return COEFFICIENTS[name].value(COEFFICIENTS[name].sums(groups, x, y))
+
+        for name, key in (("kendall", "kendall_tau_b"), ("kendall_a", "kendall_tau_a")):
+            expected = case["expected"][key]
+            statistic = expected["statistic"] if isinstance(expected, dict) else expected
+            assert value(name) == pytest.approx(float(statistic), abs=1e-9, nan_ok=True)
+        counts, total = case["expected"]["pairs"], len(x) * (len(x) - 1) / 2
+        assert value("acc") == pytest.approx((counts["concordant"] + counts["tied_both"]) / total)
+
+
 @pytest.mark.parametrize("name", COEFFICIENTS)
 def test_as_pair_by_pair(name):
     coefficient = COEFFICIENTS[name]

@@ -2,7 +2,6 @@
 
 import io
 import json
-import pathlib
 import re
 
 import pytest
@@ -10,48 +9,15 @@ import pytest
 from nmt_jax import __main__ as cli
 from nmt_jax.commands import classify, plot
 from nmt_jax.errors import UserError
-from nmt_jax.training.run import train
 from tests.conftest import ROOT
+from tests.fixtures.workdirs import POSITIVE, labelled_rows
 
-GOOD, BAD = ("fine great good", "dull bad poor")
 STRANGE = ["a great film\tgood", "", "a\u2028b", "bad\t\tpoor", " ", "🙂", "\t", "word " * 300]
 
 
-def rows(count: int) -> str:
-    """A label and two columns: what is good or bad stands anywhere in them."""
-    lines = ["label\ttitle\tbody\n"]
-    for number in range(count):
-        label, words = (("pos", GOOD), ("neg", BAD))[number % 2]
-        title, body = ["a", "film", "of"], ["the", "year", "and", "so", "on"][: 1 + number // 2 % 5]
-        (title if number % 3 else body).insert(number // 6 % 2, words.split()[number // 2 % 3])
-        lines.append(f"{label}\t{' '.join(title)}\t{' '.join(body)}\n")
-    return "".join(lines)
-
-
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory) -> pathlib.Path:
-    """A workdir with a small model that can tell the two labels."""
-    folder = tmp_path_factory.mktemp("classify")
-    (folder / "a.tsv").write_text(rows(120))
-    changes = {
-        "data.corpus": "files",
-        "data.directory": str(folder),
-        "data.train": "a.tsv",
-        "data.texts": '["title", "body"]',
-        "data.folds": "4",
-        "data.num_buckets": "1",
-        "vocab.size": "100",
-        "model.dropout": "0.0",
-        "optimizer.schedule": "constant",
-        "optimizer.warmup_steps": "1",
-        "optimizer.learning_rate": "0.01",
-        "train.steps": "60",
-        "train.eval_every": "30",
-        "train.checkpoint_every": "30",
-        "train.keep_last": "2",
-    }
-    train(f"{ROOT}/configs/han_movie_reviews.py:smoke=true", folder / "w", changes)
-    return folder / "w"
+@pytest.fixture
+def workdir(classifier_workdir):
+    return classifier_workdir
 
 
 @pytest.fixture
@@ -144,8 +110,8 @@ def test_development_texts_are_coloured(workdir, capfd):
     assert len(set(re.findall(r'"label right">(\w+)', shown))) == 2
     table = shown[shown.index("<table>") : shown.index("</table>")]
     negative, positive = (set(row.split(", ")) for row in table.split("<td>")[1:])
-    assert any(word in GOOD for word in positive)
-    assert not any(word in " ".join(negative) for word in GOOD.split())
+    assert any(word in POSITIVE for word in positive)
+    assert not any(word in " ".join(negative) for word in POSITIVE.split())
 
 
 def test_a_text_of_ones_own_is_coloured(workdir, tmp_path):
@@ -168,7 +134,7 @@ def test_the_curves_show_accuracy(workdir, tmp_path):
 
 
 def test_an_unknown_label_is_named_before_training(tmp_path, capfd):
-    (tmp_path / "a.tsv").write_text(rows(20))
+    (tmp_path / "a.tsv").write_text(labelled_rows(20))
     (tmp_path / "b.tsv").write_text("label\ttitle\tbody\npos\tx\ty\nneutral\tx\ty\n")
     arguments = [f"--config={ROOT}/configs/han_movie_reviews.py:smoke=true", f"--workdir={tmp_path / 'w'}"]
     settings = {"corpus": "files", "directory": tmp_path, "train": "a.tsv", "dev": "b.tsv", "texts": '["title"]'}

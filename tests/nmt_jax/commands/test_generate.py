@@ -2,7 +2,6 @@
 
 import io
 import math
-import pathlib
 
 import numpy as np
 import pytest
@@ -12,19 +11,14 @@ from nmt_jax import config as configs
 from nmt_jax.commands import generate, perplexity
 from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.errors import UserError
-from nmt_jax.training.run import train
 from tests.conftest import ROOT
 
 PROMPTS = ["der alte Mann", "", "sie sieht", "x\u2028y 🙂"]
 
 
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory) -> pathlib.Path:
-    folder = tmp_path_factory.mktemp("language_model")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NMT_JAX_CACHE", str(folder / "cache"))
-        train(f"{ROOT}/configs/rnn_lm.py:smoke=true", folder / "w", {"vocab.algorithm": "unigram"})
-    return folder / "w"
+@pytest.fixture
+def workdir(language_model_workdir):
+    return language_model_workdir
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from metrics_jax import BLEU, ChrF
 from nmt_jax import __main__ as cli
 from nmt_jax.commands.judge import run
 from nmt_jax.data.readers.judgements import Columns, Judged
-from nmt_jax.judging.places import Protocol
-from nmt_jax.judging.scores import contributions, judged_scores
+from nmt_jax.judging.judgement_files import Protocol
+from nmt_jax.judging.metric_scores import contributions, judged_scores
 from tests.fixtures.encoder_folders import write_folder
 
 WORDS = ["the", "old", "man", "sleeps", "in", "the", "garden", "of", "a", "red", "house", "near", "the", "river"]
@@ -240,16 +240,16 @@ def test_pictures(table, tmp_path, capsys):
         (("T", "--human=human", "--grouping=item"), "there are no items"),
         (("T", *COMMON, "--correlation=spa"), "take level system"),
         (("T", *COMMON, "--significance=williams"), "Pearson's r"),
-        (("T", "T", "--human=human"), "two files are called a"),
+        (("T", "T", "--human=human"), "two files have the name a"),
         (("T|level:words", "--human=human"), "choose one of segment, system"),
         (("T|outliers:no", "--human=human"), "choose one of true, false"),
         (("nothing/*.tsv", "--human=human"), r"nothing/\*\.tsv: no \.tsv or \.jsonl file there"),
-        (("T", "U|name:a", "--human=human"), "two files are called a"),
+        (("T", "U|name:a", "--human=human"), "two files have the name a"),
         (("T", *COMMON, "--average", "--correlation=pearson", "--significance=williams"), "of a file"),
-        (("T|humans:z", "--human=human"), "option:value, of correlation"),
-        (("T", "--human=human", "--scores=x=F"), r"short\.txt has 1 lines but a 32 judged texts"),
+        (("T|humans:z", "--human=human"), "option:value with one of the options correlation"),
+        (("T", "--human=human", "--scores=x=F"), r"short\.txt has 1 lines, but a has 32 judged texts"),
         (("T", "--human=human", "--scores=x=N"), r"words\.txt:2: not a number: 'two'"),
-        (("T", "U", "--human=human", "--scores=x=F"), "one file of judgements, not with 2"),
+        (("T", "U", "--human=human", "--scores=x=F"), "one file of judgements, but there are 2"),
         (("T", "--human=human", "--scores=other"), "no column 'other'"),
         (("U", "--human=human", "--system=system", "--item=item"), r"b\.tsv:34: system s0 has a text of item i0"),
     ],
@@ -271,4 +271,4 @@ def test_a_score_that_is_no_number_is_named_with_its_place(tmp_path, capsys):
     path = write(tmp_path / "a.tsv", rows())
     (tmp_path / "nan.txt").write_text("1\n" * 4 + "nan\n" + "1\n" * 27)
     assert cli.main(["judge", path, "--human=human", f"--scores=mine={tmp_path / 'nan.txt'}"]) == 2
-    assert f"{path}:6: mine scores this text nan" in capsys.readouterr().err
+    assert f"{path}:6: the mine score of this text is nan" in capsys.readouterr().err

@@ -15,12 +15,9 @@ from tests.conftest import ROOT
 SENTENCES = ["the old man sees the house .", "she sleeps", "", "a tall woman reads the old book in the garden ."]
 
 
-@pytest.fixture(scope="module")
-def mlm(tmp_path_factory):
-    """A pretraining run of one step."""
-    folder = tmp_path_factory.mktemp("mlm")
-    train(f"{ROOT}/configs/bert_tiny.py:smoke=true", folder / "w", {"data.cache": str(folder / "cache")})
-    return folder / "w"
+@pytest.fixture
+def mlm(pretraining_workdir):
+    return pretraining_workdir
 
 
 def test_every_row_says_what_the_metrics_say():

@@ -1,6 +1,5 @@
 import io
 import json
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from nmt_jax import __main__ as cli
 from nmt_jax.commands import translate
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
-from nmt_jax.training.run import train
 from nmt_jax.translation.output_format import TranslationFormat
 from tests.conftest import ROOT, with_devices
 
@@ -19,15 +17,9 @@ QUICKSTART = str(ROOT / "configs" / "quickstart.py")
 STRANGE = ["the old man sleeps .", "", "a\u2028b\x85c", "\x00", "🙂 🙂", " ", "x\ty", "word " * 30]
 
 
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory) -> pathlib.Path:
-    """A workdir with two checkpoints of a tiny model that has learnt next to nothing."""
-    folder = tmp_path_factory.mktemp("translate")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NMT_JAX_CACHE", str(folder / "cache"))
-        changes = {"train.steps": "2", "train.keep_last": "2", "eval.max_segments": "2", "decode.beam_size": "3"}
-        train(QUICKSTART + ":smoke=true", folder / "w", changes)
-    return folder / "w"
+@pytest.fixture
+def workdir(translator_workdir):
+    return translator_workdir
 
 
 @pytest.fixture

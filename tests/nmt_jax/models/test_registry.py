@@ -6,9 +6,9 @@ import pytest
 
 import nmt_jax.models
 from nmt_jax import config as configs
-from nmt_jax.commands.train import check_model
 from nmt_jax.errors import UserError
 from nmt_jax.models.registry import MODELS, model_class
+from nmt_jax.training.run import check_model
 from tests.conftest import ROOT
 
 

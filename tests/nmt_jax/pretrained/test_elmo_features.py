@@ -5,17 +5,13 @@ import pytest
 
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.elmo_features import elmo_features, load_elmo
-from nmt_jax.training.run import train
-from tests.conftest import ROOT
 
 SENTENCES = [["das", "Haus"], [], ["unausdenkliche", "Wörter", "déjà", "\u200b", "."] * 3, ["das", "Haus"], ["Haus"]]
 
 
 @pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
-    workdir = tmp_path_factory.mktemp("elmo") / "w"
-    train(f"{ROOT}/configs/elmo.py:smoke=true", workdir)
-    return workdir
+def workdir(elmo_workdir):
+    return elmo_workdir
 
 
 @pytest.fixture(scope="module")

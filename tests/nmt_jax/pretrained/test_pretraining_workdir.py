@@ -11,18 +11,14 @@ from nmt_jax.commands import export
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import load, load_encoder
 from nmt_jax.pretrained.pretraining_workdir import load_workdir
-from nmt_jax.training.run import train
 from tests.conftest import ROOT
 
 TEXTS = ["the old man sees the house .", "she sleeps", "", "der alte Mann schläft ."]
 
 
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pretrained")
-    changes = {"data.cache": str(folder / "cache"), "train.steps": "2", "optimizer.learning_rate": "0.01"}
-    train(f"{ROOT}/configs/bert_tiny.py:smoke=true", folder / "w", changes | {"train.checkpoint_every": "2"})
-    return folder / "w"
+@pytest.fixture
+def workdir(pretraining_workdir):
+    return pretraining_workdir
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from metrics_jax import RUSE
-from metrics_jax.prediction.regression import pearson
+from metrics_jax.prediction.correlation import pearson
 from nmt_jax import config as configs
 from nmt_jax import pretrained
 from nmt_jax.distributed import sharding

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from metrics_jax.prediction.regression import pearson
+from metrics_jax.prediction.correlation import pearson
 from nmt_jax import config as configs
 from nmt_jax import pretrained
 from nmt_jax.commands import classify

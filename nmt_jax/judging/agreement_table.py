@@ -1,4 +1,4 @@
-"""How metrics agree with people, as people and programs read it: a table, rows in a pipe, JSON, Markdown, LaTeX."""
+"""Output formats for the agreement of metrics with human judgements: table, TSV, JSON, Markdown, LaTeX."""
 
 import dataclasses
 import io
@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from metrics_jax.judging.pairs import mean_of_groups
+from metrics_jax.judging.pairs import nan_mean
 from metrics_jax.significance import Interval
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A coefficient of M metrics with one column of one file's judgements.
+    """One coefficient of M metrics, for one column of judgements in one file, or the mean over several files.
 
-    values: float[M]. intervals, p_values (float[M, M]) and clusters (int[M], 1 the best): where they were asked for.
-    num_files: of how many files they are the mean.
+    values: float[M]. intervals, p_values (float[M, M]) and clusters (int[M], 1 is the best): None unless requested.
+    num_files: number of files that the values are the mean of.
     """
 
     name: str
@@ -34,17 +34,17 @@ class Column:
 
     @property
     def title(self) -> str:
-        """File, judgements and coefficient."""
+        """Name of the file, column of judgements, and coefficient."""
         return f"{self.name} {self.human}, {self.coefficient}"
 
 
 def write_text(columns: Sequence[Column]) -> str:
-    """A table on a terminal; in a pipe rows without a heading, as `write_tsv`."""
+    """A table if stdout is a terminal; otherwise the rows of `write_tsv` without the heading."""
     return _table(columns) if sys.stdout.isatty() else "\n".join(_rows(columns))
 
 
 def write_tsv(columns: Sequence[Column]) -> str:
-    """Tab-separated rows under a heading, one a metric, file, column of judgements and coefficient."""
+    """Tab-separated rows with a heading, one per metric, file, column of judgements and coefficient."""
     heading = ["metric", "data", "human", "coefficient", "value"]
     heading += ["lower", "upper"] * bool(columns[0].intervals)
     heading += ["cluster"] * (columns[0].clusters is not None)
@@ -52,7 +52,7 @@ def write_tsv(columns: Sequence[Column]) -> str:
 
 
 def write_json(columns: Sequence[Column]) -> str:
-    """A list of objects, one a column, with values, intervals, clusters and p-values by metric; undefined is null."""
+    """A list with an object per column: values, intervals, clusters and p-values by metric; NaN is written as null."""
     objects = []
     for column in columns:
         item: dict[str, Any] = {"data": column.name, "human": column.human, "coefficient": column.coefficient}
@@ -68,7 +68,7 @@ def write_json(columns: Sequence[Column]) -> str:
 
 
 def write_markdown(columns: Sequence[Column]) -> str:
-    """A table, a row a metric, the best of each column in bold; of one column alone also the p-values of every two."""
+    """A table with a row per metric, the best of each column in bold; a single column is followed by its p-values."""
     heading, rows = _cells(columns, lambda text: f"**{text}**")
     tables = [[["metric", *heading], *rows]]
     if len(columns) == 1 and columns[0].p_values is not None:
@@ -77,7 +77,7 @@ def write_markdown(columns: Sequence[Column]) -> str:
 
 
 def write_latex(columns: Sequence[Column]) -> str:
-    """A table of the booktabs package, the best of each column in bold; clusters as exponents."""
+    """A table for the booktabs package, with the best of each column in bold and clusters as superscripts."""
     heading, rows = _cells(columns, lambda text: rf"\textbf{{{text}}}", lambda rank: rf"$^{{{rank}}}$")
     lines = [rf"\begin{{tabular}}{{l{'r' * len(heading)}}}", r"\toprule"]
     lines += [" & ".join(map(_latex, ["metric", *heading])) + r" \\", r"\midrule"]
@@ -110,47 +110,47 @@ def _rows(columns: Sequence[Column]) -> list[str]:
 def _cells(
     columns: Sequence[Column],
     bold: Callable[[str], str],
-    exponent: Callable[[int], str] = lambda rank: f" ({rank})",
+    superscript: Callable[[int], str] = lambda rank: f" ({rank})",
 ) -> tuple[list[str], list[list[str]]]:
-    """Headings of the columns, the mean of those of a coefficient after them, and a row of cells for each metric.
+    """Headings, and a row of cells per metric. A column with the mean follows the columns of each coefficient.
 
-    Where there are means of files, there are no means of those.
+    If the columns are means over files themselves, no mean of them is added.
     """
     heading, cells = [], []
     averaged = any(column.num_files > 1 for column in columns)
     for coefficient in [""] if averaged else dict.fromkeys(column.coefficient for column in columns):
-        several = [column for column in columns if coefficient in ("", column.coefficient)]
-        for column in several:
+        group = [column for column in columns if coefficient in ("", column.coefficient)]
+        for column in group:
             heading.append(_heading(column, columns))
-            cells.append([_cell(column, number, bold, exponent) for number in range(len(column.metrics))])
-        if len(several) > 1 and not averaged:
-            means = mean_of_groups(np.stack([column.values for column in several], axis=-1))
+            cells.append([_cell(column, number, bold, superscript) for number in range(len(column.metrics))])
+        if len(group) > 1 and not averaged:
+            means = nan_mean(np.stack([column.values for column in group], axis=-1))
             heading.append(f"mean {coefficient}")
-            cells.append([_best(f"{mean:.3f}", mean, means, bold) for mean in means.tolist()])
+            cells.append([_emphasise_best(f"{mean:.3f}", mean, means, bold) for mean in means.tolist()])
     return heading, [[metric, *row] for metric, *row in zip(columns[0].metrics, *cells, strict=True)]
 
 
 def _heading(column: Column, columns: Sequence[Column]) -> str:
-    """What of file, judgements and coefficient tells a column from the others."""
+    """The parts of the title that distinguish a column from the others."""
     parts = [column.name if column.num_files == 1 else f"{column.name} ({column.num_files})"]
     parts += [column.human] * (len({(one.name, one.human) for one in columns}) > len({one.name for one in columns}))
     return " ".join([*parts, column.coefficient])
 
 
-def _cell(column: Column, number: int, bold: Callable[[str], str], exponent: Callable[[int], str]) -> str:
+def _cell(column: Column, number: int, bold: Callable[[str], str], superscript: Callable[[int], str]) -> str:
     value = float(column.values[number])
-    text = _best(f"{value:.3f}", value, column.values, bold)
+    text = _emphasise_best(f"{value:.3f}", value, column.values, bold)
     if column.intervals:
         text += f" [{column.intervals[number].lower:.3f}, {column.intervals[number].upper:.3f}]"
-    return text if column.clusters is None else text + exponent(int(column.clusters[number]))
+    return text if column.clusters is None else text + superscript(int(column.clusters[number]))
 
 
-def _best(text: str, value: float, values: np.ndarray, bold: Callable[[str], str]) -> str:
+def _emphasise_best(text: str, value: float, values: np.ndarray, bold: Callable[[str], str]) -> str:
     return bold(text) if len(values) > 1 and value == np.max(np.nan_to_num(values, nan=-np.inf)) else text
 
 
 def _matrix(column: Column) -> list[list[str]]:
-    """The p-values of every two metrics, under a heading."""
+    """The p-values of all pairs of metrics, with a heading."""
     rows = [["p of a difference", *column.metrics]]
     for metric, values in zip(column.metrics, np.asarray(column.p_values).tolist(), strict=True):
         rows.append([metric, *("" if math.isnan(value) else f"{value:.3f}" for value in values)])
@@ -163,7 +163,7 @@ def _markdown(table: Sequence[Sequence[str]]) -> str:
 
 
 def _table(columns: Sequence[Column]) -> str:
-    """Metrics down, columns across, the best of each emphasised."""
+    """A rich table with a row per metric, the best of each column highlighted."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape
@@ -185,16 +185,16 @@ def _table(columns: Sequence[Column]) -> str:
     if columns[0].intervals:
         console.print("[ ]: the 95 % bootstrap interval", style="dim", markup=False)
     if columns[0].clusters is not None:
-        console.print("( ): clusters; no metric of one is significantly worse than another of it", style="dim")
+        console.print("( ): clusters of metrics of which none is significantly worse than another", style="dim")
     return file.getvalue().rstrip("\n")
 
 
 def _plain(value: float) -> float | None:
-    """A number for JSON, which has no NaN."""
+    """A number for JSON, which cannot represent NaN."""
     return None if math.isnan(value) else float(value)
 
 
 def _latex(text: str) -> str:
-    """Text with the characters that LaTeX takes as commands escaped."""
+    """Escape the characters that are special in LaTeX."""
     escapes = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
     return "".join(escapes.get(c, rf"\{c}" if c in "&%$#_{}" else c) for c in text)

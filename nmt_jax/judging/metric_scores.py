@@ -1,12 +1,11 @@
-"""What metrics say of texts that people have judged."""
+"""Scores that metrics give to judged texts."""
 
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric
+from metrics_jax.api import AdditiveMetric, References
 from metrics_jax.embedding.contextual import TextTooLongError
 from nmt_jax.data.lines import read_lines
 from nmt_jax.data.readers.judgements import Judged
@@ -15,22 +14,24 @@ from nmt_jax.progress import track
 
 
 def judged_scores(name: str, metric: AdditiveMetric, judged: Judged, of_systems: bool) -> np.ndarray:
-    """The scores float64[N] of the texts by a metric, higher is better: those of distances and errors are negated.
+    """Score the N judged texts with a metric -> float64[N], higher is better: distances and error rates are negated.
 
-    of_systems: such that their mean over the texts of a system is the system's score as a corpus. What a metric learns
-    from references it learns from the distinct ones. UserError, with FILE:LINE, for a score that is not finite and a
-    text that is too long.
+    With `of_systems`, the mean of the scores of a system's texts is the score of the system as a corpus. Metrics that
+    are fitted to references are fitted to the distinct ones. Raises UserError, with FILE:LINE, for a score that is not
+    finite and for a text that is too long.
     """
     numbers: dict[tuple[str, tuple[str, ...]], int] = {}
     texts = zip(judged.hypotheses, map(tuple, judged.references), strict=True)
     rows = [numbers.setdefault(text, len(numbers)) for text in texts]
-    distinct = sorted(numbers, key=lambda text: text[1])  # of one reference together: it is read once
-    place = {text: row for row, text in enumerate(distinct)}
-    order = np.array([place[text] for text in numbers])[rows]
+    distinct = sorted(numbers, key=lambda text: text[1])  # texts with the same reference together: it is read once
+    rank = {text: row for row, text in enumerate(distinct)}
+    order = np.array([rank[text] for text in numbers])[rows]
     first = {number: row for row, number in reversed(list(enumerate(order.tolist())))}
     try:
         metric = metric.fitted(sorted({text[1] for text in distinct}))
-        statistics = _statistics(metric, [text for text, _ in distinct], [given for _, given in distinct], judged.name)
+        statistics = _statistics(
+            metric, [hypothesis for hypothesis, _ in distinct], [references for _, references in distinct], judged.name
+        )
     except TextTooLongError as error:
         raise UserError(
             f"{judged.where[first[error.segment]]}: this text or its reference is {error.problem}"
@@ -50,10 +51,10 @@ def judged_scores(name: str, metric: AdditiveMetric, judged: Judged, of_systems:
 
 
 def contributions(metric: AdditiveMetric, statistics: np.ndarray) -> np.ndarray:
-    """Statistics float[N, K] of a corpus -> float[N], what each segment adds; their mean is the corpus's score.
+    """Contribution of each segment to the corpus score: statistics float[N, K] -> float[N], whose mean is the score.
 
-    For a metric whose corpus score is a mean they are the segments' scores; else the jackknife's pseudo-values (Tukey,
-    1958), N times the score less N - 1 times that without the segment, moved to have that mean.
+    If the corpus score is a mean over segments, these are the segments' scores. Otherwise they are the pseudo-values of
+    the jackknife (Tukey, 1958), N score(all) - (N - 1) score(all but the segment), shifted to have that mean.
     """
     size, total = len(statistics), statistics.sum(axis=0)
     score = float(metric.score(total))
@@ -63,17 +64,21 @@ def contributions(metric: AdditiveMetric, statistics: np.ndarray) -> np.ndarray:
     return values + (score - values.mean())
 
 
-def given_scores(option: str, judged: Judged, num_sets: int) -> np.ndarray:
-    """`COLUMN`, or `NAME=FILE` with a number a judged text, after `-` where lower is better -> float64[N].
+def given_scores(option: str, judged: Judged, num_files: int) -> np.ndarray:
+    """Read scores computed elsewhere -> float64[N].
 
-    UserError for a file of another length, a line that is no number, and a file with several sets of judgements.
+    `COLUMN` names a column of the judged file, `NAME=FILE` a file with one score per line. A leading `-` negates them,
+    for metrics where lower is better. Raises UserError if the file has another number of lines, a line is not a number,
+    or there is more than one file of judgements.
     """
     name, equals, file = option.removeprefix("-").partition("=")
     sign = -1.0 if option.startswith("-") else 1.0
     if not equals:
         return sign * judged.scores[name]
-    if num_sets > 1:
-        raise UserError(f"--scores={option}: a file of scores goes with one file of judgements, not with {num_sets}")
+    if num_files > 1:
+        raise UserError(
+            f"--scores={option}: a file of scores needs exactly one file of judgements, but there are {num_files}"
+        )
     values = []
     for number, line in enumerate(read_lines(pathlib.Path(file)), start=1):
         try:
@@ -82,7 +87,8 @@ def given_scores(option: str, judged: Judged, num_sets: int) -> np.ndarray:
             raise UserError(f"{file}:{number}: not a number: {line[:40]!r}") from None
     if len(values) != len(judged.where):
         raise UserError(
-            f"{file} has {len(values)} lines but {judged.name} {len(judged.where)} judged texts: one each, in order"
+            f"{file} has {len(values)} lines, but {judged.name} has {len(judged.where)} judged texts: "
+            "there must be one score per text, in the same order"
         )
     scores = sign * np.array(values)
     check_finite(name, scores, judged)
@@ -90,18 +96,18 @@ def given_scores(option: str, judged: Judged, num_sets: int) -> np.ndarray:
 
 
 def check_finite(name: str, scores: np.ndarray, judged: Judged) -> None:
-    """UserError for a score that is NaN or infinite, with the place of its text."""
+    """Raise UserError, with FILE:LINE of the text, if a score is NaN or infinite."""
     if len(bad := np.flatnonzero(~np.isfinite(scores))):
         hint = "; for WMD use wmd|missing:2" if name.startswith("wmd") else ""
-        raise UserError(f"{judged.where[bad[0]]}: {name} scores this text {scores[bad[0]]:g}{hint}")
+        raise UserError(f"{judged.where[bad[0]]}: the {name} score of this text is {scores[bad[0]]:g}{hint}")
 
 
-def _statistics(metric: AdditiveMetric, texts: Sequence[str], references: Sequence[Any], what: str) -> np.ndarray:
-    """The statistics float[N, K], counted on a terminal while they come."""
-    each = min(metric.at_once, len(texts))
-    starts = range(0, len(texts), each)
+def _statistics(metric: AdditiveMetric, texts: Sequence[str], references: References, title: str) -> np.ndarray:
+    """The statistics float[N, K], computed in blocks with a progress bar on a terminal."""
+    size = min(metric.at_once, len(texts))
+    starts = range(0, len(texts), size)
     blocks = [
-        metric.statistics(texts[start : start + each], references[start : start + each])
-        for start in track(starts, f"{what}, {metric.name}, texts", total=len(texts), each=each)
+        metric.statistics(texts[start : start + size], references[start : start + size])
+        for start in track(starts, f"{title}, {metric.name}, texts", total=len(texts), each=size)
     ]
     return np.concatenate(blocks)
