@@ -1,4 +1,4 @@
-"""Self-training (docs/fine-tuning.md, SST-2): sentences of reviews, graded by what was trained on people's grades.
+"""Self-training (docs/how-to/fine-tuning.md, SST-2): sentences of reviews, graded by what was trained on people's grades.
 
     python -m benchmarks.self_training sentences movie_reviews.train.jsonl.gz \
         --held_out=sst2.dev.tsv,sst5.dev.tsv > reviews.tsv

@@ -8,7 +8,7 @@ A tenth of the steps sees rows of 512 tokens (A.2), as a run of its own:
     nmt-jax train … --workdir=runs/bert_large_512 --config.init_from=runs/bert_large --config.data.max_length=512 \
         --config.train.steps=100000 --config.vocab.model=runs/bert_large/vocab
 
-What the files look like: docs/pretraining.md. Accuracy was not measured: this page is the paper's recipe.
+What the files look like: docs/how-to/pretraining.md. Accuracy was not measured: this page is the paper's recipe.
 """
 
 import common

@@ -3,7 +3,7 @@
     nmt-jax train --config=configs/bert_small.py --config.data.directory=DIRECTORY \
         --config.data.train='["articles.txt"]' --config.data.running='["books.txt"]' --workdir=runs/bert_small
 
-What the files look like: docs/pretraining.md. Accuracy was not measured: this page is a recipe.
+What the files look like: docs/how-to/pretraining.md. Accuracy was not measured: this page is a recipe.
 """
 
 import common

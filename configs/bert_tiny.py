@@ -8,7 +8,7 @@ DIRECTORY has the Brown corpus, speeches, encyclopedia articles and five novels;
 out. What is asked about them is the same in every run: a dev perplexity and accuracy of [MASK], whatever the mixture.
 
 Dev perplexity 97.9, accuracy 23.9 %, next sentences 76.6 % after about 49 CPU-minutes; predictors of unigrams have 913
-and 4.5 %, of bigrams 273 and 13.9 % (2026-11-21; docs/pretraining.md).
+and 4.5 %, of bigrams 273 and 13.9 % (2026-11-21; docs/how-to/pretraining.md).
 
 The ablations of sections 5.1, 5.2 and C.2, each alone, with 3 layers of width 128 and 1,000 steps:
 

@@ -3,7 +3,7 @@
     nmt-jax train --config=configs/bleurt.py --config.data.directory=DIRECTORY --workdir=runs/bleurt
     nmt-jax score hypothesis.txt --reference=reference.txt --metrics=bleurt --bleurt=runs/bleurt
 
-DIRECTORY holds wmt_da/ (docs/learned-metrics.md says what). Before it, `:stage=pretrain` learns several other
+DIRECTORY holds wmt_da/ (docs/how-to/learned-metrics.md says what). Before it, `:stage=pretrain` learns several other
 metrics of sentences and what is left of them, which `nmt-jax perturb` writes; ratings are then learned from there:
 
     nmt-jax perturb --input=sentences.txt … > DIRECTORY/synthetic.tsv
@@ -11,7 +11,7 @@ metrics of sentences and what is left of them, which `nmt-jax perturb` writes; r
     nmt-jax train --config=configs/bleurt.py … --config.encoder.place=runs/synthetic --workdir=runs/bleurt
 
 Pearson's r with ratings of WMT17 into English, mean of five pairs: 0.692 from `:stage=pretrain` (BLEU 0.484, BERTScore
-with the same encoder 0.668; 2026-11-22; docs/learned-metrics.md).
+with the same encoder 0.668; 2026-11-22; docs/how-to/learned-metrics.md).
 """
 
 import common

@@ -4,12 +4,12 @@
     nmt-jax translate --workdir=runs/copy_summarize < DIRECTORY/test.description > test.hypothesis
     nmt-jax score test.hypothesis --reference=DIRECTORY/test.title --metrics=rouge1,rouge2,rougeL
 
-DIRECTORY: made of ag_news.train.tsv.gz by the command in docs/copying.md. The vocabulary holds the 4,000 most frequent
+DIRECTORY: made of ag_news.train.tsv.gz by the command in docs/how-to/copying.md. The vocabulary holds the 4,000 most frequent
 words; the others of a description are copied or lost. Without copying: --config.model.copying=none; by CopyNet:
 --config.model.copying=copynet.
 
 ROUGE-1, -2, -L on 318 test headlines (2026-11-21, CPU): pointer 20.9, 3.3, 20.0; copynet 21.0, 3.6,
-20.2; none 7.4, 0.6, 7.2. More in docs/copying.md.
+20.2; none 7.4, 0.6, 7.2. More in docs/how-to/copying.md.
 """
 
 import common

@@ -6,7 +6,7 @@ DIRECTORY holds brown.train.txt.gz, words between blanks, a sentence a line; the
 configs/elmo_tagger.py.
 
 perplexity of both directions: dev 147.3 (146.5 forward, 148.0 backward) after 1,200 steps, 21 minutes on two CPU cores
-shared with other work (2026-11-21; docs/elmo.md).
+shared with other work (2026-11-21; docs/how-to/elmo.md).
 """
 
 import common

@@ -6,7 +6,7 @@
 
 DIRECTORY holds wikigold.conll, of which one sentence in ten is held out. runs/elmo is made by configs/elmo.py. Measured
 are the accuracy of tags, and precision, recall and F1 of entities, in percent: F1 35.3 with GloVe alone, 55.2 with ELMo
-beside it, 0.8 and 2.5 minutes (2026-11-21; docs/elmo.md).
+beside it, 0.8 and 2.5 minutes (2026-11-21; docs/how-to/elmo.md).
 """
 
 import common

@@ -4,7 +4,7 @@
     echo whaleboats | nmt-jax neighbours --workdir=runs/fasttext
 
 Accuracy of analogies (the nearest of 18,646 words): plurals 67 %, comparatives 64 %, past tense 45 %, family 33 % after
-500 steps (5.5 epochs, 1.4 CPU-minutes; 2026-11-21; docs/word-vectors.md); word2vec.py 26, 21, 61 and 61 % after 1,000.
+500 steps (5.5 epochs, 1.4 CPU-minutes; 2026-11-21; docs/how-to/word-vectors.md); word2vec.py 26, 21, 61 and 61 % after 1,000.
 """
 
 import common

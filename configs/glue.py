@@ -2,11 +2,11 @@
 
     nmt-jax train --config=configs/glue.py:task=cola --config.data.directory=DIRECTORY --workdir=runs/cola
 
-DIRECTORY holds cola.train.tsv and cola.dev.tsv … (docs/fine-tuning.md says from where, and what rte needs).
+DIRECTORY holds cola.train.tsv and cola.dev.tsv … (docs/how-to/fine-tuning.md says from where, and what rte needs).
 `glue.py:task=stsb,apart=true` reads the sentences of a pair apart and compares their vectors.
 
 Development sets (2026-11-21, two busy CPU cores): cola Matthews correlation 34.6, accuracy 74.6 (14.5 minutes); mrpc
-F1 88.1 (15 minutes); sst2 accuracy 87.5 (13 minutes; 88.2 by self-training, docs/fine-tuning.md); stsb apart Spearman
+F1 88.1 (15 minutes); sst2 accuracy 87.5 (13 minutes; 88.2 by self-training, docs/how-to/fine-tuning.md); stsb apart Spearman
 89.4 (9 minutes; 86.7 without training).
 """
 

@@ -5,7 +5,7 @@
     nmt-jax generate --workdir=runs/gpt --temperature=0.8
 
 perplexity: dev 126.9, test 124.9, best after 1,000 of 2,000 steps (14 minutes on two CPU cores shared with other work);
-rnn_lm 97.6 and 98.8: 59,307 tokens are too few for a Transformer (2026-11-21; docs/language-models.md).
+rnn_lm 97.6 and 98.8: 59,307 tokens are too few for a Transformer (2026-11-21; docs/how-to/language-models.md).
 """
 
 import common

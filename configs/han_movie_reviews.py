@@ -4,7 +4,7 @@
         --config.data.vectors=glove.6B.50d.txt
 
 Accuracy (2026-11-21, CPU, 3.3 minutes a fold): 86.3 % over the seven folds (nmt-jax sweep), after the last step, from
-the first 50,000 words of GloVe; docs/classification.md has every fold, and the words that decide.
+the first 50,000 words of GloVe; docs/how-to/classification.md has every fold, and the words that decide.
 """
 
 from collections.abc import Callable

@@ -4,7 +4,7 @@
     zcat DIRECTORY/ptb.valid.txt.gz | tail -n 337 | nmt-jax perplexity --workdir=runs/pointer_lm
 
 perplexity: dev 82.9, test 89.2 after 2,000 steps (7.4 CPU-minutes); rnn_lm, the same without a pointer, 97.6 and 98.8
-(2026-11-21; docs/language-models.md).
+(2026-11-21; docs/how-to/language-models.md).
 """
 
 import rnn_lm

@@ -6,7 +6,7 @@
 
 Size and budget are those of rnn_luong.
 
-BLEU on test_2016_flickr (2026-11-21, CPU, one seed, beam 5): 36.16; beside other scores in docs/recurrent.md. 28
+BLEU on test_2016_flickr (2026-11-21, CPU, one seed, beam 5): 36.16; beside other scores in docs/results/recurrent.md. 28
 minutes on a busy core.
 """
 

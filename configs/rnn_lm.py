@@ -7,7 +7,7 @@
 Lines 1 to 2,696 of the 3,370 are learned, the next 337 are dev, the last 337 test; 3,500 words, the rest is <unk>.
 
 perplexity: dev 97.6, test 98.8 after 2,000 steps (3.6 CPU-minutes); a Kneser-Ney trigram 109.5 and 109.4, a 5-gram
-107.4 and 105.6, on the same tokens (2026-11-21; docs/language-models.md).
+107.4 and 105.6, on the same tokens (2026-11-21; docs/how-to/language-models.md).
 """
 
 import common

@@ -3,10 +3,10 @@
     nmt-jax train --config=configs/ruse.py --config.data.directory=DIRECTORY --workdir=runs/ruse
     nmt-jax score hypothesis.txt --reference=reference.txt --metrics=ruse --ruse=runs/ruse
 
-DIRECTORY holds wmt_da/ (docs/learned-metrics.md says what).
+DIRECTORY holds wmt_da/ (docs/how-to/learned-metrics.md says what).
 
 Pearson's r with ratings of WMT17 into English, mean of five pairs: 0.693, with another seed 0.696 (BLEU 0.484,
-BERTScore with the same encoder 0.668; 3 minutes; 2026-11-22; docs/learned-metrics.md).
+BERTScore with the same encoder 0.668; 3 minutes; 2026-11-22; docs/how-to/learned-metrics.md).
 """
 
 import common

@@ -6,7 +6,7 @@
 All else is rnn_luong's: general attention, 2,500 steps of 2,048 tokens of Multi30k, 34.55 BLEU with true pieces alone.
 
 BLEU on test_2016_flickr (2026-11-21, CPU, one seed, beam 5): 33.43; how much less it minds its own pieces is in
-docs/recurrent.md. 24 minutes on a busy core.
+docs/results/recurrent.md. 24 minutes on a busy core.
 """
 
 from collections.abc import Callable

@@ -7,7 +7,7 @@
 Size and budget are those of rnn_luong.
 
 BLEU on test_2016_flickr (2026-11-21, CPU, one seed, beam 5): 15.38, beside 34.55 with general attention; by length of
-the source in docs/recurrent.md. 21 minutes on a busy core.
+the source in docs/results/recurrent.md. 21 minutes on a busy core.
 """
 
 import common

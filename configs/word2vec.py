@@ -4,7 +4,7 @@
     echo "king - man + woman" | nmt-jax neighbours --workdir=runs/word2vec
 
 Accuracy of analogies (the nearest of 18,646 words): family 61 %, past tense 61 %, plurals 26 %, comparatives 21 % after
-1,000 steps (11 epochs, 1.3 CPU-minutes; 2026-11-21; docs/word-vectors.md).
+1,000 steps (11 epochs, 1.3 CPU-minutes; 2026-11-21; docs/how-to/word-vectors.md).
 """
 
 import common
