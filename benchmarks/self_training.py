@@ -1,4 +1,4 @@
-"""Self-training (docs/how-to/fine-tuning.md, SST-2): sentences of reviews, graded by what was trained on people's grades.
+r"""Self-training for SST-2: sentences of movie reviews, graded by models trained on human grades.
 
     python -m benchmarks.self_training sentences movie_reviews.train.jsonl.gz \
         --held_out=sst2.dev.tsv,sst5.dev.tsv > reviews.tsv
@@ -6,8 +6,9 @@
     python -m benchmarks.self_training mix reviews.tsv --grades=grades_0.txt,grades_1.txt \
         --gold=sst5.train.tsv > mixed.tsv
 
-A sentence of which the models and its review's own label disagree is left out, unless the models find it near neutral;
-of neutral ones half as many are kept as of others. People's grades come twice.
+A sentence is dropped if the models contradict the label of its review, unless the models grade it as nearly neutral.
+Of the neutral sentences, half as many are kept as of the others. Human-graded sentences are added twice. All commands
+and results: docs/results/fine-tuning.md.
 """
 
 import argparse

@@ -1,14 +1,15 @@
-"""BERT large (Devlin et al., 2019): 24 layers of width 1024, 340 million parameters, for several accelerators.
+r"""BERT large (Devlin et al., 2019): 24 layers of width 1024, 340 million parameters, for several accelerators.
 
     nmt-jax train --config=configs/bert_large.py --config.data.directory=DIRECTORY \
         --config.data.train='["articles.txt"]' --config.data.running='["books.txt"]' --workdir=runs/bert_large
 
-A tenth of the steps sees rows of 512 tokens (A.2), as a run of its own:
+The last tenth of the steps uses rows of 512 tokens (appendix A.2). Train it as a second run:
 
-    nmt-jax train … --workdir=runs/bert_large_512 --config.init_from=runs/bert_large --config.data.max_length=512 \
+    nmt-jax train ... --workdir=runs/bert_large_512 --config.init_from=runs/bert_large --config.data.max_length=512 \
         --config.train.steps=100000 --config.vocab.model=runs/bert_large/vocab
 
-What the files look like: docs/how-to/pretraining.md. Accuracy was not measured: this page is the paper's recipe.
+The format of the files is described in docs/how-to/pretraining.md. This page is the recipe of the paper; we have not
+trained it, so there is no accuracy to report.
 """
 
 import common
@@ -16,7 +17,7 @@ from ml_collections import ConfigDict
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:smoke=true` is a one-step version for tests."""
+    """Return the config; `smoke=true` for a one-step test."""
     arguments = common.parse_arg(arg, smoke=False)
     config = common.base("bert", "pretrain")
     config.data.update(corpus="text", max_length=128, dev_share=0.001)

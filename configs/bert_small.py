@@ -1,9 +1,10 @@
-"""BERT small (Turc et al., 2019): 4 layers of width 512, 29 million parameters, for one accelerator.
+r"""BERT small (Turc et al., 2019): 4 layers of width 512, 29 million parameters, for one accelerator.
 
     nmt-jax train --config=configs/bert_small.py --config.data.directory=DIRECTORY \
         --config.data.train='["articles.txt"]' --config.data.running='["books.txt"]' --workdir=runs/bert_small
 
-What the files look like: docs/how-to/pretraining.md. Accuracy was not measured: this page is a recipe.
+The format of the files is described in docs/how-to/pretraining.md. We have not trained this page, so there is no
+accuracy to report.
 """
 
 import common
@@ -11,7 +12,7 @@ from ml_collections import ConfigDict
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:smoke=true` is a one-step version for tests."""
+    """Return the config; `smoke=true` for a one-step test."""
     arguments = common.parse_arg(arg, smoke=False)
     config = common.base("bert", "pretrain")
     config.data.update(corpus="text", max_length=128, dev_share=0.005)

@@ -1,16 +1,16 @@
-"""BERT in small (Devlin et al., 2019): masked tokens and next sentences of two million words, on a CPU.
+r"""A small BERT (Devlin et al., 2019) pretrained on two million words, on a CPU.
 
     nmt-jax train --config=configs/bert_tiny.py --config.data.directory=DIRECTORY --workdir=runs/bert_tiny
     python -m benchmarks.mlm_baselines --workdir=runs/bert_tiny
     nmt-jax export --to=huggingface --workdir=runs/bert_tiny --output=bert_tiny
 
-DIRECTORY has the Brown corpus, speeches, encyclopedia articles and five novels; a twentieth of the documents is held
-out. What is asked about them is the same in every run: a dev perplexity and accuracy of [MASK], whatever the mixture.
+DIRECTORY has the Brown corpus, speeches, encyclopedia articles and five novels. One document in twenty is held out. The
+dev perplexity and accuracy of [MASK] are computed on the same questions whatever `config.corrupt` is.
 
-Dev perplexity 97.9, accuracy 23.9 %, next sentences 76.6 % after about 49 CPU-minutes; predictors of unigrams have 913
-and 4.5 %, of bigrams 273 and 13.9 % (2026-11-21; docs/how-to/pretraining.md).
+Dev perplexity 97.9, accuracy 23.9 %, next sentences 76.6 % after about 49 CPU-minutes; unigrams have 913 and 4.5 %,
+bigrams 273 and 13.9 % (2026-11-21; docs/results/pretraining.md).
 
-The ablations of sections 5.1, 5.2 and C.2, each alone, with 3 layers of width 128 and 1,000 steps:
+The sweep has the ablations of sections 5.1, 5.2 and C.2, with 3 layers of width 128 and 1,000 steps:
 
     nmt-jax sweep --config=configs/bert_tiny.py:ablation=true --config.data.directory=DIRECTORY \
         --workdir=runs/bert_ablations --seeds=2
@@ -25,7 +25,7 @@ BOOKS = ("alice_in_wonderland", "moby_dick", "pride_and_prejudice", "sherlock_ho
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:ablation=true` a smaller model for the sweep, `:smoke=true` a one-step version for tests."""
+    """Return the config; `ablation=true` for the smaller model of the sweep, `smoke=true` for a one-step test."""
     arguments = common.parse_arg(arg, ablation=False, smoke=False)
     config = common.base("bert", "pretrain")
     config.data.update(corpus="text", max_length=64, dev_share=0.05)
@@ -33,10 +33,10 @@ def get_config(arg: str = "") -> ConfigDict:
     config.data.running = ["wikitext2/wikitext2.valid.txt", *(f"gutenberg/{book}.txt" for book in BOOKS)]
     config.vocab.update(algorithm="wordpiece", size=8000)
     config.model.update(num_layers=4, d_model=256, d_ff=1024, num_heads=4, max_positions=64)
-    config.model.update(dropout=0.0, attention_dropout=0.0, dtype="bfloat16")  # two epochs, masked anew each
-    config.model.init_stddev = 0.035  # 0.02 in a model of width 768 does to a product what this does here
+    config.model.update(dropout=0.0, attention_dropout=0.0, dtype="bfloat16")  # two epochs with different masks
+    config.model.init_stddev = 0.035  # scaled for the width: 0.02 * (768 / 256) ** 0.5
     config.initialization = "mimetic"
-    config.corrupt.share = 0.4  # more to learn from each row (Wettig et al., 2023)
+    config.corrupt.share = 0.4  # more predictions per row (Wettig et al., 2023)
     config.optimizer.update(name="adamw", schedule="linear", learning_rate=1.5e-3, warmup_steps=300, weight_decay=0.01)
     config.optimizer.update(beta2=0.98, epsilon=1e-6, clip_norm=1.0)
     config.train.update(steps=4000, batch_tokens=2048, log_every=20, eval_every=500, checkpoint_every=500, keep_last=1)
@@ -48,8 +48,8 @@ def get_config(arg: str = "") -> ConfigDict:
 
 
 def sweep(add: Callable[[dict[str, str | bool | int | float]], None]) -> None:
-    """Without next sentences, from left to right, other mixtures, whole words, other sizes and beginnings."""
-    add({"model.next_sentence": True})  # as it is
+    """Add the ablations: objectives, masking, initialization and sizes."""
+    add({"model.next_sentence": True})  # the base model
     add({"model.next_sentence": False})
     add({"model.next_sentence": False, "model.causal": True})
     add({"corrupt.mask": 1.0, "corrupt.random": 0.0})

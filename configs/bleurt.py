@@ -1,17 +1,17 @@
-"""BLEURT (Sellam et al., 2020): an encoder reads a reference and a translation together and says how good it is.
+"""BLEURT (Sellam et al., 2020): an encoder reads a reference and a translation together and predicts a quality score.
 
     nmt-jax train --config=configs/bleurt.py --config.data.directory=DIRECTORY --workdir=runs/bleurt
     nmt-jax score hypothesis.txt --reference=reference.txt --metrics=bleurt --bleurt=runs/bleurt
 
-DIRECTORY holds wmt_da/ (docs/how-to/learned-metrics.md says what). Before it, `:stage=pretrain` learns several other
-metrics of sentences and what is left of them, which `nmt-jax perturb` writes; ratings are then learned from there:
+DIRECTORY holds wmt_da/ (see docs/how-to/learned-metrics.md). `stage=pretrain` first learns to predict other metrics on
+synthetic sentence pairs written by `nmt-jax perturb`; training on ratings then starts from that model:
 
-    nmt-jax perturb --input=sentences.txt … > DIRECTORY/synthetic.tsv
+    nmt-jax perturb --input=sentences.txt ... > DIRECTORY/synthetic.tsv
     nmt-jax train --config=configs/bleurt.py:stage=pretrain --config.data.directory=DIRECTORY --workdir=runs/synthetic
-    nmt-jax train --config=configs/bleurt.py … --config.encoder.place=runs/synthetic --workdir=runs/bleurt
+    nmt-jax train --config=configs/bleurt.py ... --config.encoder.place=runs/synthetic --workdir=runs/bleurt
 
-Pearson's r with ratings of WMT17 into English, mean of five pairs: 0.692 from `:stage=pretrain` (BLEU 0.484, BERTScore
-with the same encoder 0.668; 2026-11-22; docs/how-to/learned-metrics.md).
+Pearson's r with the ratings of WMT17 into English, mean of five language pairs: 0.692 after `stage=pretrain` (BLEU
+0.484, BERTScore with the same encoder 0.668; 2026-11-22; docs/results/learned-metrics.md).
 """
 
 import common
@@ -23,7 +23,7 @@ SIGNALS = ("bleu", "rouge", "bertscore", "bertscore_precision", "bertscore_recal
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:stage=pretrain` learns from synthetic pairs, `:smoke=true` is a one-step version for tests."""
+    """Return the config; `stage=pretrain` for synthetic pairs, `smoke=true` for a one-step test."""
     arguments = common.parse_arg(arg, stage="ratings", smoke=False)
     if arguments.stage not in ("pretrain", "ratings"):
         raise ValueError(f"stage={arguments.stage}: choose one of pretrain, ratings")
@@ -48,6 +48,6 @@ def get_config(arg: str = "") -> ConfigDict:
         config.train.update(steps=800, eval_every=200, checkpoint_every=200)
     if arguments.smoke:
         config = common.smoke(config)
-        config.data.update(texts=["reference", "candidate"], scores=True)  # of the embedded grammar
+        config.data.update(texts=["reference", "candidate"], scores=True)  # columns of the embedded corpus
         config.train.early_stopping_metric = "pearson"
     return config

@@ -1,12 +1,12 @@
-"""Names in a text by a small tagger over stored features: static word vectors, ELMo, or both (Peters et al., 2018).
+r"""Named-entity tagging from stored features: static word vectors, ELMo, or both (Peters et al., 2018).
 
-    nmt-jax train --config=configs/elmo_tagger.py --config.data.directory=DIRECTORY --workdir=runs/elmo_tagger \\
+    nmt-jax train --config=configs/elmo_tagger.py --config.data.directory=DIRECTORY --workdir=runs/elmo_tagger \
         --config.data.vectors=glove.txt --config.data.elmo=runs/elmo
     nmt-jax plot --kind=layers --workdir=runs/elmo_tagger
 
-DIRECTORY holds wikigold.conll, of which one sentence in ten is held out. runs/elmo is made by configs/elmo.py. Measured
-are the accuracy of tags, and precision, recall and F1 of entities, in percent: F1 35.3 with GloVe alone, 55.2 with ELMo
-beside it, 0.8 and 2.5 minutes (2026-11-21; docs/how-to/elmo.md).
+DIRECTORY holds wikigold.conll; one sentence in ten is held out. configs/elmo.py trains runs/elmo. The measures are the
+accuracy of tags, and precision, recall and F1 of entities, in percent: F1 35.3 with GloVe alone and 55.2 with GloVe and
+ELMo, in 0.8 and 2.5 minutes (2026-11-21; docs/results/elmo.md).
 """
 
 import common
@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:smoke=true` is a one-step version for tests."""
+    """Return the config; `smoke=true` for a one-step test."""
     arguments = common.parse_arg(arg, smoke=False)
     config = common.base("feature_tagger", "feature_tagger")
     config.data.update(corpus="files", train="wikigold.conll", dev="", scheme="iob1", num_buckets=4)

@@ -1,13 +1,14 @@
-"""A small pretrained encoder on sentences and pairs (Wang et al., 2019): cola, sst2, mrpc, rte, sick, stsb.
+"""Fine-tuning of a small pretrained encoder on sentences and pairs (Wang et al., 2019).
 
     nmt-jax train --config=configs/glue.py:task=cola --config.data.directory=DIRECTORY --workdir=runs/cola
 
-DIRECTORY holds cola.train.tsv and cola.dev.tsv … (docs/how-to/fine-tuning.md says from where, and what rte needs).
-`glue.py:task=stsb,apart=true` reads the sentences of a pair apart and compares their vectors.
+`task` is cola, sst2, mrpc, rte, sick or stsb. DIRECTORY holds cola.train.tsv, cola.dev.tsv and so on; see
+docs/how-to/fine-tuning.md, also for the files of rte. `task=stsb,apart=true` encodes the two sentences of a pair
+separately and compares their vectors.
 
-Development sets (2026-11-21, two busy CPU cores): cola Matthews correlation 34.6, accuracy 74.6 (14.5 minutes); mrpc
-F1 88.1 (15 minutes); sst2 accuracy 87.5 (13 minutes; 88.2 by self-training, docs/how-to/fine-tuning.md); stsb apart Spearman
-89.4 (9 minutes; 86.7 without training).
+Development sets (2026-11-21, two busy CPU cores): cola Matthews correlation 34.6, accuracy 74.6 (14.5 minutes); mrpc F1
+88.1 (15 minutes); sst2 accuracy 87.5 (13 minutes; 88.2 with self-training); stsb apart Spearman 89.4 (9 minutes; 86.7
+without training). Details: docs/results/fine-tuning.md.
 """
 
 import common
@@ -23,14 +24,14 @@ DATA = {
     | {"train": "stsb-en.train.tsv", "dev": "stsb-en.dev.tsv"},
 }
 STEPS = {"cola": 750, "sst2": 500, "mrpc": 600, "rte": 500, "sick": 500, "stsb": 500}
-TOKENS = {"cola": 512}  # of a batch
+TOKENS = {"cola": 512}  # tokens per batch
 BEST_BY = {"cola": "matthews", "sst2": "accuracy", "mrpc": "f1", "rte": "accuracy", "sick": "spearman"}
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:task=mrpc` is another data set, `:smoke=true` a one-step version for tests.
+    """Return the config of a task; `smoke=true` for a one-step test.
 
-    `apart=true`: the sentences of sick and stsb are read apart, and their vectors compared.
+    `apart=true` encodes the sentences of sick or stsb separately and compares their vectors.
     """
     arguments = common.parse_arg(arg, task="cola", apart=False, smoke=False)
     if arguments.task not in DATA:
@@ -47,7 +48,7 @@ def get_config(arg: str = "") -> ConfigDict:
     config.train.early_stopping_metric = BEST_BY.get(name, "spearman")
     if name in ("mrpc", "rte"):
         config.model.pooling = "pair"
-    if arguments.apart:  # what was trained to compare sentences has little to learn
+    if arguments.apart:  # the encoder was already trained to compare sentences
         config.optimizer.update(learning_rate=5e-5, warmup_steps=20)
         config.train.update(steps=200, eval_every=100, checkpoint_every=100)
     return common.smoke(config) if arguments.smoke else config

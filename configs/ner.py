@@ -1,9 +1,11 @@
-"""Names of people, places and organisations in a text, by a small pretrained encoder: wnut17, wikigold.
+"""Named-entity recognition with a small pretrained encoder: wikigold or WNUT 2017.
 
     nmt-jax train --config=configs/ner.py:task=wikigold --config.data.directory=DIRECTORY --workdir=runs/wikigold
 
-DIRECTORY holds wikigold.conll, of which one sentence in ten is held out, or train.conll and dev.conll of WNUT 2017.
-wikigold, fold 0 of 10 (2026-11-21, 4.6 minutes of two busy CPU cores): entities F1 67.0, precision 64.4, recall 69.9;
+For `task=wikigold`, DIRECTORY holds wikigold.conll, and one sentence in ten is held out. For `task=wnut17`, it holds
+train.conll and dev.conll.
+
+wikigold, fold 0 of 10 (2026-11-21, 4.6 minutes on two busy CPU cores): entities F1 67.0, precision 64.4, recall 69.9;
 accuracy of tags 94.5.
 """
 
@@ -17,7 +19,7 @@ DATA = {
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:task=wnut17` is another data set, `:smoke=true` a one-step version for tests."""
+    """Return the config; `task=wnut17` for another data set, `smoke=true` for a one-step test."""
     arguments = common.parse_arg(arg, task="wikigold", smoke=False)
     if arguments.task not in DATA:
         raise ValueError(f"task={arguments.task}: choose one of {', '.join(DATA)}")

@@ -1,13 +1,13 @@
-"""Jointly learning to align and translate (Bahdanau et al., 2015): GRUs and additive attention, on Multi30k.
+"""Jointly learning to align and translate (Bahdanau et al., 2015): GRUs with additive attention, on Multi30k.
 
     nmt-jax train --config=configs/rnn_bahdanau.py --config.data.directory=DIRECTORY --workdir=runs/rnn_bahdanau
     nmt-jax translate --workdir=runs/rnn_bahdanau < test_2016_flickr.en > test.hypothesis
     nmt-jax score test.hypothesis --reference=test_2016_flickr.de
 
-Size and budget are those of rnn_luong.
+Sizes and training budget are those of rnn_luong.py.
 
-BLEU on test_2016_flickr (2026-11-21, CPU, one seed, beam 5): 36.16; beside other scores in docs/results/recurrent.md. 28
-minutes on a busy core.
+BLEU on test_2016_flickr (2026-11-21, CPU, one seed, beam 5): 36.16; comparison in docs/results/recurrent.md. 28 minutes
+on a busy core.
 """
 
 import common

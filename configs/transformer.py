@@ -1,10 +1,10 @@
-"""The Transformer of Vaswani et al. (2017), Table 3, on WMT14 English to German through TFDS.
+"""The Transformer of Vaswani et al. (2017) on WMT14 English to German, from TFDS.
 
     nmt-jax train --config=configs/transformer.py:size=base --workdir=runs/transformer-base
 
-Sizes: tiny, small, base (65 M parameters, 100,000 steps) and big (213 M, 300,000 steps). The paper, English to German:
-27.3 and 28.4 BLEU on newstest2014 after 12 hours and 3.5 days of 8 P100 GPUs.
-Not trained by us yet: this page wants accelerators.
+Sizes: tiny, small, base (65 million parameters, 100,000 steps) and big (213 million, 300,000 steps). The paper reports
+27.3 (base) and 28.4 (big) BLEU on newstest2014 after 12 hours and 3.5 days on 8 P100 GPUs.
+This page needs accelerators; we have not trained it.
 """
 
 import common
@@ -19,7 +19,7 @@ SIZES = {  # layers of encoder and of decoder, d_model, d_ff, heads, dropout, st
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:size=tiny|small|base|big`, and `smoke=true` for a one-step version for tests."""
+    """Return the config; `size=tiny|small|base|big`, `smoke=true` for a one-step test."""
     arguments = common.parse_arg(arg, size="base", smoke=False)
     if arguments.size not in SIZES:
         raise ValueError(f"unknown size {arguments.size!r}: one of {', '.join(SIZES)}")

@@ -1,10 +1,10 @@
-"""Skip-gram word vectors (Mikolov et al., 2013b) of two million words: novels, the Brown corpus, presidents' addresses.
+"""Skip-gram word vectors (Mikolov et al., 2013b) from two million words of novels, the Brown corpus and speeches.
 
     nmt-jax train --config=configs/word2vec.py --config.data.directory=DIRECTORY --workdir=runs/word2vec
     echo "king - man + woman" | nmt-jax neighbours --workdir=runs/word2vec
 
-Accuracy of analogies (the nearest of 18,646 words): family 61 %, past tense 61 %, plurals 26 %, comparatives 21 % after
-1,000 steps (11 epochs, 1.3 CPU-minutes; 2026-11-21; docs/how-to/word-vectors.md).
+Accuracy on analogies (nearest of 18,646 words): family 61 %, past tense 61 %, plurals 26 %, comparatives 21 % after
+1,000 steps (11 epochs, 1.3 CPU-minutes; 2026-11-21; docs/results/word-vectors.md).
 """
 
 import common
@@ -14,7 +14,7 @@ BOOKS = ("alice_in_wonderland", "moby_dick", "pride_and_prejudice", "sherlock_ho
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """The experiment; `:smoke=true` is a one-step version for tests."""
+    """Return the config; `smoke=true` for a one-step test."""
     arguments = common.parse_arg(arg, smoke=False)
     config = common.base("word_vectors", "word_vectors")
     config.data.update(corpus="text", train=["brown/brown.train.txt", "state_union/state_union.txt"])

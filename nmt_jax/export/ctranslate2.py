@@ -24,8 +24,8 @@ ACTIVATIONS = {
 }
 LONGEST = 1025  # positions of a sinusoidal table: what CTranslate2 reads unless told otherwise, 1024 pieces and EOS
 
-# What makes CTranslate2's search ours (measured in docs/how-to/export.md): it stops at 2K hypotheses, not at K, nor at the
-# first that leads, as without a penalty; EOS counts in lengths; Wu's penalty ranks the K best by probability.
+# What makes CTranslate2's search ours (measured in docs/results/export.md): it stops at 2K hypotheses, not at K, nor
+# at the first that leads, as without a penalty; EOS counts in lengths; Wu's penalty ranks the K best by probability.
 PROGRAM = '''"""Translate lines of stdin to stdout (pip install ctranslate2 sentencepiece)."""
 
 import pathlib
