@@ -14,7 +14,7 @@ import numpy as np
 from absl import flags
 
 from nmt_jax.data.batching.encoder_rows import RowReader
-from nmt_jax.data.batching.perturbations import MOST_MASKS, Masked, choose, drop
+from nmt_jax.data.batching.perturbations import MAX_MASKS, Masked, choose_masked, drop_words
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
@@ -83,7 +83,7 @@ def run(
     if bool(there) != bool(back):
         raise UserError("nmt-jax perturb needs both --there=WORKDIR and --back=WORKDIR, or neither")
     measures = [open_metric(spec, **options) for spec in metrics]
-    ways: dict[str, Perturbation] = {"drop": lambda texts, random: list(map(drop, texts, random))}
+    ways: dict[str, Perturbation] = {"drop": lambda texts, random: list(map(drop_words, texts, random))}
     if mlm:
         task, params = open_trained(Workdir(pathlib.Path(mlm)), "pretrain")
         if task.model.causal:
@@ -126,8 +126,8 @@ def fill_in(
     reader = RowReader(task.tokenizer.model, task.config.data.max_length, segments=True)
     masked = []
     for sentence, pieces, chance in zip(sentences, reader.pieces(sentences), random, strict=True):
-        length = min(len(pieces.ids), reader.room(1))
-        masked.append(Masked(sentence, pieces, choose(length, chance) if length else np.zeros(0, int)))
+        length = min(len(pieces.ids), reader.capacity(1))
+        masked.append(Masked(sentence, pieces, choose_masked(length, chance) if length else np.zeros(0, int)))
     texts = []
     for first in range(0, len(masked), ROWS):
         some = masked[first : first + ROWS]
@@ -141,7 +141,7 @@ def fill_in(
 def _ask(task: "Pretrain", params: Any, reader: RowReader, some: Sequence[Masked]) -> np.ndarray:
     """Masked sentences -> float32[B, P, V], what the model expects in their masks; special pieces never."""
     shape = (ROWS, task.config.data.max_length)  # one shape: what is drawn does not hang on neighbours
-    ids, positions = np.zeros(shape, np.int32), np.zeros((ROWS, MOST_MASKS), np.int32)
+    ids, positions = np.zeros(shape, np.int32), np.zeros((ROWS, MAX_MASKS), np.int32)
     special = np.flatnonzero(task.masking().special)
     for row, one in enumerate(some):
         item, (begin,) = reader.row(*reader.fit([one.pieces.ids]))

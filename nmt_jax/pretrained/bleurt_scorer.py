@@ -89,7 +89,7 @@ def make_scorer(model: Model, params: dict[str, Any], tokenizer: Tokenizer, max_
             whole = [pieces[reference], pieces[candidate]]
             item, _ = reader.row(*reader.fit(whole))
             segments = item.get("segments", np.zeros_like(item["ids"]))
-            rows.append(PairRow(item["ids"], segments, sum(map(len, whole)) + max_length - reader.room(2)))
+            rows.append(PairRow(item["ids"], segments, sum(map(len, whole)) + max_length - reader.capacity(2)))
         return rows
 
     digest = hashlib.sha256(tokenizer.model.encode())

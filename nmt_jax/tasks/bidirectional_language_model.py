@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.batching.text_blocks import Blocks, rows_of, windows
+from nmt_jax.data.batching.text_blocks import Blocks, rows_per_batch, windows
 from nmt_jax.data.readers.monolingual import open_lines
 from nmt_jax.data.vocabulary import word_types
 from nmt_jax.data.vocabulary.vocab import EOS
@@ -211,5 +211,5 @@ class BidirectionalLanguageModel:
 
     def _windows(self, ids: np.ndarray) -> Iterator[Batch]:
         settings, length = self.config.eval, self.config.data.block_length
-        rows = rows_of(settings.batch_tokens, length, self.local_mesh.shape["data"], "config.eval.batch_tokens")
+        rows = rows_per_batch(settings.batch_tokens, length, self.local_mesh.shape["data"], "config.eval.batch_tokens")
         return windows(ids, block_length=length, context=settings.context, rows=rows)

@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.batching.text_blocks import Blocks, rows_of, windows
+from nmt_jax.data.batching.text_blocks import Blocks, rows_per_batch, windows
 from nmt_jax.data.prepared import token_stream
 from nmt_jax.data.readers.monolingual import open_lines
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
@@ -162,7 +162,7 @@ class LanguageModel:
 
     def _windows(self, ids: np.ndarray) -> Iterator[Batch]:
         settings, length = self.config.eval, self.config.data.block_length
-        rows = rows_of(settings.batch_tokens, length, self.local_mesh.shape["data"], "config.eval.batch_tokens")
+        rows = rows_per_batch(settings.batch_tokens, length, self.local_mesh.shape["data"], "config.eval.batch_tokens")
         return windows(ids, block_length=length, context=settings.context, rows=rows)
 
     @functools.cached_property

@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.masking import Corruption, LeftToRight, Masking
-from nmt_jax.data.batching.segment_pairs import NEXT, PairBatches, Pairs
+from nmt_jax.data.batching.segment_pairs import NEXT, PairBatches, SegmentPairs
 from nmt_jax.data.prepared import segments
 from nmt_jax.data.prepared.segments import Segments
 from nmt_jax.data.readers.monolingual import open_documents
@@ -132,7 +132,7 @@ class Pretrain:
         max_length, positions = self.config.data.max_length, self.model.max_positions
         if max_length > positions:
             raise UserError(f"config.data.max_length={max_length} is more than config.model.max_positions={positions}")
-        pairs = Pairs(
+        pairs = SegmentPairs(
             text,
             next_sentence=self.model.next_sentence,
             cls=self._special("[CLS]"),

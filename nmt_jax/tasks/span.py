@@ -54,7 +54,7 @@ class Span(FineTuning):
     next_command = "nmt-jax answer --workdir={workdir} < questions.jsonl > answers.txt"
     num_outputs = 2
     fields = MappingProxyType(
-        {"start": Field(np.int32), "end": Field(np.int32), "candidates": Field(np.bool_, of_pieces=True)}
+        {"start": Field(np.int32), "end": Field(np.int32), "candidates": Field(np.bool_, per_token=True)}
     )
 
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
@@ -87,7 +87,7 @@ class Span(FineTuning):
         found = []
         for question, (ids, _) in zip(questions, asked, strict=True):
             ids, context = ids[: self.config.data.max_question], read[question.context]
-            room = self.reader.room(2) - len(ids)
+            room = self.reader.capacity(2) - len(ids)
             windows: list[_Window] = []
             for start in itertools.count(0, self.config.data.stride):
                 if start >= len(context.ids):

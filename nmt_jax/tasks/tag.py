@@ -43,7 +43,7 @@ class Tag(FineTuning):
 
     measures = ("loss", "accuracy", "precision", "recall", "f1")
     next_command = "nmt-jax tag --workdir={workdir} < words.txt > words.conll"
-    fields = MappingProxyType({"tags": Field(np.int32, NO_TAG, of_pieces=True)})
+    fields = MappingProxyType({"tags": Field(np.int32, NO_TAG, per_token=True)})
 
     @functools.cached_property
     def tags(self) -> list[str]:
@@ -72,7 +72,7 @@ class Tag(FineTuning):
     def _sentences(self, sentences: Sequence[Sequence[str]]) -> list[Sentence]:
         """Words -> rows of their pieces, as the tokenizer cuts the words with blanks between them."""
         found = []
-        room = self.reader.room(1)
+        room = self.reader.capacity(1)
         for words, pieces in zip(sentences, self.reader.pieces([" ".join(words) for words in sentences]), strict=True):
             # The word that each piece ends in: its last character tells, as the first can be the blank before it.
             ends = np.cumsum([len(word) + 1 for word in words])

@@ -1,1 +1,1 @@
-"""Batches: each a pure function of its number."""
+"""Batches of NumPy arrays, each a pure function of its number."""

@@ -1,7 +1,7 @@
-"""Batches of few static shapes: length buckets under a token budget, shuffled, and known by their number alone.
+"""Training batches of a few static shapes: length buckets under a token budget, in random order.
 
-An item of a corpus has two lengths (source and target pieces, or sentences and words), a bucket is a box that holds
-both, and a `Layout` says how items fill the arrays of a batch.
+An item of a corpus has two lengths, such as source and target tokens, or sentences and words. A bucket is a bound on
+both (a box); a `Layout` defines how items fill the arrays of a batch.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from nmt_jax.data.prepared.parallel import Pair, PreparedCorpus
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
 
-_GRID = 32  # lengths a side among which bucket limits are chosen
-_BLOCK = 1 << 16  # items whose lengths are looked at together: few, as the memory is not given back
+_GRID = 32  # candidates for bucket limits on each side
+_BLOCK = 1 << 16  # items whose lengths are processed together; small, because the memory is not returned
 
 
 class Shape(NamedTuple):
-    """Rows of a global batch and the box that each of its items fits into, such as source length S, target length T."""
+    """Number of rows of a global batch, and the box for its items, for example source length S and target length T."""
 
     rows: int
     first: int
@@ -32,7 +32,7 @@ class Shape(NamedTuple):
 
 
 class Corpus(Protocol):
-    """What batches are made of: N items of two lengths, neither above `max_length`."""
+    """N items with two lengths each, neither larger than `max_length`."""
 
     name: str
     max_length: int
@@ -47,31 +47,31 @@ class Corpus(Protocol):
 
 
 class Layout(Protocol):
-    """How items lie in the arrays of a batch; first, second: the sides of a box, one number or int[M] of M boxes.
+    """How items are laid out in the arrays of a batch; first, second: the sides of a box, or int[M] for M boxes.
 
-    longest, remedy: what the budget of the largest box counts, and the keys that make it smaller, for a message.
+    longest, remedy: for a message, what the budget of the largest box counts, and the config keys that reduce it.
     """
 
     longest: str
     remedy: str
 
     def budget(self, first: Any, second: Any) -> Any:
-        """Tokens of a row that count against `batch_tokens`."""
+        """Tokens of a row that count towards `batch_tokens`."""
 
     def cost(self, first: Any, second: Any) -> Any:
-        """Tokens that a row costs, padding included."""
+        """All tokens of a row, padding included; the cost to minimize."""
 
     def arrays(self, items: Sequence[Any], shape: Shape) -> Batch:
-        """`items`, and rows of nothing up to shape.rows, as arrays."""
+        """The items as arrays, followed by empty rows up to `shape.rows`."""
 
 
 class Pairs:
-    """Pairs of piece ids side by side: {"source": int32[B, S], "target": int32[B, T]}; target tokens are counted.
+    """Pairs of token ids: {"source": int32[B, S], "target": int32[B, T]}. The budget counts target tokens.
 
-    A row is pieces, EOS, PAD …; a row of nothing is PAD alone. Of N > 1 sources: {"source": int32[B, N, S] …}.
+    A row is tokens, EOS, then PAD; an empty row is all PAD. With N > 1 sources, "source" is int32[B, N, S].
     """
 
-    longest = "pieces of the longest target"
+    longest = "tokens of the longest target"
     remedy = "config.data.max_length"
 
     def __init__(self, num_sources: int = 1):
@@ -86,7 +86,7 @@ class Pairs:
         return self.num_sources * source + target
 
     def arrays(self, items: Sequence[Pair], shape: Shape) -> Batch:
-        """-> source and target."""
+        """Returns "source" and "target"."""
         source_ids, target_ids = zip(*items, strict=True) if items else ((), ())
         return {
             "source": sources.fill(source_ids, (shape.rows, shape.first), self.num_sources),
@@ -95,9 +95,9 @@ class Pairs:
 
 
 class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
-    """Batches of a corpus, in the arrays of a layout.
+    """Batches of a corpus in a given layout.
 
-    Rows of nothing fill up the last batch of a bucket. Each epoch holds every item once, in an order drawn from
+    Empty rows complete the last batch of a bucket. Each epoch contains every item once, in an order drawn from
     (seed, epoch).
     """
 
@@ -115,14 +115,14 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
     ):
         """Chooses the buckets.
 
-        layout: `Pairs` if not given. A batch has at most `batch_tokens` tokens as the layout counts them, padding
-        included, but its rows are a multiple of `share.multiple_of`, and at least that; of them the `share` is made.
-        `steps` None: one epoch. `sampling_alpha` > 0: subword regularisation of a `PreparedCorpus`, see `Vocab.sample`.
-        Raises UserError where the box that holds every item does not fit into batch_tokens.
+        batch_tokens: maximum number of tokens of a batch as the layout counts them, padding included; but there are at
+        least `share.multiple_of` rows, and a multiple of it. share: the rows that this process builds. steps: number of
+        batches; None for one epoch. sampling_alpha: if positive, subword regularization of a `PreparedCorpus`, see
+        `Vocab.sample`. layout: defaults to `Pairs()`. Raises UserError if the longest item exceeds `batch_tokens`.
         """
         self.corpus, self.sampling_alpha = corpus, sampling_alpha
         self.layout = layout or Pairs()
-        # A random segmentation is longer than the best one; buckets leave it room.
+        # Random segmentations are longer than the best one, so buckets are chosen for longer items.
         self._stretch = _sampled_stretch(cast(PreparedCorpus, corpus), sampling_alpha) if sampling_alpha else np.ones(2)
         histogram = np.zeros((corpus.max_length + 1, corpus.max_length + 1), np.int64)
         for block in self._blocks():
@@ -131,12 +131,13 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         if batch_tokens < longest:
             raise UserError(
                 f"config.train.batch_tokens = {batch_tokens} is less than the {longest} {self.layout.longest} "
-                f"of {corpus.name}; raise it, or lower {self.layout.remedy}"
+                f"in {corpus.name}; increase it, or reduce {self.layout.remedy}"
             )
         self.shapes = choose_shapes(histogram, batch_tokens, num_buckets, share.multiple_of, self.layout)
         buckets = np.concatenate([self._bucket(block) for block in self._blocks()])
         self._members = [np.flatnonzero(buckets == b).astype(np.int32) for b in range(len(self.shapes))]
-        self._table = np.array(  # of an epoch: int32[batches_per_epoch, 2], bucket and first row in the bucket
+        # int32[batches_per_epoch, 2]: the bucket of each batch of an epoch, and its first row in the bucket
+        self._table = np.array(
             [
                 (b, start)
                 for b, (members, shape) in enumerate(zip(self._members, self.shapes, strict=True))
@@ -148,7 +149,7 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
 
     @functools.cached_property
     def density(self) -> tuple[float, float]:
-        """How full the boxes are on either side (source and target: shares of tokens), over an epoch."""
+        """Share of tokens that are not padding in an epoch, on each side, such as source and target."""
         tokens = np.asarray(self.corpus.lengths).sum(0, dtype=np.int64)
         shapes = np.array(self.shapes)[self._table[:, 0]].astype(np.int64)
         first, second = tokens / (shapes[:, :1] * shapes[:, 1:]).sum(0)
@@ -158,11 +159,11 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         items, batches = order
         bucket, start = self._table[batches[position]]
         shape = self.shapes[bucket]
-        own = self.share.of(shape.rows)
-        members = items[bucket][start + own.start : start + own.stop]
+        rows = self.share.of(shape.rows)
+        members = items[bucket][start + rows.start : start + rows.stop]
         number = epoch * self.batches_per_epoch + position
-        found = self._items(number, members, shape) if len(members) else []
-        return self.layout.arrays(found, shape._replace(rows=len(own)))
+        chosen = self._items(number, members, shape) if len(members) else []
+        return self.layout.arrays(chosen, shape._replace(rows=len(rows)))
 
     def _items(self, n: int, members: np.ndarray, shape: Shape) -> Sequence[Any]:
         best_segmentations = self.corpus.__getitems__(members)
@@ -170,25 +171,25 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
             return best_segmentations
         seeds = np.array([np.random.SeedSequence((self.seed, n, int(i))).generate_state(2) for i in members])
         sampled = cast(PreparedCorpus, self.corpus).sample(members, self.sampling_alpha, seeds)
-        return [  # the rare sample that outgrows its bucket gives way to the best segmentation
+        return [  # the rare sample that is too long for its bucket is replaced by the best segmentation
             draw if all(sources.lengths(draw[side]).max() <= shape[1 + side] for side in (0, 1)) else best
             for draw, best in zip(sampled, best_segmentations, strict=True)
         ]
 
     def _blocks(self) -> Iterator[np.ndarray]:
-        """The lengths int[N, 2] to make room for, block by block."""
+        """Lengths int[N, 2] of the items, those of random segmentations included, block by block."""
         for start in range(0, len(self.corpus), _BLOCK):
             lengths = np.ceil(self.corpus.lengths[start : start + _BLOCK] * self._stretch)
             yield np.minimum(lengths, self.corpus.max_length).astype(np.int32)
 
     def _bucket(self, lengths: np.ndarray) -> np.ndarray:
-        """uint8[N]: the first bucket that holds lengths int[N, 2] on both sides (limits grow from bucket to bucket)."""
+        """uint8[N]: the first bucket that holds each of lengths int[N, 2]; limits increase from bucket to bucket."""
         limits = np.array(self.shapes)[:, 1:]
         first = [np.searchsorted(limits[:, side], lengths[:, side]) for side in (0, 1)]
         return np.maximum(*first).astype(np.uint8)
 
     def _draw_order(self, random: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
-        """The epoch's order: of the items in each bucket, and of the rows of the table."""
+        """The order of the items in each bucket, and the order of the batches."""
         items = [random.permutation(members) for members in self._members]
         return items, random.permutation(len(self._table)).astype(np.int32)
 
@@ -196,28 +197,28 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
 def choose_shapes(
     histogram: np.ndarray, batch_tokens: int, num_buckets: int, multiple_of: int, layout: Layout | None = None
 ) -> list[Shape]:
-    """The at most `num_buckets` shapes that cost the fewest tokens, padding and filler rows included.
+    """Chooses at most `num_buckets` shapes that minimize the number of tokens, padding and empty rows included.
 
-    histogram int[A+1, B+1] counts the items of each pair of lengths; layout: `Pairs` if not given. Buckets are nested
-    boxes: an item goes to the first one that holds it. A dynamic programme over (number of boxes, outermost box) finds
-    the best chain among limits on a grid of at most 32 lengths a side.
+    histogram: int[A+1, B+1], the number of items of each pair of lengths. layout: defaults to `Pairs()`. Buckets are
+    nested boxes, and an item belongs to the first one that holds it. Dynamic programming over (number of boxes,
+    outermost box) finds the best chain of boxes on a grid of at most 32 lengths per side.
     """
     layout = layout or Pairs()
-    inside = histogram.cumsum(0).cumsum(1)  # items no longer than (a, b)
+    inside = histogram.cumsum(0).cumsum(1)  # number of items no longer than (a, b)
     sides = [_grid(longest) for longest in _outermost(histogram)]
     first, second = (grid.ravel() for grid in np.meshgrid(*sides, indexing="ij"))  # [M] boxes, the last holds all items
     rows = np.maximum(batch_tokens // layout.budget(first, second) // multiple_of, 1) * multiple_of
     size = rows * layout.cost(first, second)
     count = inside[first, second]
     never = np.iinfo(np.int64).max // 4
-    # cost[i, j]: tokens of the batches of the items in box j that are not in the smaller box i
+    # cost[i, j]: tokens of the batches that hold the items of box j outside the smaller box i
     cost = -(-(count[None, :] - count[:, None]) // rows) * size
     cost[(first[:, None] > first) | (second[:, None] > second)] = never
-    best = -(-count // rows) * size  # [M]: one box
+    best = -(-count // rows) * size  # [M]: a single box
     previous: list[np.ndarray] = []
     for _ in range(num_buckets - 1):
         through = best[:, None] + cost
-        previous.append(through.argmin(0))  # i == j costs nothing: fewer boxes where more do not help
+        previous.append(through.argmin(0))  # i == j has no cost: fewer boxes are chosen if more do not help
         best = through.min(0)
     chain = [len(first) - 1]
     for step in reversed(previous):
@@ -228,19 +229,19 @@ def choose_shapes(
 
 
 def _outermost(histogram: np.ndarray) -> tuple[int, int]:
-    """The sides of the smallest box that holds every item."""
+    """The sides of the smallest box that holds all items."""
     first, second = (int(np.flatnonzero(histogram.sum(1 - side))[-1]) for side in (0, 1))
     return first, second
 
 
 def _grid(longest: int) -> np.ndarray:
-    """At most 32 evenly spaced lengths, the last of them `longest`."""
+    """At most 32 evenly spaced lengths; the last one is `longest`."""
     step = -(-longest // _GRID)
     return np.minimum(np.arange(step, longest + step, step), longest)
 
 
 def _sampled_stretch(corpus: PreparedCorpus, alpha: float) -> np.ndarray:
-    """float[2]: how much longer than the best segmentation 95 of 100 random ones are, source and target."""
+    """float[2]: the 95th percentile of (random length / best length), for source and target."""
     indices = np.linspace(0, len(corpus) - 1, min(len(corpus), 1000)).astype(int)
     seeds = np.random.default_rng(0).integers(1 << 32, size=(len(indices), 2), dtype=np.uint32)
     sampled = [[sources.lengths(side).max() for side in pair] for pair in corpus.sample(indices, alpha, seeds)]
@@ -250,9 +251,10 @@ def _sampled_stretch(corpus: PreparedCorpus, alpha: float) -> np.ndarray:
 def iterator(
     batches: grain.RandomAccessDataSource, state: dict[str, Any] | None = None, *, prefetch: int = 8
 ) -> grain.DatasetIterator:
-    """Batches in order, made ahead of time by two threads; `get_state`/`set_state` (and Orbax) keep the position alone.
+    """Iterates over batches in order; two threads build them in advance.
 
-    `state` is what `get_state` of an earlier iterator returned: the next batch is the one that it would have given.
+    Only the position is saved by `get_state`, and by Orbax. state: what `get_state` of an earlier iterator returned;
+    iteration continues at its next batch.
     """
     options = grain.ReadOptions(num_threads=2, prefetch_buffer_size=prefetch)
     ahead = iter(grain.MapDataset.source(batches).to_iter_dataset(options))

@@ -1,4 +1,4 @@
-"""Labelled texts as numbers: documents of sentences of words, N sentences of up to W words, and their batches."""
+"""Labelled documents of N sentences of up to W words as token ids, and their batches."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from nmt_jax.data.vocabulary.vocab import PAD, UNK, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.progress import track
 
-NO_LABEL = -1  # of a row without a document
-_LEAST_WORDS = 8  # of a box for prediction
+NO_LABEL = -1  # label of an empty row
+_LEAST_WORDS = 8  # minimum of W for prediction
 
 
 class Sentence(NamedTuple):
-    """Words as they are read by people, the pieces of them all, and how many of these each word has."""
+    """Words as text, the token ids of all words, and the number of tokens of each word."""
 
     words: list[str]
     ids: list[int]
@@ -31,24 +31,24 @@ class Sentence(NamedTuple):
 
 
 class Reader:
-    """Texts into sentences of pieces.
+    """Turns texts into sentences of token ids.
 
-    tokenizer, lower_case: what a word is, see `words_of`. `join`: a text is one sentence. A sentence of more than
-    `max_words` pieces becomes several, cut between words; of a text of more than `max_sentences` the rest is not read.
+    tokenizer, lower_case: see `words_of`. join: whether the sentences of a text are joined into one. Sentences of more
+    than `max_words` tokens are split between words; sentences beyond `max_sentences` are dropped.
     """
 
     def __init__(
         self, vocab: Vocab, *, max_sentences: int, max_words: int, tokenizer: str, lower_case: bool, join: bool
     ):
         if min(max_sentences, max_words) < 1:
-            raise UserError("config.data.max_sentences and max_words must be at least 1")
+            raise UserError("config.data.max_sentences and config.data.max_words must be at least 1")
         self.max_sentences, self.max_words = max_sentences, max_words
         self.tokenizer, self.lower_case, self.join = tokenizer, lower_case, join
-        # A word alone has the pieces that it has in a sentence, as pieces never reach over a blank.
+        # Subwords never cross spaces, so a word has the same tokens alone as in a sentence.
         self._pieces = functools.lru_cache(1 << 20)(lambda word: vocab.encode(word)[:max_words] or [UNK])
 
     def __call__(self, sentences: Iterable[str]) -> tuple[list[Sentence], bool]:
-        """-> the sentences that have a word, and whether all of the text was read."""
+        """Returns the sentences that contain a word, and whether the whole text was read."""
         texts = [" ".join(sentences)] if self.join else sentences
         found: list[Sentence] = []
         for text in texts:
@@ -61,7 +61,7 @@ class Reader:
         return found, True
 
     def _take(self, words: Sequence[str]) -> Sentence:
-        """The first words that together have at most `max_words` pieces."""
+        """The first words, at most `max_words` tokens in total."""
         sentence = Sentence([], [], [])
         for word in words:
             pieces = self._pieces(word)
@@ -74,9 +74,9 @@ class Reader:
 
 
 def words_of(text: str, tokenizer: str, lower_case: bool) -> list[str]:
-    """What stands between white space after a tokenizer of sacreBLEU's: "none", or "13a", which splits punctuation off.
+    """The words of a text: separated by white space after a sacreBLEU tokenizer, such as "none" or "13a".
 
-    lower_case: in small letters. UserError for an unknown tokenizer.
+    lower_case: whether to lowercase the text. Raises UserError for an unknown tokenizer.
     """
     try:
         return tokenize([text], tokenizer, lower_case)[0]
@@ -85,18 +85,18 @@ def words_of(text: str, tokenizer: str, lower_case: bool) -> list[str]:
 
 
 class Document(NamedTuple):
-    """The pieces of each sentence, int32[W] each, and the number of the label."""
+    """The token ids of each sentence, int32[W] each, and the index of the label."""
 
     sentences: list[np.ndarray]
     label: int
 
 
 class DocumentCorpus:
-    """Random access to the N labelled documents of a corpus, in memory (4 bytes a piece), in the order of the text.
+    """Random access to the N labelled documents of a corpus, held in memory (4 bytes per token), in file order.
 
-    `lengths` int32[N, 2]: sentences, and pieces of the longest sentence; `max_length`: the bound of both.
-    Documents without a word are left out and counted. Raises UserError `FILE:LINE` for a label that is not in `labels`,
-    and where no document is left.
+    `lengths` int32[N, 2]: number of sentences, and tokens of the longest sentence; `max_length`: the bound of both.
+    Documents without words are skipped and counted. Raises UserError `FILE:LINE` for a label that is not in `labels`,
+    and UserError if no document is left.
     """
 
     def __init__(self, texts: LabelledTexts, reader: Reader, labels: Sequence[str]):
@@ -110,7 +110,9 @@ class DocumentCorpus:
         for item in track(texts, f"reading {self.name}"):
             if item.label not in numbers:
                 known = ", ".join(labels[:10]) + ", …" * (len(labels) > 10)
-                raise UserError(f"{item.where}: the training texts have no label {item.label!r}; they have {known}")
+                raise UserError(
+                    f"{item.where}: label {item.label!r} does not occur in the training texts, which have {known}"
+                )
             sentences, whole = reader(item.sentences)
             self.cut += not whole
             self.empty += not sentences
@@ -120,7 +122,7 @@ class DocumentCorpus:
                 ends.append(np.cumsum(lengths)[:-1])
                 found.append((len(sentences), max(lengths), numbers[item.label]))
         if not found:
-            raise UserError(f"{self.name}: no text is left: {self.empty} have no word")
+            raise UserError(f"{self.name}: no text is left: {self.empty} have no words")
         table = np.array(found, np.int32)
         self.lengths, self.labels = table[:, :2], table[:, 2]
         self._pieces, self._ends = pieces, ends
@@ -129,41 +131,41 @@ class DocumentCorpus:
         return len(self.labels)
 
     def __getitems__(self, indices: Indices) -> list[Document]:
-        """The documents of those numbers."""
+        """The documents with these indices."""
         return [Document(np.split(self._pieces[i], self._ends[i]), int(self.labels[i])) for i in indices]
 
     @property
     def report(self) -> str:
-        """What was kept and what was left out, in one line."""
+        """Summary in one line: numbers of texts kept, skipped and truncated."""
         line = f"{self.name}: {len(self):,} of {len(self) + self.empty:,} texts"
-        line += f"; left out: {self.empty:,} without a word" if self.empty else ""
-        return line + (f"; {self.cut:,} cut after {self.max_sentences} sentences" if self.cut else "")
+        line += f"; skipped: {self.empty:,} without words" if self.empty else ""
+        return line + (f"; {self.cut:,} truncated to {self.max_sentences} sentences" if self.cut else "")
 
 
 class Documents:
-    """Documents in boxes: {"words": int32[B, N, W], "label": int32[B]}; all words, padding included, are counted.
+    """Layout of documents: {"words": int32[B, N, W], "label": int32[B]}. The budget counts all tokens and padding.
 
-    A sentence is pieces, PAD …; a row of nothing is PAD alone, with NO_LABEL.
+    A sentence is tokens, then PAD; an empty row is all PAD, with NO_LABEL.
     """
 
-    longest = "words (sentences times words) of the largest box"
-    remedy = "config.data.max_sentences or max_words"
+    longest = "tokens (sentences times words) of the largest document"
+    remedy = "config.data.max_sentences or config.data.max_words"
 
     def budget(self, sentences: Any, words: Any) -> Any:
-        """Words of a document."""
+        """Tokens of a document."""
         return sentences * words
 
     cost = budget
 
     def arrays(self, items: Sequence[Document], shape: Shape) -> Batch:
-        """-> words and label."""
+        """Returns "words" and "label"."""
         label = np.full(shape.rows, NO_LABEL, np.int32)
         label[: len(items)] = [item.label for item in items]
         return {"words": _fill([item.sentences for item in items], shape), "label": label}
 
 
 def _fill(documents: Sequence[Sequence[Sequence[int] | np.ndarray]], shape: Shape) -> np.ndarray:
-    """The sentences of documents in int32[rows, N, W], PAD elsewhere."""
+    """The sentences of documents as int32[B, N, W], padded with PAD."""
     words = np.full(shape, PAD, np.int32)
     for row, sentences in enumerate(documents):
         for number, ids in enumerate(sentences):

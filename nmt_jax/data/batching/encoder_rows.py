@@ -1,7 +1,7 @@
-"""Rows of pieces for an encoder: one or two texts among the special pieces of its tokenizer, and their batches.
+"""Rows for a pretrained encoder: one or two texts with the special tokens of its tokenizer, and their batches.
 
-An item is a dict of what one row of a batch holds: "ids" and "segments", int32[S] each, and what is to be learned.
-Of texts that are read apart, it holds tuples of them.
+An item is a dict of the content of one row: "ids" and "segments", int32[S] each, and the targets. For texts that are
+encoded separately, "ids" and "segments" are tuples.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Item = dict[str, Any]
 
 
 class Pieces(NamedTuple):
-    """The pieces of a text, int32[S], and the characters [from, to) of it that each stands for, int32[S, 2]."""
+    """The token ids of a text, int32[S], and the character range [start, end) of each token, int32[S, 2]."""
 
     ids: np.ndarray
     spans: np.ndarray
 
 
 class RowReader:
-    """Texts into pieces, and pieces into rows of at most `max_length`, as the tokenizer's own template puts them.
+    """Tokenizes texts, and builds rows of at most `max_length` tokens with the tokenizer's own template.
 
-    tokenizer: the content of a tokenizer.json. segments: whether the encoder tells the first text from the second.
+    tokenizer: the content of a tokenizer.json file. segments: whether the encoder uses segment ids.
     """
 
     def __init__(self, tokenizer: str, max_length: int, segments: bool):
@@ -42,7 +42,7 @@ class RowReader:
         self._templates = {count: self._template(count) for count in (1, 2)}
 
     def _template(self, count: int) -> tuple[list[np.ndarray], list[np.ndarray], list[int]]:
-        """Special pieces before, between and after `count` texts, their segments, and the segments of the texts."""
+        """Special tokens before, between and after `count` texts, their segment ids, and those of the texts."""
         probe = self._tokenizer.encode("a", add_special_tokens=False)
         probe.truncate(1)
         whole = self._tokenizer.post_process(probe, probe if count == 2 else None)
@@ -53,31 +53,32 @@ class RowReader:
         return [ids[cut] for cut in between], [types[cut] for cut in between], [int(types[place]) for place in texts]
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:
-        """Texts, of any length, -> their pieces."""
-        # Half of a surrogate pair is no character and cannot be written as UTF-8.
+        """The tokens of texts of any length."""
+        # A lone surrogate cannot be encoded as UTF-8.
         clean = [text.encode("utf-8", "replace").decode() for text in texts]
         return [
             Pieces(np.array(encoding.ids, np.int32), np.array(encoding.offsets, np.int32).reshape(-1, 2))
             for encoding in self._tokenizer.encode_batch(clean, add_special_tokens=False)
         ]
 
-    def room(self, count: int) -> int:
-        """How many pieces `count` texts can have together."""
+    def capacity(self, count: int) -> int:
+        """Maximum total number of tokens of `count` texts in a row."""
         return self.max_length - sum(map(len, self._templates[count][0]))
 
     def fit(self, texts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The beginnings of texts int32[S] that fit into a row together: piece by piece, the longest loses its last.
+        """Truncates texts int32[S] so that they fit into a row: the longest text loses its last token, repeatedly.
 
-        Of two equally long the second does, as in BERT (Devlin et al., 2019) and BLEURT (Sellam et al., 2020).
+        Of two equally long texts the second is truncated, as in BERT (Devlin et al., 2019) and BLEURT (Sellam et al.,
+        2020).
         """
-        room = self.room(len(texts))
-        lengths = [min(len(ids), room) for ids in texts]
-        while sum(lengths) > room:
+        capacity = self.capacity(len(texts))
+        lengths = [min(len(ids), capacity) for ids in texts]
+        while sum(lengths) > capacity:
             lengths[max(range(len(lengths)), key=lambda text: (lengths[text], text))] -= 1
         return [ids[:length] for ids, length in zip(texts, lengths, strict=True)]
 
     def row(self, *texts: np.ndarray) -> tuple[Item, list[int]]:
-        """The pieces of one or two texts, which fit, -> "ids" and "segments", and where each text begins in them."""
+        """A row of one or two texts that fit: its "ids" and "segments", and the position where each text begins."""
         special, special_segments, segments = self._templates[len(texts)]
         ids, types, starts = [special[0]], [special_segments[0]], []
         for text, segment, after, after_segments in zip(
@@ -93,12 +94,12 @@ class RowReader:
 
 
 class RowCorpus:
-    """Random access to items in memory; `lengths` int32[N, 2]: pieces, and 1, as a row has one length only."""
+    """Random access to items in memory; `lengths` int32[N, 2]: number of tokens, and 1, as rows have one length."""
 
     def __init__(self, name: str, items: Sequence[Item], max_length: int):
-        """UserError where there is no item."""
+        """Raises UserError if there are no items."""
         if not items:
-            raise UserError(f"{name}: no text is left to learn from")
+            raise UserError(f"{name}: no text to train on")
         self.name, self.items, self.max_length = name, items, max_length
         self.lengths = np.array([(num_pieces(item), 1) for item in items], np.int32)
 
@@ -106,12 +107,12 @@ class RowCorpus:
         return len(self.items)
 
     def __getitems__(self, indices: Indices) -> list[Item]:
-        """The items of those numbers."""
+        """The items with these indices."""
         return [self.items[int(index)] for index in indices]
 
 
 def num_pieces(item: Item) -> int:
-    """The pieces of an item; of the longest of texts that are read apart."""
+    """Number of tokens of an item; of the longest text if texts are encoded separately."""
     return max(map(len, _parts(item["ids"])))
 
 
@@ -120,47 +121,47 @@ def _parts(value: Any) -> tuple[Any, ...]:
 
 
 class Field(NamedTuple):
-    """An array of a batch: its type, what stands where there is nothing, and whether every piece has one."""
+    """An array of a batch: its type, its padding value, and whether it has one value per token."""
 
     dtype: Any
-    nothing: float = 0
-    of_pieces: bool = False
+    padding: float = 0
+    per_token: bool = False
 
 
 class Rows:
-    """Items in rows: "ids" int32[B, S], "mask" bool[B, S], False where there is no piece, and the other `fields`.
+    """Layout of items: "ids" int32[B, S], "mask" bool[B, S], which is False at padding, and the other `fields`.
 
-    A row of nothing has no piece. All pieces, padding included, are counted. Of N > 1 texts that are read apart:
-    "ids" int32[B, N, S] and so on.
+    An empty row is all padding. The budget counts all tokens and padding. For N > 1 texts that are encoded separately,
+    "ids" is int32[B, N, S], and so on.
     """
 
-    longest = "pieces of the longest row"
+    longest = "tokens of the longest row"
     remedy = "config.data.max_length"
 
     def __init__(self, fields: Mapping[str, Field], segments: bool, num_texts: int = 1):
         self.num_texts = num_texts
-        piece = Field(np.int32, of_pieces=True)
-        self.fields = {"ids": piece, **({"segments": piece} if segments else {}), **fields}
+        token = Field(np.int32, per_token=True)
+        self.fields = {"ids": token, **({"segments": token} if segments else {}), **fields}
 
     def budget(self, length: Any, one: Any) -> Any:
-        """Pieces."""
+        """Tokens of a row."""
         return length * one * self.num_texts
 
     cost = budget
 
     def arrays(self, items: Sequence[Item], shape: Shape) -> Batch:
-        """-> the fields, and mask."""
-        of_pieces = (shape.rows, self.num_texts, shape.first)
+        """Returns the fields and "mask"."""
+        per_token = (shape.rows, self.num_texts, shape.first)
         batch = {
-            name: np.full(of_pieces if field.of_pieces else shape.rows, field.nothing, field.dtype)
+            name: np.full(per_token if field.per_token else shape.rows, field.padding, field.dtype)
             for name, field in self.fields.items()
         }
-        batch["mask"] = np.zeros(of_pieces, bool)
+        batch["mask"] = np.zeros(per_token, bool)
         for row, item in enumerate(items):
             for text, ids in enumerate(_parts(item["ids"])):
                 batch["mask"][row, text, : len(ids)] = True
             for name, field in self.fields.items():
-                if field.of_pieces:
+                if field.per_token:
                     for text, part in enumerate(_parts(item[name])):
                         batch[name][row, text, : len(part)] = part
                 else:

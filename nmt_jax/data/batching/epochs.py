@@ -1,4 +1,4 @@
-"""Batches that are known by their number alone, epoch after epoch: what all sources of batches to train on share."""
+"""The base class of all training batches: random access by number, epoch after epoch."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Order = TypeVar("Order")
 
 
 class EpochBatches(abc.ABC, Generic[Order]):
-    """Random access to the global batches 0 … steps-1, of which `batches_per_epoch` are an epoch.
+    """Random access to the global batches 0 … steps-1; an epoch has `batches_per_epoch` of them.
 
-    Batch n is a pure function of what it is made of, the settings, the seed and n, so a restart needs no more than n,
-    and every process builds its own rows, the `share`, of the same global batch.
+    Batch n is a pure function of the corpus, the settings, the seed and n. So n is enough to resume training, and every
+    process builds its own rows, its `share`, of the same global batch.
     """
 
     def __init__(self, batches_per_epoch: int, *, share: RowSlice, seed: int, steps: int | None):
-        """steps None: one epoch."""
+        """steps: number of batches; None for one epoch."""
         self.batches_per_epoch, self.share, self.seed = batches_per_epoch, share, seed
         self.steps = batches_per_epoch if steps is None else steps
-        self._order = functools.lru_cache(maxsize=2)(self._drawn)  # prefetching looks into the next epoch
+        self._order = functools.lru_cache(maxsize=2)(self._drawn)  # prefetching reaches into the next epoch
 
     def __len__(self) -> int:
         return self.steps
@@ -42,8 +42,8 @@ class EpochBatches(abc.ABC, Generic[Order]):
 
     @abc.abstractmethod
     def _draw_order(self, random: np.random.Generator) -> Order:
-        """What is drawn for an epoch."""
+        """Everything random of an epoch, such as the order of its items."""
 
     @abc.abstractmethod
     def _batch(self, epoch: int, position: int, order: Order) -> Batch:
-        """The own rows of a batch of an epoch, counted from 0, given what was drawn for it."""
+        """This process's rows of batch `position`, counted from 0, of an epoch with the given random order."""

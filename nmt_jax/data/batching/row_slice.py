@@ -5,9 +5,9 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class RowSlice:
-    """The `index`-th of `count` equal parts of every global batch, whose rows are a multiple of `multiple_of`.
+    """Part `index` of `count` equal parts of every global batch, whose number of rows is a multiple of `multiple_of`.
 
-    Raises ValueError where the parts could not be equal.
+    Raises ValueError if the parts cannot be equal.
     """
 
     multiple_of: int = 1
@@ -16,12 +16,12 @@ class RowSlice:
 
     def __post_init__(self) -> None:
         if self.multiple_of % self.count:
-            raise ValueError(f"{self.multiple_of} rows cannot be shared equally among {self.count} processes")
+            raise ValueError(f"{self.multiple_of} rows cannot be divided equally among {self.count} processes")
 
     def of(self, rows: int) -> range:
-        """Which of the `rows` of a batch these are."""
+        """The indices of this part in a batch of `rows` rows."""
         size = rows // self.count
         return range(self.index * size, (self.index + 1) * size)
 
 
-ALL = RowSlice()  # every row, as many as fit
+ALL = RowSlice()  # all rows; any number of them

@@ -1,4 +1,4 @@
-"""Batches of one long text cut into blocks of equal length: in random order to train on, overlapping to measure."""
+"""One long text as blocks of equal length: in random order for training, overlapping for evaluation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nmt_jax.errors import UserError
 class Blocks(EpochBatches[tuple[int, np.ndarray]]):
     """Batches of a text: {"tokens": int32[B, T + 1], "weights": float32[B, T]}.
 
-    A row is T tokens and the one after them; weight t belongs to the prediction of token t + 1. The text is a ring of
-    which each epoch predicts every token once: it is cut from an offset on, and the blocks are shuffled; both are drawn
-    from (seed, epoch).
+    A row is T tokens and the token after them; weight t belongs to the prediction of token t + 1. The text is treated
+    as circular, and each epoch predicts every token once: the text is cut into blocks from a random offset, and the
+    blocks are shuffled. Both are drawn from (seed, epoch).
     """
 
     def __init__(
@@ -30,13 +30,13 @@ class Blocks(EpochBatches[tuple[int, np.ndarray]]):
         seed: int = 0,
         steps: int | None = None,
     ):
-        """ids int[N]: the text, its last token EOS.
+        """ids: int[N], the text; its last token is EOS.
 
-        A batch has at most `batch_tokens` tokens, but its rows are a multiple of `share.multiple_of`, and at least
-        that; of them the `share` is made. `steps` None: one epoch. Raises UserError where a block does not fit into
-        batch_tokens.
+        batch_tokens: maximum number of tokens of a batch; but there are at least `share.multiple_of` rows, and a
+        multiple of it. share: the rows that this process builds. steps: number of batches; None for one epoch. Raises
+        UserError if a block has more than `batch_tokens` tokens.
         """
-        rows = rows_of(batch_tokens, block_length, share.multiple_of, "config.train.batch_tokens")
+        rows = rows_per_batch(batch_tokens, block_length, share.multiple_of, "config.train.batch_tokens")
         self.ids, self.shapes = ids, [(rows, block_length)]
         self.blocks_per_epoch = -(-len(ids) // block_length)
         super().__init__(-(-self.blocks_per_epoch // rows), share=share, seed=seed, steps=steps)
@@ -44,27 +44,27 @@ class Blocks(EpochBatches[tuple[int, np.ndarray]]):
     def _batch(self, epoch: int, position: int, order: tuple[int, np.ndarray]) -> Batch:
         offset, blocks = order
         rows, length = self.shapes[0]
-        own = self.share.of(rows)
-        first = position * rows + own.start
-        starts = blocks[first : first + len(own), None] * length
+        mine = self.share.of(rows)
+        first = position * rows + mine.start
+        starts = blocks[first : first + len(mine), None] * length
         places = starts + np.arange(length + 1)
-        batch = _filler(len(own), length)
-        # The token before the first is the last one, an EOS.
+        batch = _filler(len(mine), length)
+        # The token before the first one is the last one, EOS.
         batch["tokens"][: len(starts)] = self.ids[(offset + places - 1) % len(self.ids)]
-        batch["weights"][: len(starts)] = places[:, :-1] < len(self.ids)  # the last block reaches into the first
+        batch["weights"][: len(starts)] = places[:, :-1] < len(self.ids)  # the last block wraps around into the first
         return batch
 
     def _draw_order(self, random: np.random.Generator) -> tuple[int, np.ndarray]:
-        """The epoch's offset, and the order of its blocks."""
+        """The offset of the epoch, and the order of its blocks."""
         return int(random.integers(self.shapes[0][1])), random.permutation(self.blocks_per_epoch)
 
 
 def windows(ids: np.ndarray, *, block_length: int, context: int, rows: int) -> Iterator[Batch]:
-    """A text int[N] in overlapping windows, batches as of `Blocks`, that predict every token exactly once.
+    """Batches of overlapping windows of a text int[N], as in `Blocks`, that predict every token exactly once.
 
-    The first `context` predictions of a window, the first window excepted, have weight 0: those with weight see at
-    least `context` tokens before them. An EOS stands before the text. What a token's window is does not depend on
-    `rows`. Raises UserError at once where context is negative or leaves a window nothing to predict.
+    The first `context` predictions of a window have weight 0, except in the first window, so every other prediction
+    sees at least `context` preceding tokens. EOS is prepended to the text. The windows do not depend on `rows`, the
+    batch size. Raises UserError immediately if `context` is negative or leaves nothing to predict.
     """
     if not 0 <= context < block_length:
         raise UserError(
@@ -87,15 +87,18 @@ def windows(ids: np.ndarray, *, block_length: int, context: int, rows: int) -> I
     return batches()
 
 
-def rows_of(batch_tokens: int, block_length: int, multiple_of: int, key: str) -> int:
-    """How many blocks a batch of at most `batch_tokens` has, the value of the config's `key`; UserError for none."""
+def rows_per_batch(batch_tokens: int, block_length: int, multiple_of: int, key: str) -> int:
+    """Number of blocks in a batch of at most `batch_tokens` tokens, the value of the config key `key`.
+
+    Raises UserError if not even one block fits.
+    """
     if block_length < 2:
         raise UserError(f"config.data.block_length={block_length} must be at least 2")
     if batch_tokens < block_length:
-        raise UserError(f"{key}={batch_tokens} is less than a block: config.data.block_length={block_length}")
+        raise UserError(f"{key}={batch_tokens} is less than config.data.block_length={block_length}")
     return max(batch_tokens // block_length // multiple_of, 1) * multiple_of
 
 
 def _filler(rows: int, length: int) -> Batch:
-    """Rows of PAD, without weight."""
+    """Rows of PAD with weight 0."""
     return {"tokens": np.full((rows, length + 1), PAD, np.int32), "weights": np.zeros((rows, length), np.float32)}

@@ -1,4 +1,4 @@
-"""Batches of words in context: a text with its frequent words thinned out, cut into blocks that overlap by a window."""
+"""Words in context, for training word vectors: subsampled text, cut into blocks that overlap by a window."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 
 from nmt_jax.data.batching.epochs import Batch, EpochBatches
 from nmt_jax.data.batching.row_slice import ALL, RowSlice
-from nmt_jax.data.batching.text_blocks import rows_of
+from nmt_jax.data.batching.text_blocks import rows_per_batch
 from nmt_jax.data.vocabulary.words import NO_WORD
 
-DEVIATIONS = 6  # a Gaussian is larger once in a billion
+DEVIATIONS = 6  # a Gaussian variable exceeds this many standard deviations once in a billion
 
 
 def kept_share(counts: np.ndarray, threshold: float) -> np.ndarray:
-    """How probably an occurrence of each word is read, float64[V]: sqrt(t / f) + t / f, at most 1; 1 where t = 0.
+    """Probability of keeping an occurrence of each word, float64[V]: sqrt(t / f) + t / f, at most 1; 1 if t = 0.
 
-    counts float[V]; f: the word's share of all words. Mikolov et al. (2013b), section 2.3, eq. 5, have sqrt(t / f);
-    their program, and those made after it, add t / f.
+    counts: float[V]. t: the threshold; f: the relative frequency of the word. Mikolov et al. (2013b), section 2.3,
+    equation 5, use sqrt(t / f); their program and its successors add t / f.
     """
     if not threshold:
         return np.ones(len(counts))
@@ -27,7 +27,7 @@ def kept_share(counts: np.ndarray, threshold: float) -> np.ndarray:
 
 
 class _Epoch(NamedTuple):
-    """What is left of a text int32[n], the first of each block's words in it int64[M + 1], and the order of blocks."""
+    """The subsampled text int32[n], the first word of each block in it int64[M + 1], and the order of the blocks."""
 
     words: np.ndarray
     firsts: np.ndarray
@@ -37,10 +37,10 @@ class _Epoch(NamedTuple):
 class Contexts(EpochBatches[_Epoch]):
     """Batches of a text: {"words": int32[B, T + 2 W], "weights": float32[B, T]}.
 
-    A row is at most T words, the centres, with the W words before and behind them; weight t belongs to word W + t.
-    NO_WORD stands between two texts, and where a row has no word. Every epoch thins the text out anew, makes every word
-    that is left a centre exactly once, and shuffles the blocks: all drawn from (seed, epoch). Blocks of an epoch are
-    equally long but for one word, and as many in every epoch, so that batch n is a pure function of n.
+    A row is at most T centre words and the W words before and after them; weight t belongs to word W + t. NO_WORD
+    separates texts and pads rows. Every epoch subsamples the text again, uses every remaining word as a centre exactly
+    once, and shuffles the blocks; all of this is drawn from (seed, epoch). The blocks of an epoch differ in length by
+    at most one word, and every epoch has the same number of blocks, so that batch n is a pure function of n.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Contexts(EpochBatches[_Epoch]):
         seed: int = 0,
         steps: int | None = None,
     ):
-        """ids int[N]: words, NO_WORD after each text; shares float[V]: how probably each is kept, see `kept_share`.
+        """ids: int[N], words, with NO_WORD after each text. shares: float[V], see `kept_share`.
 
-        batch_tokens, share, steps: as of `Blocks`.
+        batch_tokens, share, steps: as for `Blocks`.
         """
-        rows = rows_of(batch_tokens, block_length, share.multiple_of, "config.train.batch_tokens")
+        rows = rows_per_batch(batch_tokens, block_length, share.multiple_of, "config.train.batch_tokens")
         self.ids, self.window, self.shapes = ids, window, [(rows, block_length)]
         self.shares = np.asarray(shares, np.float32).copy()
         self.shares[NO_WORD] = 1.0
@@ -69,15 +69,15 @@ class Contexts(EpochBatches[_Epoch]):
 
     def _batch(self, epoch: int, position: int, order: _Epoch) -> Batch:
         rows, length = self.shapes[0]
-        own = self.share.of(rows)
-        first = position * rows + own.start
-        blocks = order.blocks[first : first + len(own), None]
+        mine = self.share.of(rows)
+        first = position * rows + mine.start
+        blocks = order.blocks[first : first + len(mine), None]
         start, stop = order.firsts[blocks], order.firsts[blocks + 1]
         places = start + np.arange(-self.window, length + self.window)
         inside = (places >= 0) & (places < np.minimum(stop + self.window, len(order.words)))
-        words = np.full((len(own), places.shape[1]), NO_WORD, np.int32)
+        words = np.full((len(mine), places.shape[1]), NO_WORD, np.int32)
         words[: len(blocks)] = np.where(inside, order.words[np.clip(places, 0, len(order.words) - 1)], NO_WORD)
-        weights = np.zeros((len(own), length), np.float32)
+        weights = np.zeros((len(mine), length), np.float32)
         centres = slice(self.window, self.window + length)
         weights[: len(blocks)] = (places[:, centres] < stop) & (words[: len(blocks), centres] != NO_WORD)
         return {"words": words, "weights": weights}
@@ -85,6 +85,6 @@ class Contexts(EpochBatches[_Epoch]):
     def _draw_order(self, random: np.random.Generator) -> _Epoch:
         words = self.ids[random.random(len(self.ids), np.float32) < self.shares[self.ids]]
         longest = self.blocks_per_epoch * self.shapes[0][1]
-        words = np.asarray(words[:longest])  # longer once in a billion epochs
+        words = np.asarray(words[:longest])  # it is longer once in a billion epochs
         firsts = np.arange(self.blocks_per_epoch + 1) * len(words) // self.blocks_per_epoch
         return _Epoch(words, firsts, random.permutation(self.blocks_per_epoch))

@@ -45,7 +45,7 @@ class Segments:
     """Memory-mapped text: token ids int32[tokens], and the end of each segment in them, int64[N].
 
     examples: int64[M + 1], the first segment of each example, then N. documents: int64[C + 1], the first example of
-    each document, then M. longest: maximum number of tokens of a segment. room: maximum of an example.
+    each document, then M. longest: maximum number of tokens of a segment. capacity: maximum of an example.
     """
 
     ids: np.ndarray
@@ -53,7 +53,7 @@ class Segments:
     examples: np.ndarray
     documents: np.ndarray
     longest: int
-    room: int
+    capacity: int
     name: str
 
     def __len__(self) -> int:
@@ -65,11 +65,11 @@ class Segments:
         documents = len(self.documents) - 1
         return (
             f"{self.name}: {len(self.ids):,} tokens in {len(self.ends):,} segments of {documents:,} documents: "
-            f"{len(self):,} examples, {len(self.ids) / (self.room * len(self)):.0%} full"
+            f"{len(self):,} examples, {len(self.ids) / (self.capacity * len(self)):.0%} full"
         )
 
 
-def room_of(max_length: int) -> tuple[int, int]:
+def capacities(max_length: int) -> tuple[int, int]:
     """Maximum numbers of tokens of an example and of a segment in rows of `max_length` tokens.
 
     Any two segments fit a row, so truncation never distinguishes true next sentences from random ones.
@@ -84,22 +84,22 @@ def prepare(data: Any, split: str, tokenizer: Tokenizer, special: Sequence[int],
     also becomes `unknown`. Raises UserError if all lines are empty, or if the cache cannot be written.
     """
     documents = open_documents(data, split)
-    room, longest = room_of(data.max_length)
+    capacity, longest = capacities(data.max_length)
     if longest < 1:
         raise UserError(f"config.data.max_length={data.max_length} must be at least {SPECIALS + 2}")
-    key = [FORMAT, documents.fingerprint(), hashlib.sha256(tokenizer.model.encode()).hexdigest(), room]
-    writer = _Writer(tokenizer, np.array([number for number in special if number != unknown]), room, longest)
+    key = [FORMAT, documents.fingerprint(), hashlib.sha256(tokenizer.model.encode()).hexdigest(), capacity]
+    writer = _Writer(tokenizer, np.array([number for number in special if number != unknown]), capacity, longest)
     write = functools.partial(writer.write, documents)
     folder = cached_folder(cache_directory(data), f"segments-{split}", key, write)
     arrays = {name: np.memmap(folder / name, dtype, "r") for name, dtype in ARRAYS.items()}
-    return Segments(**arrays, longest=longest, room=room, name=f"{split}: {documents.name}")
+    return Segments(**arrays, longest=longest, capacity=capacity, name=f"{split}: {documents.name}")
 
 
 class _Writer:
     """Writes the arrays of `Segments`, document by document."""
 
-    def __init__(self, tokenizer: Tokenizer, dropped: np.ndarray, room: int, longest: int):
-        self.tokenizer, self.dropped, self.room, self.longest = tokenizer, dropped, room, longest
+    def __init__(self, tokenizer: Tokenizer, dropped: np.ndarray, capacity: int, longest: int):
+        self.tokenizer, self.dropped, self.capacity, self.longest = tokenizer, dropped, capacity, longest
         self.tokens = self.segments = self.examples = 0
 
     def write(self, documents: Documents, folder: pathlib.Path) -> None:
@@ -123,9 +123,9 @@ class _Writer:
         texts = [[line.strip().replace("<unk>", "[UNK]") for line in document] for document in documents]
         encoded = iter(self.tokenizer.encode(list(itertools.chain.from_iterable(texts))))
         for document in texts:
-            first, filled = self.examples, self.room + 1  # a document begins an example
+            first, filled = self.examples, self.capacity + 1  # a document begins an example
             for segment in itertools.chain.from_iterable(self._parts(line, next(encoded)) for line in document):
-                if filled + len(segment) > self.room:
+                if filled + len(segment) > self.capacity:
                     examples.append(self.segments)
                     self.examples, filled = self.examples + 1, 0
                 filled += len(segment)

@@ -141,4 +141,4 @@ def test_an_unknown_label_is_named_before_training(tmp_path, capfd):
     arguments += [f"--config.data.{key}={value}" for key, value in settings.items()]
     assert cli.main(["train", *arguments]) == 2
     error = capfd.readouterr().err
-    assert f"{tmp_path}/b.tsv:3: the training texts have no label 'neutral'; they have neg, pos" in error
+    assert f"{tmp_path}/b.tsv:3: label 'neutral' does not occur in the training texts, which have neg, pos" in error

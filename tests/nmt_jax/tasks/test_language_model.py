@@ -159,8 +159,8 @@ def test_the_dummy_batch_is_of_the_shape_and_all_of_it_counts(task):
     ("changes", "line"),
     [
         ({"data.block_length": 1}, "config.data.block_length=1 must be at least 2"),
-        ({"train.batch_tokens": 15}, "config.train.batch_tokens=15 is less than a block"),
-        ({"eval.batch_tokens": 15}, "config.eval.batch_tokens=15 is less than a block"),
+        ({"train.batch_tokens": 15}, "config.train.batch_tokens=15 is less than config.data.block_length"),
+        ({"eval.batch_tokens": 15}, "config.eval.batch_tokens=15 is less than config.data.block_length"),
         ({"eval.context": 16}, "config.eval.context=16 must be at least 0 and less than config.data.block_length=16"),
     ],
 )

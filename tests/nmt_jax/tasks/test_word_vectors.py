@@ -132,7 +132,7 @@ def test_a_resumed_run_logs_what_an_uninterrupted_one_does_and_eight_devices_wha
     [
         ({"loss.shared_negatives": 0}, "config.loss.negatives=5, config.loss.shared_negatives=0: at least 1 each"),
         ({"data.subsample": -1.0}, "config.data.subsample=-1.0: a share of the text"),
-        ({"train.batch_tokens": 15}, "config.train.batch_tokens=15 is less than a block"),
+        ({"train.batch_tokens": 15}, "config.train.batch_tokens=15 is less than config.data.block_length"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_named_at_the_start(task, changes, line):

@@ -135,7 +135,7 @@ def test_the_rows_of_all_processes_are_the_batch(toy, process_count, sampling_al
 
 def test_a_budget_below_the_longest_target_names_both(toy):
     longest = toy.lengths[:, 1].max()
-    with pytest.raises(UserError, match=rf"batch_tokens = {longest - 1} is less than the {longest} pieces"):
+    with pytest.raises(UserError, match=rf"batch_tokens = {longest - 1} is less than the {longest} tokens"):
         make(toy, batch_tokens=longest - 1)
     assert len(make(toy, batch_tokens=longest, share=RowSlice(1))) > 0
 

@@ -101,12 +101,12 @@ def test_a_corpus_keeps_texts_that_have_a_word(vocab):
     corpus = DocumentCorpus(texts, make_reader(vocab), ["x", "y"])
     assert corpus.lengths.tolist() == [[2, 2], [1, 1], [4, 5]]
     assert corpus.labels.tolist() == [0, 1, 0]
-    assert corpus.report == "texts: 3 of 4 texts; left out: 1 without a word; 1 cut after 4 sentences"
+    assert corpus.report == "texts: 3 of 4 texts; skipped: 1 without words; 1 truncated to 4 sentences"
     (document,) = corpus.__getitems__([0])
     assert [ids.tolist() for ids in document.sentences] == [vocab.encode("a b"), vocab.encode("c")]
-    with pytest.raises(UserError, match="texts:2: the training texts have no label 'y'; they have x, z"):
+    with pytest.raises(UserError, match="texts:2: label 'y' does not occur in the training texts, which have x, z"):
         DocumentCorpus(texts, make_reader(vocab), ["x", "z"])
-    with pytest.raises(UserError, match="no text is left: 1 have no word"):
+    with pytest.raises(UserError, match="no text is left: 1 have no words"):
         DocumentCorpus(Texts(("x", [""])), make_reader(vocab), ["x"])
 
 
@@ -198,7 +198,7 @@ def test_shapes_of_documents_cost_least(corpus):
 
 def test_a_budget_below_the_largest_box_names_both(corpus):
     sentences, longest = corpus.lengths.max(0)
-    with pytest.raises(UserError, match=rf"batch_tokens = 9 is less than the {sentences * longest} words .*max_words"):
+    with pytest.raises(UserError, match=rf"batch_tokens = 9 is less than the {sentences * longest} tokens .*max_words"):
         make(corpus, batch_tokens=9)
 
 

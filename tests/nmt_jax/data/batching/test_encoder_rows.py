@@ -57,7 +57,7 @@ def test_half_a_surrogate_pair_is_read(tokenizer):
 
 def test_the_longest_is_cut(tokenizer):
     reader = RowReader(tokenizer, 13, segments=True)
-    assert (reader.room(1), reader.room(2)) == (11, 10)
+    assert (reader.capacity(1), reader.capacity(2)) == (11, 10)
     for lengths, wanted in (
         ((3, 4), (3, 4)),
         ((20, 4), (6, 4)),
@@ -78,7 +78,7 @@ def test_the_longest_is_cut(tokenizer):
 
 def test_batches_hold_every_item_and_padding_nothing():
     items = [{"ids": np.full(n, n, np.int32), "tags": np.full(n, n, np.int32), "label": n} for n in range(1, 12)]
-    layout = Rows({"tags": Field(np.int32, -1, of_pieces=True), "label": Field(np.int32)}, segments=False)
+    layout = Rows({"tags": Field(np.int32, -1, per_token=True), "label": Field(np.int32)}, segments=False)
     corpus = RowCorpus("corpus", items, 16)
     batches = Batches(corpus, batch_tokens=64, num_buckets=2, share=RowSlice(2), layout=layout)
     seen = []
@@ -102,5 +102,5 @@ def test_texts_apart_lie_side_by_side():
 
 
 def test_nothing_to_learn_from_is_told():
-    with pytest.raises(UserError, match="corpus: no text is left"):
+    with pytest.raises(UserError, match="corpus: no text to train on"):
         RowCorpus("corpus", [], 8)

@@ -92,7 +92,7 @@ def test_at_least_one_token_and_none_where_there_is_no_text():
 def test_no_row_asks_more_than_the_most(length, share):
     corrupt = masking(share=share)
     row = np.full(length, 9, np.int32)
-    assert len(corrupt(row, np.random.default_rng(0)).positions) <= corrupt.most(length)
+    assert len(corrupt(row, np.random.default_rng(0)).positions) <= corrupt.max_positions(length)
 
 
 @pytest.mark.parametrize(
@@ -109,4 +109,4 @@ def test_from_left_to_right_every_next_token_is_asked_about():
     ids, positions, labels = LeftToRight()(ROW, np.random.default_rng(0))
     np.testing.assert_array_equal(ids, ROW)
     np.testing.assert_array_equal(ROW[positions + 1], labels)
-    assert len(labels) == LeftToRight().most(len(ROW)) == len(ROW) - 1
+    assert len(labels) == LeftToRight().max_positions(len(ROW)) == len(ROW) - 1

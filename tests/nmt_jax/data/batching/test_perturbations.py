@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_jax.data.batching.encoder_rows import Pieces
-from nmt_jax.data.batching.perturbations import MOST_MASKS, Masked, choose, drop
+from nmt_jax.data.batching.perturbations import MAX_MASKS, Masked, choose_masked, drop_words
 
 
 def chance(seed=0):
@@ -15,21 +15,21 @@ def chance(seed=0):
 
 @given(st.lists(st.sampled_from(["a", "b", "cc", "d."]), max_size=9), st.integers(0, 99))
 def test_some_words_are_dropped_and_the_others_keep_their_order(words, seed):
-    left = drop(" ".join(words), chance(seed)).split()
+    left = drop_words(" ".join(words), chance(seed)).split()
     assert len(left) < max(len(words), 1)
     assert left or len(words) < 2
     rest = iter(words)
     assert all(word in rest for word in left)
-    assert left == drop(" ".join(words), chance(seed)).split()
+    assert left == drop_words(" ".join(words), chance(seed)).split()
 
 
 def test_runs_and_scattered_pieces_are_masked():
-    found = [choose(40, chance(seed)) for seed in range(300)]
-    assert {len(places) for places in found} == set(range(1, MOST_MASKS + 1))
+    found = [choose_masked(40, chance(seed)) for seed in range(300)]
+    assert {len(places) for places in found} == set(range(1, MAX_MASKS + 1))
     assert all((np.diff(places) > 0).all() and 0 <= places[0] <= places[-1] < 40 for places in found)
     runs = np.mean([len(places) == places[-1] - places[0] + 1 for places in found if len(places) > 3])
     assert 0.35 < runs < 0.65
-    assert {int(place) for seed in range(50) for place in choose(2, chance(seed))} == {0, 1}
+    assert {int(place) for seed in range(50) for place in choose_masked(2, chance(seed))} == {0, 1}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from nmt_jax.data.batching.masking import LeftToRight, Masking
 from nmt_jax.data.batching.row_slice import RowSlice
-from nmt_jax.data.batching.segment_pairs import NEXT, RANDOM, SINGLE, PairBatches, Pairs
+from nmt_jax.data.batching.segment_pairs import NEXT, RANDOM, SINGLE, PairBatches, SegmentPairs
 from nmt_jax.data.prepared.segments import Segments
 from nmt_jax.errors import UserError
 
@@ -37,7 +37,7 @@ def text():
 
 
 def pairs_of(text, next_sentence=True):
-    return Pairs(text, next_sentence=next_sentence, cls=CLS, sep=SEP)
+    return SegmentPairs(text, next_sentence=next_sentence, cls=CLS, sep=SEP)
 
 
 def masking(text):
@@ -179,6 +179,6 @@ def test_left_to_right_rows_ask_about_every_next_token(text):
 def test_a_text_without_next_sentences_is_refused():
     with pytest.raises(UserError, match=r"a text: no document has two lines.*model\.next_sentence=false"):
         pairs_of(text_of([[5], [3], [8]]))
-    with pytest.raises(UserError, match=r"a text: one document.*blank line"):
+    with pytest.raises(UserError, match=r"a text: only one document.*blank line"):
         pairs_of(text_of([[5, 3, 8]]))
     assert len(pairs_of(text_of([[5], [3], [8]]), next_sentence=False)) == 3

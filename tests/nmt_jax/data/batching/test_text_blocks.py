@@ -5,7 +5,7 @@ import pytest
 
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.data.batching.row_slice import RowSlice
-from nmt_jax.data.batching.text_blocks import Blocks, rows_of, windows
+from nmt_jax.data.batching.text_blocks import Blocks, rows_per_batch, windows
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.errors import UserError
 
@@ -80,7 +80,7 @@ def test_processes_share_a_batch():
         parts = [blocks(share=RowSlice(2, i, 2))[n] for i in (0, 1)]
         for name, array in blocks()[n].items():
             np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), array)
-    with pytest.raises(ValueError, match="2 rows cannot be shared equally among 3 processes"):
+    with pytest.raises(ValueError, match="2 rows cannot be divided equally among 3 processes"):
         RowSlice(2, 0, 3)
 
 
@@ -117,9 +117,7 @@ def test_a_context_that_leaves_nothing_to_predict(context):
 def test_blocks_that_cannot_be():
     with pytest.raises(UserError, match=r"config\.data\.block_length=1 must be at least 2"):
         blocks(block_length=1)
-    with pytest.raises(
-        UserError, match=r"config\.train\.batch_tokens=32 is less than a block: config.data.block_length=33"
-    ):
+    with pytest.raises(UserError, match=r"config\.train\.batch_tokens=32 is less than config.data.block_length=33"):
         blocks(block_length=33)
-    assert rows_of(100, 8, 4, "") == 12
-    assert rows_of(8, 8, 4, "") == 4
+    assert rows_per_batch(100, 8, 4, "") == 12
+    assert rows_per_batch(8, 8, 4, "") == 4

@@ -93,5 +93,5 @@ def test_processes_share_a_batch():
 
 
 def test_blocks_that_cannot_be():
-    with pytest.raises(UserError, match=r"config\.train\.batch_tokens=4 is less than a block"):
+    with pytest.raises(UserError, match=r"config\.train\.batch_tokens=4 is less than config"):
         contexts(batch_tokens=4)

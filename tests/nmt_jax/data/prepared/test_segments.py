@@ -51,7 +51,7 @@ def test_segments_fill_examples_within_their_document(data, tmp_path):
     (tmp_path / "documents.txt").write_text("aaaaaaaa\nbbbbbbbb\ncccc\nd\neeee\n\n\nf\n\n")
     data.dev_share = 0.01
     text = text_of(data)
-    assert (text.room, text.longest) == (20, 10)
+    assert (text.capacity, text.longest) == (20, 10)
     assert spelt(text) == [[["aaaaaaaa", "bbbbbbbb", "cccc"], ["d", "eeee"]], [["f"]]]
     assert len(text) == 3
     assert "26 tokens in 6 segments of 2 documents: 3 examples, 43% full" in text.report
