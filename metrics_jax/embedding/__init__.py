@@ -1,1 +1,1 @@
-"""Metrics over embeddings: the encoder interface, optimal transport, BERTScore and its relatives."""
+"""Metrics that compare embeddings of words, tokens or sentences."""

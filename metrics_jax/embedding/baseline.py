@@ -1,4 +1,4 @@
-"""What BERTScore gives to sentences that have nothing to do with each other, by layer: the zero of rescaled scores."""
+"""Baselines that rescale BERTScore: the mean scores of unrelated sentences for each layer."""
 
 import csv
 import dataclasses
@@ -13,9 +13,9 @@ HEADER = ["LAYER", "P", "R", "F"]
 
 @dataclasses.dataclass(frozen=True)
 class Baseline:
-    """Mean precision, recall and F of unrelated pairs (Zhang et al., 2020, section 3) for each layer, 0 the embeddings.
+    """Mean precision, recall and F of unrelated pairs (Zhang et al., 2020, section 3), one row per layer.
 
-    ValueError for numbers that are not finite or not below 1.
+    Layer 0 is the embedding layer. Raises ValueError if a number is not finite or not below 1.
     """
 
     rows: tuple[tuple[float, float, float], ...]
@@ -27,13 +27,16 @@ class Baseline:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Baseline":
-        """Read a file as bert-score has them, `LAYER,P,R,F` and a line for each layer; ValueError naming FILE:LINE."""
+        """Read a CSV file in bert-score's format: a header `LAYER,P,R,F`, then one line per layer.
+
+        Raises ValueError with `FILE:LINE` if the file has another format.
+        """
         try:
             lines = list(csv.reader(pathlib.Path(path).read_text(encoding="utf-8").splitlines()))
         except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise ValueError(f"{path}: cannot be read as a baseline ({error})") from error
+            raise ValueError(f"{path}: cannot read the baseline ({error})") from error
         if not lines or lines[0] != HEADER:
-            raise ValueError(f"{path}:1: a baseline begins with {','.join(HEADER)}")
+            raise ValueError(f"{path}:1: a baseline file must begin with the line {','.join(HEADER)}")
         rows: list[tuple[float, float, float]] = []
         for number, line in enumerate(lines[1:], start=2):
             try:
@@ -41,7 +44,7 @@ class Baseline:
             except (ValueError, IndexError) as error:
                 raise ValueError(f"{path}:{number}: {','.join(line)!r} is not a layer and three numbers") from error
             if layer != len(rows):
-                raise ValueError(f"{path}:{number}: layer {layer} where {len(rows)} should be: every layer in order")
+                raise ValueError(f"{path}:{number}: expected layer {len(rows)}, found {layer}; layers must be in order")
             rows.append((p, r, f))
         try:
             return cls(tuple(rows))
@@ -49,12 +52,12 @@ class Baseline:
             raise ValueError(f"{path}: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write such a file."""
+        """Write a file that `load` reads."""
         pathlib.Path(path).write_text(self._text, encoding="utf-8")
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the file."""
+        """SHA-256 of the file's content."""
         return hashlib.sha256(self._text.encode()).hexdigest()
 
     @property

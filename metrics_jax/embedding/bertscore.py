@@ -11,8 +11,8 @@ from metrics_jax.embedding.baseline import Baseline
 from metrics_jax.embedding.contextual import (
     SPAN_BYTES,
     ContextualMetric,
-    Counted,
-    Long,
+    IdfMode,
+    LongText,
     Side,
     Units,
     compare_pairs,
@@ -26,26 +26,26 @@ from metrics_jax.references import starts
 
 @dataclasses.dataclass(frozen=True)
 class BERTScore(ContextualMetric):
-    """The mean similarity of each token to the most similar one of the other text; at most 1, F is the score.
+    """The mean similarity of each token to the most similar token of the other text; at most 1. F is the score.
 
-    Precision averages over the hypothesis' tokens, recall over the reference's (equations in section 3), both weighted
-    by idf; similarity is the cosine of the vectors of `layer`, 0 the embeddings, -1 the last. bert-score takes the 9th
-    of bert-base-uncased's 12, the 17th of roberta-large's 24 and so on; the paper chose them by correlation with
-    judgements. [CLS] and [SEP] weigh nothing, but may be what a token is most similar to, as in bert-score. baseline:
-    rescales precision, recall and F, each on its own: 0 is what unrelated sentences get, 1 stays 1.
+    Precision averages over the tokens of the hypothesis, recall over those of the reference (equations in section 3),
+    both weighted by idf. Similarity is the cosine of the token vectors. [CLS] and [SEP] have no weight, but other
+    tokens may be matched to them, as in bert-score. With several references, the best precision, the best recall and
+    the best F are reported, each over all references. If either text is empty, the score is 0 before rescaling.
 
-    Of several references the best precision, the best recall and the best F count, whichever reference they are of. An
-    empty text, on either side, scores 0, before rescaling. nonnegative: a token that no other is like, every cosine
-    being negative, counts 0, as it does in bert-score wherever a text is padded, that is for all but the longest of a
-    batch; off, as in the paper, it counts the largest cosine. For `idf` and `long` see `ContextualMetric`.
+    layer: the hidden state whose vectors are compared; 0 is the embedding layer, -1 the last. bert-score uses layer 9
+    of bert-base-uncased's 12, layer 17 of roberta-large's 24 and so on; the paper selected layers by correlation with
+    human judgements. baseline: rescales precision, recall and F separately, so that unrelated sentences score 0 and
+    identical ones 1. nonnegative: a token whose cosines are all negative counts as 0, as in bert-score for every text
+    of a batch that is padded; if false, the largest cosine counts, as in the paper. idf, long: see `ContextualMetric`.
     """
 
     encoder: Encoder
     layer: int = -1
-    idf: Idf | Counted = "uniform"
+    idf: Idf | IdfMode = "uniform"
     baseline: Baseline | None = None
     nonnegative: bool = True
-    long: Long = "truncate"
+    long: LongText = "truncate"
 
     name: ClassVar[str] = "bertscore"
     columns: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall")
@@ -54,20 +54,16 @@ class BERTScore(ContextualMetric):
         super().__post_init__()
         if self.baseline is not None and len(self.baseline.rows) != (states := shape_of_states(self.encoder.embed)[0]):
             raise ValueError(
-                f"a baseline of {len(self.baseline.rows)} layers and an encoder of {states}, embeddings included: they "
-                "are not of the same model"
+                f"the baseline has {len(self.baseline.rows)} layers and the encoder {states}, embeddings included: "
+                "they are not of the same model"
             )
 
-    def encoded(self, texts: Sequence[str]) -> Encoded:
-        """The vectors of the tokens of N texts."""
-        return encode(self.encoder, texts, (self.layer,), long=self.long)
-
     def units(self, encoded: Encoded, idf: Idf | None) -> Units:
-        """All tokens; the special ones without weight."""
+        """All tokens; special tokens have no weight."""
         return Units.of(encoded, np.ones(len(encoded.ids), bool), ~encoded.special, idf)
 
     def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        """-> float64[..., 3]: F, precision, recall."""
+        """Returns F, precision and recall, float64[..., 3]."""
         from metrics_jax.embedding.matching import greedy
 
         sides = greedy(x, y, n_gram=1, nonnegative=self.nonnegative, pairwise=pairwise)
@@ -80,13 +76,13 @@ class BERTScore(ContextualMetric):
         return (values - zero) / (1 - zero)
 
     def over_references(self, values: np.ndarray, owner: np.ndarray) -> np.ndarray:
-        """The best of each column."""
+        """The maximum of each column."""
         return np.maximum.reduceat(values, starts(owner))
 
     def by_layer(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """P hypotheses, a reference for each -> precision, recall and F, not rescaled, by every layer float64[L, P, 3].
+        """Precision, recall and F of P pairs for every layer, without rescaling: float64[L, P, 3].
 
-        What a layer is chosen by: the one whose F agrees best with judgements.
+        Use it to select the layer whose F agrees best with human judgements.
         """
         layers = range(shape_of_states(self.encoder.embed)[0])
         metrics = [dataclasses.replace(self.fitted(references), layer=layer, baseline=None) for layer in layers]
@@ -103,9 +99,14 @@ class BERTScore(ContextualMetric):
         return values[..., [1, 2, 0]]
 
     def fit_baseline(self, texts: Sequence[str], num_pairs: int = 10_000, seed: int = 0) -> Baseline:
-        """The mean of `num_pairs` pairs of different texts of a corpus, drawn at random; ValueError for one text."""
+        """The mean scores of `num_pairs` randomly drawn pairs of different texts of a corpus.
+
+        Raises ValueError if there are fewer than two different texts.
+        """
         if len(set(texts)) < 2:
-            raise ValueError(f"{len(set(texts))} different texts: a baseline needs unrelated ones, some thousands")
+            raise ValueError(
+                f"{len(set(texts))} different texts: a baseline needs unrelated texts, preferably several thousand"
+            )
         distinct = sorted(set(texts))
         generator = np.random.default_rng(seed)
         first = generator.integers(len(distinct), size=num_pairs)
@@ -115,6 +116,6 @@ class BERTScore(ContextualMetric):
 
 
 def f_score(precision: np.ndarray, recall: np.ndarray, alpha: float = 0.5) -> np.ndarray:
-    """P R / (alpha P + (1 - alpha) R), 0 where it is not defined."""
+    """P R / (alpha P + (1 - alpha) R), 0 where it is undefined."""
     denominator = alpha * precision + (1 - alpha) * recall
     return np.divide(precision * recall, denominator, out=np.zeros_like(denominator), where=denominator != 0)

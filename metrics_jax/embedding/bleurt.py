@@ -1,28 +1,28 @@
-"""BLEURT (Sellam et al., 2020): how good a text is, by an encoder that was trained on what people said of others."""
+"""BLEURT (Sellam et al., 2020): an encoder, trained on human ratings, that scores a candidate beside its reference."""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, check_sequences
+from metrics_jax.api import References, check_sequences
 from metrics_jax.embedding.contextual import TextTooLongError
 from metrics_jax.embedding.encoder import progress
 from metrics_jax.embedding.forward import Forward
-from metrics_jax.references import flatten, pair, starts
+from metrics_jax.embedding.learned import LearnedMetric
+from metrics_jax.references import flatten, pair
 
 if TYPE_CHECKING:
     from jax import Array
 
-SEGMENT = 1 << 24  # in a row a piece of the second text is its id plus this: more than any vocabulary has
+SEGMENT = 1 << 24  # added to the ids of the second text when a row is packed; larger than any vocabulary
 
 
 class PairRow(NamedTuple):
-    """What a pair becomes: ids and segments int32[S], and how many pieces its row would have had, were it not cut."""
+    """A tokenized pair: ids and segments int32[S], and the number of pieces that the row had before truncation."""
 
     ids: np.ndarray
     segments: np.ndarray
@@ -31,13 +31,14 @@ class PairRow(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PairScorer:
-    """What BLEURT reads pairs with; any functions of these types make one.
+    """The interface between BLEURT and a trained model; any functions with these signatures will do.
 
     tokenize: P references and their P candidates -> P rows, [CLS] reference [SEP] candidate [SEP], of at most
-    `max_length` pieces: of a longer one the longer text loses its last piece, the candidate of two equally long, until
-    it fits. score: ids int[B, S], mask bool[B, S] (False: padding), segments int[B, S] -> float32[B], in JAX; a
-    `jax.tree_util.Partial` whose arguments are the weights; a row's score depends on that row only. fingerprint:
-    SHA-256 of all that changes the numbers: weights, vocabulary, precision. dtype: of its products, for signatures.
+    `max_length` pieces. A pair that is too long loses the last piece of its longer text, or of the candidate if both
+    are equally long, until it fits. score: ids int[B, S], mask bool[B, S] (False: padding), segments int[B, S] ->
+    float32[B], in JAX; a `jax.tree_util.Partial` whose arguments are the weights. The score of a row must depend on
+    that row only. fingerprint: SHA-256 of everything that changes the numbers: weights, vocabulary, precision. dtype:
+    of the matrix products, shown in signatures.
     """
 
     tokenize: Callable[[Sequence[str], Sequence[str]], list[PairRow]]
@@ -48,25 +49,27 @@ class PairScorer:
 
 
 class PairTooLongError(TextTooLongError):
-    """A pair that the encoder cannot read at once, where long="error"."""
+    """Raised with long="error" for a pair that exceeds the encoder's maximum length."""
 
     def __init__(self, segment: int, num_pieces: int, max_length: int) -> None:
         self.segment = segment
-        self.problem = f"too long: both have {num_pieces} pieces, the encoder takes {max_length}: choose long:truncate"
+        self.problem = (
+            f"too long: the pair has {num_pieces} pieces, the encoder reads at most {max_length}; choose long:truncate"
+        )
         ValueError.__init__(self, f"segment {segment}, with its reference, is {self.problem}")
 
 
 @dataclasses.dataclass(frozen=True)
-class BLEURT(AdditiveMetric):
-    """What a trained encoder says of a candidate beside its reference; without bounds.
+class BLEURT(LearnedMetric):
+    """The score that a trained encoder gives to a candidate beside its reference; unbounded.
 
-    The unit is that of the ratings which the encoder was trained on: for the published checkpoints and for ours a
-    standard deviation of them, 0 being their mean. The corpus score is the mean over segments.
+    The unit is that of the ratings the encoder was trained on. For the published checkpoints and for ours, it is their
+    standard deviation, and 0 is their mean. The corpus score is the mean over segments. The encoder reads the reference
+    and then the candidate as one row (section 3). An empty text is read like any other.
 
-    Reference and candidate are read together, the reference first (section 3). Several references: the largest of their
-    scores ("max"), or the mean; the published program has one reference only. An empty text is read like any other.
-    long: of a pair that is longer than the encoder reads, the longer text loses its end ("truncate"), or it is an
-    error.
+    multi_reference: the maximum ("max") or the mean of the scores of several references; the published program accepts
+    one reference only. long: a pair that is too long for the encoder loses the end of its longer text ("truncate") or
+    raises PairTooLongError ("error").
     """
 
     scorer: PairScorer
@@ -74,16 +77,10 @@ class BLEURT(AdditiveMetric):
     long: Literal["truncate", "error"] = "truncate"
 
     name: ClassVar[str] = "bleurt"
-    at_once: ClassVar[int] = sys.maxsize  # segments: the more come together, the fuller are the batches
-
-    def __post_init__(self) -> None:
-        if self.multi_reference not in ("max", "mean"):
-            raise ValueError(f"multi_reference={self.multi_reference!r} is neither max nor mean")
-        if self.long not in ("truncate", "error"):
-            raise ValueError(f"long={self.long!r} is neither truncate nor error")
+    long_options: ClassVar[tuple[str, str]] = ("truncate", "error")
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, 3]: the score, whether it was cut, 1."""
+        """Returns float64[N, 3]: the score, whether the pair was truncated, 1."""
         texts, owner = flatten(hypotheses, references)
         candidates, others = pair(texts, owner)
         rows = self.scorer.tokenize(others, candidates)
@@ -91,20 +88,10 @@ class BLEURT(AdditiveMetric):
         if self.long == "error" and cut.any():
             first = int(cut.argmax())
             raise PairTooLongError(int(owner[first]), rows[first].num_pieces, self.scorer.max_length)
-        scores = over_references(score_rows(self.scorer, rows), owner, self.multi_reference)
-        cuts = np.maximum.reduceat(cut, starts(owner))
-        return np.column_stack([scores, cuts, np.ones(len(scores))]).astype(np.float64)
-
-    def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 3] -> the mean over segments float[...]."""
-        return statistics[..., 0] / statistics[..., -1]
-
-    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """long: the number of segments that were cut."""
-        return {"long": float(statistics[1])}
+        return self.segment_statistics(score_rows(self.scorer, rows), cut, owner)
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """-> float[H, R], the score of every hypothesis against every single reference; H R rows are read."""
+        """The score of every hypothesis against every single reference, float[H, R]; the encoder reads H R rows."""
         check_sequences(hypotheses, references)
         if not hypotheses or not references:
             return np.zeros((len(hypotheses), len(references)))
@@ -113,17 +100,10 @@ class BLEURT(AdditiveMetric):
         return values.reshape(len(hypotheses), len(references))
 
 
-def over_references(scores: np.ndarray, owner: np.ndarray, multi_reference: str) -> np.ndarray:
-    """Scores float[R] of references, owner int[R] -> float[N]: the largest of each segment's, or their mean."""
-    if multi_reference == "max":
-        return np.maximum.reduceat(scores, starts(owner))
-    return np.add.reduceat(scores, starts(owner)) / np.bincount(owner)
-
-
 def score_rows(scorer: PairScorer, rows: Sequence[PairRow]) -> np.ndarray:
-    """P rows -> float64[P]; equal rows are read once, and a score does not depend, to the bit, on the other rows.
+    """The scores of P rows, float64[P]; a score is bit-identical whatever the other rows, and equal rows are read once.
 
-    ValueError for scores that are not numbers.
+    Raises ValueError if a score is not finite.
     """
     import jax
 
@@ -145,5 +125,5 @@ def score_rows(scorer: PairScorer, rows: Sequence[PairRow]) -> np.ndarray:
 
 
 def _score_packed(score: Callable[[Array, Array, Array], Array], packed: Array, mask: Array) -> Array:
-    """Rows int[B, S] of ids and segments -> the form of an encoder's states, float[1, B, 1, 1]."""
+    """Scores of packed rows int[B, S], in the shape of an encoder's hidden states: float[1, B, 1, 1]."""
     return score(packed % SEGMENT, mask, packed // SEGMENT)[None, :, None, None]

@@ -1,4 +1,4 @@
-"""Encoders, and how texts become vectors: every distinct one once, whatever its neighbours."""
+"""The encoder interface, and the encoding of texts: each distinct text once, independent of the other texts."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from jax import Array
 
 LONG = ("error", "truncate", "window")
-TOKENIZED = 1024  # texts at a time, so that one long text does not pad all the others
+TOKENIZED = 1024  # texts tokenized at a time, so that one long text does not pad all the others
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Encoder:
-    """What embedding metrics read text with; any functions of these types make one.
+    """The interface between embedding metrics and a model; any functions with these signatures will do.
 
-    tokenize: B texts -> ids int[B, S], mask bool[B, S] (False: padding, at the end), special bool[B, S] (tokens before
-    and after the text that stand for none of it: [CLS], [SEP]); nothing is cut off. embed: ids int[B, S], mask
-    bool[B, S] -> float[layers, B, S, D], in JAX; its weights are arguments of a `jax.tree_util.Partial`, so that they
-    are not compiled in; a row's numbers depend on its own ids only. A generator of float[B, S, D], which compiles what
-    it calls, is asked for no more layers than are wanted. pieces: ids -> what each of them spells.
-    max_length: tokens of the longest row. fingerprint: SHA-256 of all that changes the numbers: weights, vocabulary,
-    precision. dtype: of its products, shown in signatures if known. cache: a folder in which vectors are looked up and
-    kept, so that no text is encoded twice.
+    tokenize: B texts -> ids int[B, S], mask bool[B, S] (False: padding, at the end), special bool[B, S] (tokens such as
+    [CLS] and [SEP] before and after the text); nothing is truncated. embed: ids int[B, S], mask bool[B, S] ->
+    float[layers, B, S, D], in JAX. Its weights are arguments of a `jax.tree_util.Partial`, so that they are not
+    compiled into the program, and the numbers of a row depend on its own ids only. It may be a generator of
+    float[B, S, D] that compiles its own parts; then only the layers that are needed are computed. pieces: ids -> the
+    strings that they stand for. max_length: the length of the longest row, in tokens. fingerprint: SHA-256 of
+    everything that changes the numbers: weights, vocabulary, precision. dtype: of the matrix products, shown in
+    signatures if known. cache: a folder that stores vectors, so that no text is encoded twice.
     """
 
     tokenize: Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -49,9 +49,9 @@ class Encoder:
 class Encoded:
     """The tokens of N texts; equal texts share their rows of the table.
 
-    vectors float32[rows, E], ids int32[rows], special bool[rows]: one text's tokens after another's. starts and lengths
-    int[N]: where text n's are. long bool[N]: it has more tokens than the encoder takes at once, and was cut off or put
-    together from windows.
+    The table holds the tokens of one text after another: vectors float32[rows, E], ids int32[rows], special bool[rows].
+    starts, lengths int[N]: the rows of text n. long bool[N]: whether the text exceeded the encoder's maximum length and
+    was truncated or read in windows.
     """
 
     vectors: np.ndarray
@@ -65,7 +65,7 @@ class Encoded:
         return len(self.starts)
 
     def __getitem__(self, text: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """-> vectors float32[S, E], ids int32[S] and special bool[S] of one text; views, not copies."""
+        """Vectors float32[S, E], ids int32[S] and special bool[S] of one text; views, not copies."""
         rows = slice(self.starts[text], self.starts[text] + self.lengths[text])
         return self.vectors[rows], self.ids[rows], self.special[rows]
 
@@ -80,18 +80,19 @@ def encode(
     long: str = "error",
     batch_tokens: int | None = None,
 ) -> Encoded:
-    """The vectors of all tokens of N texts; a text's do not depend, to the bit, on the others or their order.
+    """The vectors of all tokens of N texts; those of a text are bit-identical whatever the other texts and their order.
 
-    More devices or another size of batches change them by 1e-6, because sums are taken in another order.
+    Another number of devices or another batch size changes them by about 1e-6, because sums are evaluated in another
+    order.
 
-    layers: which hidden states, 0 the embeddings, -1 the last. normalize: each state is first scaled to length 1.
-    combine: several layers' are concatenated, averaged ("mean"), or become their element-wise minimum, mean and
-    maximum, concatenated ("power_means", Zhao et al., 2019, section 3.1). long: a text beyond `encoder.max_length` is
-    an error, keeps its beginning ("truncate"), or is read in windows that overlap by half, each token taken from the
-    window where it has most context ("window"). batch_tokens: of one batch on each device, by its kind if None; halved
-    when memory runs out.
+    layers: the hidden states to use; 0 is the embedding layer, -1 the last. normalize: scale each state to length 1
+    first. combine: states are concatenated ("concatenate"), averaged ("mean"), or replaced by the concatenation of
+    their element-wise minimum, mean and maximum ("power_means", Zhao et al., 2019, section 3.1). long: a text longer
+    than `encoder.max_length` raises an error ("error"), keeps its beginning ("truncate"), or is read in windows that
+    overlap by half, where each token is taken from the window with most context around it ("window"). batch_tokens:
+    tokens per device in one batch; None chooses by platform. It is halved when memory runs out.
 
-    ValueError for an option that does not exist and for a text that is too long; TypeError for what is not text.
+    Raises ValueError if an option does not exist or a text is too long, and TypeError if an input is not a string.
     """
     if long not in LONG:
         raise ValueError(f"long={long!r} is none of {', '.join(LONG)}")
@@ -104,7 +105,7 @@ def encode(
     if long == "error" and too_long.any():
         number = int(too_long.argmax())
         raise ValueError(
-            f"text {number} has {len(tokens[number][0])} tokens, the encoder takes {encoder.max_length} at once: "
+            f"text {number} has {len(tokens[number][0])} tokens, but the encoder reads at most {encoder.max_length}: "
             'choose long="truncate" or long="window"'
         )
     if long == "truncate":
@@ -115,32 +116,16 @@ def encode(
     tokens = [tokens[first] for first in np.unique(distinct, return_index=True)[1]]
     lengths = np.array([len(ids) for ids, _ in tokens], int)
     starts = np.cumsum(lengths) - lengths
-
+    windows = [
+        window
+        for start, (ids, special) in zip(starts, tokens, strict=True)
+        for window in _windows(ids, special, start, encoder.max_length)
+    ]
     forward = Forward(encoder.embed, layers, combine, normalize, encoder.max_length)
     vectors = np.zeros((lengths.sum(), forward.width), np.float32)
-    kept = None
-    if encoder.cache is not None:
-        normal = "normalized" if normalize else "raw"
-        chosen = "-".join(map(str, forward.layers))
-        kept = EmbeddingCache(encoder.cache, f"{encoder.fingerprint}.{chosen}.{combine}.{normal}")
-    todo = []
-    for start, (ids, special) in zip(starts, tokens, strict=True):
-        for window in _windows(ids, special, start, encoder.max_length):
-            found = kept.find(window.ids) if kept else None
-            if found is None:
-                todo.append(window)
-            else:
-                window.write(found, vectors)
-    try:
-        with progress("encoding", sum(len(window.ids) for window in todo)) as advance:
-            for number, states in forward([window.ids for window in todo], batch_tokens):
-                todo[number].write(states, vectors)
-                if kept:
-                    kept.add(todo[number].ids, states)
-                advance(len(states))
-    finally:  # an interrupted run has not worked in vain
-        if kept:
-            kept.flush()
+    settings = "-".join(map(str, forward.layers)) + f".{combine}.{'normalized' if normalize else 'raw'}"
+    cache = EmbeddingCache(encoder.cache, f"{encoder.fingerprint}.{settings}") if encoder.cache is not None else None
+    _fill(vectors, windows, forward, cache, batch_tokens)
     return Encoded(
         vectors=vectors,
         ids=np.concatenate([np.zeros(0, np.int32), *(ids for ids, _ in tokens)]),
@@ -151,8 +136,35 @@ def encode(
     )
 
 
+def _fill(
+    table: np.ndarray,
+    windows: Sequence[_Window],
+    forward: Forward,
+    cache: EmbeddingCache | None,
+    batch_tokens: int | None,
+) -> None:
+    """Writes the vectors of all windows to the table float32[rows, E], from the cache where it has them."""
+    todo = []
+    for window in windows:
+        found = cache.find(window.ids) if cache else None
+        if found is None:
+            todo.append(window)
+        else:
+            window.write(found, table)
+    try:
+        with progress("encoding", sum(len(window.ids) for window in todo)) as advance:
+            for number, states in forward([window.ids for window in todo], batch_tokens):
+                todo[number].write(states, table)
+                if cache:
+                    cache.add(todo[number].ids, states)
+                advance(len(states))
+    finally:  # keeps the work of an interrupted run
+        if cache:
+            cache.flush()
+
+
 def tokenized(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Ids int32[S] and special bool[S] of every text."""
+    """Yields ids int32[S] and special bool[S] of every text."""
     for first in range(0, len(texts), TOKENIZED):
         for ids, mask, special in zip(*encoder.tokenize(texts[first : first + TOKENIZED]), strict=True):
             length = int(np.count_nonzero(mask))
@@ -160,13 +172,13 @@ def tokenized(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[np.ndarr
 
 
 def _edges(special: np.ndarray) -> tuple[int, int]:
-    """How many special tokens come before and after the text."""
+    """The numbers of special tokens before and after the text."""
     text = np.flatnonzero(~special)
     return (int(text[0]), int(len(special) - text[-1] - 1)) if len(text) else (len(special), 0)
 
 
 def truncated(ids: np.ndarray, special: np.ndarray, max_length: int) -> tuple[np.ndarray, np.ndarray]:
-    """The beginning of a text, between the same special tokens."""
+    """A row shortened to max_length tokens: the end of the text is dropped, the special tokens stay."""
     if len(ids) <= max_length:
         return ids, special
     after = _edges(special)[1]
@@ -176,7 +188,7 @@ def truncated(ids: np.ndarray, special: np.ndarray, max_length: int) -> tuple[np
 
 @dataclasses.dataclass(frozen=True)
 class _Window:
-    """A row for the encoder; the `count` tokens from `start` on are taken from it, for `target` in the table."""
+    """A row for the encoder. Its `count` tokens from `start` on belong to the table's rows from `target` on."""
 
     ids: np.ndarray
     start: int
@@ -184,12 +196,12 @@ class _Window:
     target: int
 
     def write(self, states: np.ndarray, table: np.ndarray) -> None:
-        """Puts the row's vectors float32[S, E] in their place."""
+        """Copies the vectors float32[S, E] of the row to the table."""
         table[self.target : self.target + self.count] = states[self.start : self.start + self.count]
 
 
 def _windows(ids: np.ndarray, special: np.ndarray, target: int, max_length: int) -> Iterator[_Window]:
-    """A text that fits as it is; a longer one in windows of max_length tokens, the special ones round each of them."""
+    """One window for a text that fits, else several of max_length tokens, each with the special tokens around it."""
     if not len(ids):
         return
     if len(ids) <= max_length:
@@ -199,9 +211,9 @@ def _windows(ids: np.ndarray, special: np.ndarray, target: int, max_length: int)
     end = len(ids) - after
     width = max_length - before - after
     if width < 1:
-        raise ValueError(f"max_length={max_length} leaves no room beside {before + after} special tokens")
+        raise ValueError(f"max_length={max_length} leaves no room for text beside {before + after} special tokens")
     firsts = [*range(before, end - width, max(width // 2, 1)), end - width]
-    # Between two windows the border is the middle of what they share: there both have the same context.
+    # Two windows meet in the middle of their overlap, where a token has equal context in both.
     borders = [0, *((second + first + width) // 2 for first, second in itertools.pairwise(firsts)), len(ids)]
     for first, (start, stop) in zip(firsts, itertools.pairwise(borders), strict=True):
         row = np.concatenate([ids[:before], ids[first : first + width], ids[end:]])
@@ -210,7 +222,7 @@ def _windows(ids: np.ndarray, special: np.ndarray, target: int, max_length: int)
 
 @contextlib.contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[float], None]]:
-    """How much is done of a total, with the time left, on a terminal; what is yielded takes what was done since."""
+    """A progress bar with the remaining time, on a terminal only; yields a function to report what has been done."""
     if not (total and sys.stderr.isatty()):
         yield lambda done: None
         return

@@ -20,25 +20,25 @@ Problem = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Solution(NamedTuple):
-    """Plans float[..., n, m] with row sums a and column sums b, and what they cost.
+    """Plans float[..., n, m] with row sums a and column sums b.
 
-    value float[...]: sum of plan times cost. lower float[...]: no plan costs less.
+    value float[...]: the cost of the plan. lower float[...]: a lower bound on the cost of any plan.
     """
 
-    plan: Any  # np.ndarray, or jax.Array
+    plan: Any  # np.ndarray or jax.Array
     value: Any
     lower: Any
 
     @property
     def gap(self) -> Any:
-        """float[...]: the value exceeds the least possible cost by at most that much."""
+        """The largest amount by which the value may exceed the optimal cost, float[...]."""
         return self.value - self.lower
 
 
 def exact(a: np.ndarray, b: np.ndarray, cost: np.ndarray, *, threads: int | None = None) -> Solution:
-    """The cheapest plans, by POT's network simplex (Bonneel et al., 2011), in as many threads as there are processors.
+    """Optimal plans by POT's network simplex (Bonneel et al., 2011); threads: one per processor by default.
 
-    ValueError for shapes that do not fit, weights that are negative or not finite, and costs that are not finite.
+    Raises ValueError if shapes do not match, or if weights are negative or numbers not finite.
     """
     a, b, cost = _checked(a, b, cost)
     plan = np.zeros(cost.shape)
@@ -51,7 +51,7 @@ def exact(a: np.ndarray, b: np.ndarray, cost: np.ndarray, *, threads: int | None
             _solve(a[k], b[k], cost[k], plan[k])
 
     if len(spans) > 1:
-        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:  # the solver runs without the interpreter's lock
+        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:  # the solver releases the GIL
             list(pool.map(solve_span, spans))
     else:
         for span in spans:
@@ -61,10 +61,10 @@ def exact(a: np.ndarray, b: np.ndarray, cost: np.ndarray, *, threads: int | None
 
 
 def relaxed(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """-> two lower bounds float[...] of the exact cost: each unit of a, or of b, goes where it is cheapest.
+    """Two lower bounds float[...] of the optimal cost: each point of a, or of b, moves to where it is cheapest.
 
-    That drops the column sums, or the row sums; the larger bound is the relaxed distance of Kusner et al. (2015,
-    section 4). Errors as `exact`.
+    The first drops the constraint on column sums, the second that on row sums. The larger one is the relaxed distance
+    of Kusner et al. (2015, section 4). Raises as `exact`.
     """
     a, b, cost = _checked(a, b, cost)
     costs = np.where((a > 0)[..., :, None] & (b > 0)[..., None, :], cost, np.inf)
@@ -74,9 +74,9 @@ def relaxed(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray,
 
 
 def assignment(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """-> bool[..., n, m]: the cheapest way to pair as many units as the shorter side has, each at most once.
+    """The cheapest one-to-one pairing of as many points as the shorter side has, bool[..., n, m].
 
-    Weights only tell units from padding. SciPy's solver (Crouse, 2016); errors as `exact`.
+    Weights only distinguish points from padding. Uses SciPy's solver (Crouse, 2016). Raises as `exact`.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -90,13 +90,13 @@ def assignment(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> np.ndarray:
 
 
 def _checked(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> Problem:
-    """Float64 arrays, weights that sum to 1 or are all 0, and costs that are 0 in padding."""
+    """The problem in float64, with weights that sum to 1 or are all 0, and costs that are 0 in padding."""
     a, b, cost = (np.asarray(array, np.float64) for array in (a, b, cost))
     if a.ndim < 1 or b.ndim < 1 or cost.shape != (*a.shape, b.shape[-1]) or a.shape[:-1] != b.shape[:-1]:
-        raise ValueError(f"weights {a.shape} and {b.shape} want costs (..., n, m), not {cost.shape}")
+        raise ValueError(f"costs of shape {cost.shape} do not match weights of shapes {a.shape} and {b.shape}")
     for weights in (a, b):
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise ValueError("weights must be finite and at least 0")
+            raise ValueError("weights must be finite and not negative")
     cost = np.where((a > 0)[..., :, None] & (b > 0)[..., None, :], cost, 0.0)
     if not np.isfinite(cost).all():
         raise ValueError("costs must be finite")
@@ -110,20 +110,20 @@ def _checked(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> Problem:
 
 
 def _solve(a: np.ndarray, b: np.ndarray, cost: np.ndarray, plan: np.ndarray) -> None:
-    """Writes the cheapest plan of one problem; RuntimeError if there is none after _MAX_ITER pivots."""
+    """Writes the optimal plan of one problem. Raises RuntimeError if none is found in _MAX_ITER pivots."""
     rows, columns = np.flatnonzero(a), np.flatnonzero(b)
     if not (len(rows) and len(columns)):
         return
     weights, others, costs = a[rows], b[columns], cost[np.ix_(rows, columns)]
-    others *= weights.sum() / others.sum()  # to the last bit, or the program has no solution
+    others *= weights.sum() / others.sum()  # exactly equal sums, or the linear program has no solution
     found, _, _, _, code = _network_simplex()(weights, others, costs, _MAX_ITER, 1)
     if code != 1:
-        raise RuntimeError(f"no cheapest plan of {len(rows)} x {len(columns)} units found (POT's code {code})")
+        raise RuntimeError(f"no optimal plan found for {len(rows)} x {len(columns)} points (POT's code {code})")
     plan[np.ix_(rows, columns)] = found
 
 
 @functools.cache
 def _network_simplex() -> Callable[..., tuple[np.ndarray, float, np.ndarray, np.ndarray, int]]:
-    from ot.lp.emd_wrap import emd_c  # on first use: POT imports JAX, too, and takes a second
+    from ot.lp.emd_wrap import emd_c  # late: importing POT also imports JAX and takes a second
 
     return emd_c

@@ -1,4 +1,4 @@
-"""Rows of tokens through an encoder: longest first, in batches of a few shapes, on all devices of this process."""
+"""The compiled forward pass of an encoder: rows in batches of a few shapes, longest first, on all local devices."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from metrics_jax.embedding import platforms
+
 if TYPE_CHECKING:
     from jax import Array
 
 COMBINE = ("concatenate", "mean", "power_means")
-MIN_BUCKET, EVEN = 8, 32  # up to EVEN all steps are as wide
-# Tokens of a batch on each device: enough to keep it busy; the last rows of a length go in smaller, less empty ones.
-BATCH_TOKENS = {"cpu": (1024, 512, 256, 128), "accelerator": (16384, 8192, 4096, 2048)}
-OVERHEAD = 1 / 32  # of the largest batch: what any batch costs beyond its tokens
+MIN_BUCKET, EVEN = 8, 32  # up to a length of EVEN, all steps have the same width
+OVERHEAD = 1 / 32  # the fixed cost of a batch, relative to the largest batch
 
 
 def bucket(length: int, max_length: int = sys.maxsize, steps: int = 4) -> int:
-    """The padded length of a row, at most max_length: 8 to 32 by 4, to 64 by 8, to 128 by 16 ...
+    """The padded length of a row, at most max_length: 8 to 32 in steps of 4, to 64 of 8, to 128 of 16, and so on.
 
-    Each new one is a compilation; of a row longer than 8 a quarter at most is padding. steps: from one power of two to
-    the next; with 8 there are twice as many lengths, for programs that are soon ready, with 2 half as many.
+    Each new length is a compilation; at most a quarter of a row longer than 8 is padding. steps: the number of steps
+    between two powers of two; 8 doubles the number of lengths, for programs that compile quickly, and 2 halves it.
     """
     step = max(1 << (length - 1).bit_length(), EVEN) // (2 * steps)
     return min(max(-(-length // step) * step, MIN_BUCKET), max_length)
 
 
 class Forward:
-    """A compiled pass through an encoder that keeps what is wanted of its layers; options as those of `encode`."""
+    """A compiled pass through an encoder that combines the selected layers; options as for `encode`."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Forward:
         normalize: bool,
         max_length: int,
     ) -> None:
-        """ValueError for an option or a layer that does not exist."""
+        """Raises ValueError if an option or a layer does not exist."""
         import jax
 
         if combine not in COMBINE:
@@ -60,48 +60,49 @@ class Forward:
         self._padded = functools.partial(bucket, max_length=max_length, steps=8 if one_by_one else 4)
         count, width = shape_of_states(embed, self._padded(1), len(self._devices))
         if not layers or not all(-count <= layer < count for layer in layers):
-            raise ValueError(f"layers {layers}: the encoder has 0 (embeddings) to {count - 1}: choose among them")
+            raise ValueError(f"layers {layers}: the encoder has layers 0 (embeddings) to {count - 1}")
         self.layers = tuple(layer % count for layer in layers)
         self.width = width * {"concatenate": len(layers), "mean": 1, "power_means": 3}[combine]
         self._combine = functools.partial(_combination(), combine=combine, normalize=normalize)
 
     def __call__(self, rows: Sequence[np.ndarray], batch_tokens: int | None) -> Iterator[tuple[int, np.ndarray]]:
-        """Rows int[S], of 1 to max_length ids each -> (number of the row, vectors float32[S, E]), longest first.
+        """Yields (row number, vectors float32[S, E]) of rows int[S] of 1 to max_length ids each, longest first.
 
-        A batch holds as many rows as come near `batch_tokens` a device (None: BATCH_TOKENS), half as many from where
-        memory runs out. MemoryError if there is none for a single row.
+        A batch has about `batch_tokens` tokens per device (None: chosen by platform), and half as many after memory
+        runs out. Raises MemoryError if there is not enough for a single row.
         """
-        kind = "cpu" if self._devices[0].platform == "cpu" else "accelerator"
-        sizes = (batch_tokens,) if batch_tokens else BATCH_TOKENS[kind]
+        sizes = (batch_tokens,) if batch_tokens else platforms.batch_tokens(self._devices[0].platform)
         padded = [self._padded(len(row)) for row in rows]
         longest_first = sorted(range(len(rows)), key=lambda number: -len(rows[number]))
         todo = collections.deque(self._batches(longest_first, padded, sizes))
-        flying: tuple[_Batch, Any] | None = None  # the batch that the devices work on while the next is made
-        while todo or flying:
+        running: tuple[_Batch, Any] | None = None  # the batch on the devices while the next one is prepared
+        while todo or running:
             batch = todo.popleft() if todo else None
             try:
                 started = (batch, self._start(rows, batch)) if batch else None
-                vectors = np.asarray(flying[1]) if flying else None
+                vectors = np.asarray(running[1]) if running else None
             except Exception as error:
                 if not _out_of_memory(error):
                     raise
-                lost = [number for one in (flying and flying[0], batch) if one for number in one.numbers]
+                lost = [number for one in (running and running[0], batch) if one for number in one.numbers]
                 if sizes[0] < 2 * padded[lost[-1]]:
-                    raise MemoryError(f"no memory for {len(rows[lost[0]])} tokens on each device") from error
+                    raise MemoryError(
+                        f"not enough memory for one row of {len(rows[lost[0]])} tokens on each device"
+                    ) from error
                 left = [*lost, *(number for one in todo for number in one.numbers)]
-                sizes, flying = (sizes[0] // 2,), None
+                sizes, running = (sizes[0] // 2,), None
                 todo = collections.deque(self._batches(left, padded, sizes))
                 continue
-            if flying and vectors is not None:
-                for place, number in enumerate(flying[0].numbers):
+            if running and vectors is not None:
+                for place, number in enumerate(running[0].numbers):
                     yield number, vectors[place, : len(rows[number])]
-            flying = started
+            running = started
 
     def _batches(self, numbers: Sequence[int], padded: Sequence[int], sizes: Sequence[int]) -> Iterator[_Batch]:
-        """Rows, longest first, in batches of one padded length each; padded: the lengths of all rows.
+        """Divides rows, longest first, into batches of one padded length each; padded: the lengths of all rows.
 
-        They have the first of the sizes, and the last rows of a length the size that takes the least work. The shapes
-        of a length are few, so that there is little to compile.
+        Full batches have the first of the sizes. The last rows of a length use the size that takes the least work. Each
+        length has few shapes, so that there is little to compile.
         """
         for length, alike in itertools.groupby(numbers, key=lambda number: padded[number]):
             rows = [*alike]
@@ -116,7 +117,7 @@ class Forward:
                 yield _Batch(rows[first : first + least], least, length)
 
     def _start(self, rows: Sequence[np.ndarray], batch: _Batch) -> Array:
-        """Puts a batch on the devices, filled up."""
+        """Pads a batch, puts it on the devices and starts the computation."""
         import jax
 
         ids = np.zeros((batch.height, batch.length), np.int32)
@@ -130,7 +131,7 @@ class Forward:
 
 @dataclasses.dataclass(frozen=True)
 class _Batch:
-    """The numbers of rows, and the shape that they are filled up to."""
+    """The numbers of some rows, and the shape that they are padded to."""
 
     numbers: list[int]
     height: int
@@ -140,7 +141,7 @@ class _Batch:
 def shape_of_states(
     embed: Callable[[Array, Array], Iterable[Array]], length: int = 1, height: int = 1
 ) -> tuple[int, int]:
-    """How many hidden states there are, embeddings included, and how wide they are; nothing is computed."""
+    """The number of hidden states, embeddings included, and their width; nothing is computed."""
     import jax
 
     def shape(ids: Array, mask: Array) -> list[Array]:
@@ -154,7 +155,7 @@ def shape_of_states(
 def _layers_one_by_one(
     embed: Callable[[Array, Array], Iterator[Array]], ids: Array, mask: Array, layers: tuple[int, ...]
 ) -> list[Array]:
-    """The states of those layers; none beyond the highest of them is computed."""
+    """The states of these layers; no layer above the highest one is computed."""
     states = enumerate(itertools.islice(embed(ids, mask), max(layers) + 1))
     found = {number: state for number, state in states if number in layers}
     return [found[layer] for layer in layers]
@@ -162,7 +163,7 @@ def _layers_one_by_one(
 
 @functools.cache
 def _compiled_layers() -> Callable[..., list[Array]]:
-    """The same of a function that returns all layers at once, compiled as a whole."""
+    """The same for a function that returns all layers at once, compiled as a whole."""
     import jax
 
     @functools.partial(jax.jit, static_argnames="layers")
@@ -182,7 +183,7 @@ def _combination() -> Callable[..., Array]:
 
     @functools.partial(jax.jit, static_argnames=("combine", "normalize"))
     def program(states: list[Array], combine: str, normalize: bool) -> Array:
-        """States float[B, S, D] -> float32[B, S, E]."""
+        """Combines states float[B, S, D] into float32[B, S, E]."""
         states = [state.astype(jnp.float32) for state in states]
         if normalize:
             lengths = [jnp.linalg.norm(state, axis=-1, keepdims=True) for state in states]

@@ -1,4 +1,4 @@
-"""Inverse document frequencies: how rare tokens are in a collection of sentences, frozen and signed."""
+"""Inverse document frequencies of tokens, counted in a collection of sentences."""
 
 import dataclasses
 import functools
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-FORMS: dict[str, Callable[[int, int], float]] = {  # of N sentences, df of which hold the token
-    "bertscore": lambda n, df: math.log((n + 1) / (df + 1)),  # Zhang et al., 2020, section 3; MoverScore's, too
+FORMS: dict[str, Callable[[int, int], float]] = {  # n: number of sentences, df: number of those with the token
+    "bertscore": lambda n, df: math.log((n + 1) / (df + 1)),  # Zhang et al., 2020, section 3; also MoverScore
     "yisi": lambda n, df: math.log(1 + (n + 1) / (df + 1)),  # Lo, 2019
 }
 
@@ -23,11 +23,11 @@ Token = int | str
 
 @dataclasses.dataclass(frozen=True)
 class Idf:
-    """Weights of tokens, ids or strings, by the number of sentences that hold them.
+    """Weights of tokens (ids or strings) by the number of sentences that contain them.
 
-    frequencies: token -> how many of `num_documents` sentences hold it; a sentence counts once however often it does.
-    form: "bertscore", log((N + 1) / (df + 1)), which is 0 for a token of every sentence and log(N + 1) for an unseen
-    one; or "yisi", log(1 + (N + 1) / (df + 1)). ValueError for a form that does not exist and impossible counts.
+    frequencies: the number of sentences, of `num_documents`, that contain each token. form: "bertscore",
+    log((N + 1) / (df + 1)), which is 0 for a token of every sentence and log(N + 1) for an unseen one; or "yisi",
+    log(1 + (N + 1) / (df + 1)). Raises ValueError if the form does not exist or the counts are impossible.
     """
 
     frequencies: Mapping[Token, int]
@@ -38,13 +38,18 @@ class Idf:
         if self.form not in FORMS:
             raise ValueError(f"form={self.form!r} is none of {', '.join(FORMS)}")
         if self.num_documents < 1:
-            raise ValueError("no sentences: frequencies are counted in at least one")
+            raise ValueError("no sentences: idf needs at least one sentence to count frequencies in")
         if not all(0 < count <= self.num_documents for count in self.frequencies.values()):
-            raise ValueError(f"a token's frequency lies between 1 and the number of sentences, {self.num_documents}")
+            raise ValueError(
+                f"a token's frequency must lie between 1 and the number of sentences, {self.num_documents}"
+            )
 
     @classmethod
     def fit(cls, documents: Iterable[Iterable[Token]], form: str = "bertscore") -> "Idf":
-        """Count in tokenised sentences, special tokens as any other; TypeError for a sentence that is a string."""
+        """Count frequencies in tokenized sentences; special tokens count like any other.
+
+        Raises TypeError if a sentence is a string.
+        """
         frequencies: Counter[Token] = Counter()
         number = 0
         for number, tokens in enumerate(documents, start=1):  # noqa: B007  the count is used
@@ -55,35 +60,35 @@ class Idf:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Idf":
-        """What `save` wrote; ValueError for a file that is missing or something else."""
+        """Read a file that `save` wrote. Raises ValueError if it is missing or has another format."""
         try:
             content = json.loads(pathlib.Path(path).read_text(encoding="ascii"))
             tokens, counts = content["tokens"], content["frequencies"]
             return cls(dict(zip(tokens, counts, strict=True)), content["num_documents"], content["form"])
         except (OSError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path}: no frequencies that Idf.save wrote ({error})") from error
+            raise ValueError(f"{path}: not a file of frequencies that Idf.save wrote ({error})") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a JSON file."""
+        """Write a JSON file that `load` reads."""
         pathlib.Path(path).write_text(self._json + "\n", encoding="ascii")
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of form and frequencies."""
+        """SHA-256 of the form and the frequencies."""
         return hashlib.sha256(self._json.encode("ascii")).hexdigest()
 
     def __getitem__(self, token: Token) -> float:
         return FORMS[self.form](self.num_documents, self.frequencies.get(token, 0))
 
     def weights(self, tokens: np.ndarray | Sequence[Sequence[Token]], mask: np.ndarray | None = None) -> np.ndarray:
-        """Tokens [N, n], padded where mask bool[N, n] is False -> float64[N, n], 0 in padding.
+        """Weights float64[N, n] of tokens [N, n]; padding, where mask bool[N, n] is False, has weight 0.
 
-        A segment whose tokens all weigh 0 would have no score: they weigh 1 each instead, with a warning that says how
-        many segments that were.
+        A segment whose tokens all have weight 0 would have no score. Its tokens get weight 1 instead, and a warning
+        tells how many segments are affected.
         """
         table = np.asarray(tokens)
         if table.dtype.kind == "U":
-            table = np.asarray(tokens, object)  # NumPy's own strings lose NUL characters at their ends
+            table = np.asarray(tokens, object)  # NumPy's own strings lose trailing NUL characters
         mask = np.ones(table.shape, bool) if mask is None else np.asarray(mask, bool)
         distinct, inverse = np.unique(table, return_inverse=True)
         values = np.array([self[token] for token in distinct.tolist()], np.float64)
@@ -91,8 +96,8 @@ class Idf:
         zero = np.asarray(mask.any(axis=-1) & ~weights.any(axis=-1))
         if zero.any():
             warnings.warn(
-                f"{np.count_nonzero(zero)} of {zero.size} segments have no token of any weight: each is in all of the "
-                f"{self.num_documents} sentences that were counted. These segments' tokens are weighed alike",
+                f"{np.count_nonzero(zero)} of {zero.size} segments have only tokens of idf weight 0, which occur in "
+                f"all {self.num_documents} sentences that were counted; the tokens of these segments get equal weights",
                 stacklevel=2,
             )
         return np.where(zero[..., None] & mask, 1.0, weights)

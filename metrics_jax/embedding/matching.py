@@ -1,7 +1,7 @@
-"""Tokens of two texts against each other, in JAX: the best match of each, and the costs of moving one's to the other's.
+"""Comparison of the tokens of two texts in JAX: the best match of each token, and distances between tokens.
 
-Everything is written for one pair of texts and mapped over B pairs, or over all pairs of H and R texts; x and y are
-`contextual.Side`s. Padding is never matched and never changes a number.
+Functions are written for one pair of texts and mapped over B pairs, or over all pairs of H and R texts; x and y are
+of type `contextual.Side`. Padding is never matched and never changes a number.
 """
 
 import functools
@@ -14,17 +14,17 @@ from jax import Array
 
 from metrics_jax.embedding.contextual import Side
 
-_NORM_EPSILON, _SHARE_EPSILON = 1e-6, 1e-5  # MoverScore's
+_NORM_EPSILON, _SHARE_EPSILON = 1e-6, 1e-5  # as in MoverScore's program
 
 
 @functools.partial(jax.jit, static_argnames=("n_gram", "nonnegative", "pairwise"))
 def greedy(x: Side, y: Side, *, n_gram: int, nonnegative: bool, pairwise: bool) -> tuple[Array, Array]:
-    """-> precision and recall float32[...]: the weighted mean, over the tokens of x, or of y, of the best similarity.
+    """Precision and recall, float32[...]: the weighted mean over the tokens of x, or of y, of the best similarity.
 
-    Vectors are of length 1. Instead of tokens, runs of `n_gram` tokens may be compared, or of as many as the shorter
-    text has: their similarity is the mean of that of their tokens, weighted by the side that is summed over, which also
-    says how much the run counts. nonnegative: a best similarity below 0 counts as 0. A side without any weight has
-    nothing to match: both are 0.
+    Vectors must have length 1. n_gram: compare runs of this many tokens, or of as many as the shorter text has. The
+    similarity of two runs is the mean similarity of their tokens, weighted by the tokens of the side that is averaged
+    over; their sum is the weight of the run. nonnegative: a best similarity below 0 counts as 0. If a side has no
+    weight at all, both results are 0.
     """
 
     def one(x: Side, y: Side) -> tuple[Array, Array]:
@@ -41,7 +41,7 @@ def greedy(x: Side, y: Side, *, n_gram: int, nonnegative: bool, pairwise: bool) 
 def _mean_best(
     similarities: Array, weights: Array, length: Array, others: Array, n_gram: int, nonnegative: bool
 ) -> Array:
-    """Similarities [S, T], weights [S]; of both texts' tokens so many are real -> float32[]."""
+    """The weighted mean over rows, float32[], of similarities [S, T] with weights [S]; length, others: real tokens."""
     n = jnp.minimum(n_gram, jnp.minimum(length, others))
     weighted, totals = jnp.zeros_like(similarities), jnp.zeros_like(weights)
     for k in range(n_gram):
@@ -58,9 +58,9 @@ def _mean_best(
 
 @functools.partial(jax.jit, static_argnames=("n_gram", "pairwise"))
 def squared_distances(x: Side, y: Side, *, n_gram: int, pairwise: bool) -> Array:
-    """-> float32[..., S, T], between the runs of `n_gram` tokens of x and of y that begin at each token.
+    """Squared distances float32[..., S, T] between the runs of `n_gram` tokens that begin at each token of x and y.
 
-    A run's vector is the weighted mean of its tokens', scaled to length 1.
+    The vector of a run is the weighted mean of its token vectors, scaled to length 1.
     """
 
     def one(x: Side, y: Side) -> Array:
@@ -73,7 +73,7 @@ def squared_distances(x: Side, y: Side, *, n_gram: int, pairwise: bool) -> Array
 
 
 def _runs(side: Side, n_gram: int) -> Array:
-    """-> float32[S, E]; where the text ends before the run does, the run is what there is."""
+    """Vectors of the runs that begin at each token, float32[S, E]; a run is shorter at the end of the text."""
     total, weighted = jnp.zeros_like(side.weights), jnp.zeros_like(side.vectors)
     for k in range(n_gram):
         total += _shifted(side.weights, k)
@@ -84,20 +84,20 @@ def _runs(side: Side, n_gram: int) -> Array:
 
 @functools.partial(jax.jit, static_argnames=("pairwise",))
 def distances(x: Side, y: Side, *, pairwise: bool) -> Array:
-    """-> float32[..., S, T], between the tokens of x and of y; from differences, so that equal vectors are 0 apart."""
+    """Distances float32[..., S, T] between the tokens of x and y; equal vectors have distance exactly 0."""
     return _mapped(lambda x, y: jnp.sqrt(((x.vectors[:, None] - y.vectors[None]) ** 2).sum(axis=-1)), pairwise)(x, y)
 
 
 def _mapped(one: Callable[[Side, Side], Any], pairwise: bool) -> Callable[[Side, Side], Any]:
-    """A function of one pair of texts for B pairs [B, ...], or for all of H and R texts [H, R, ...]."""
+    """Maps a function of one pair of texts over B pairs, [B, ...], or over all pairs of H and R texts, [H, R, ...]."""
     return jax.vmap(jax.vmap(one, (None, 0)), (0, None)) if pairwise else jax.vmap(one)
 
 
 def _shifted(values: Array, by: int) -> Array:
-    """Row i becomes row i + by; zeros come after the last."""
+    """Row i of the result is row i + by; the last rows are zeros."""
     return jnp.concatenate([values[by:], jnp.zeros_like(values[:by])]) if by else values
 
 
 def _divided(numerator: Array, denominator: Array) -> Array:
-    """Their quotient, 0 where the denominator is not positive."""
+    """The quotient, 0 where the denominator is not positive."""
     return jnp.where(denominator > 0, numerator / jnp.where(denominator > 0, denominator, 1), 0)

@@ -1,4 +1,4 @@
-"""RUSE (Shimanaka et al., 2018): how good a text is, by a regressor over the vectors of whole sentences."""
+"""RUSE (Shimanaka et al., 2018): a regressor, trained on human ratings, over vectors of whole sentences."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import functools
 import hashlib
 import itertools
 import os
-import sys
 import zipfile
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References
-from metrics_jax.embedding.bleurt import over_references
+from metrics_jax.api import References
 from metrics_jax.embedding.encoder import Encoder, encode
-from metrics_jax.references import flatten, pair, starts
+from metrics_jax.embedding.learned import LearnedMetric
+from metrics_jax.references import flatten, pair
 
 TEXTS = 4096  # encoded at a time: the vectors of all their tokens are in memory together
 Layer = tuple[np.ndarray, np.ndarray]  # kernel float32[in, out] and bias float32[out]
@@ -25,10 +24,10 @@ Layer = tuple[np.ndarray, np.ndarray]  # kernel float32[in, out] and bias float3
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Regressor:
-    """What RUSE judges with: encoders of sentences, and a network with rectified hidden layers and one output.
+    """Sentence encoders and a multilayer perceptron with ReLU hidden layers and one output.
 
-    states: which hidden states of the encoders are read, 0 the embeddings, -1 the last. normalize: the mean over a
-    sentence of each of them is scaled to a root mean square of 1. ValueError for layers that do not fit together.
+    states: the hidden states of the encoders that are read; 0 is the embedding layer, -1 the last. normalize: scale the
+    mean of each state over a sentence to a root mean square of 1. Raises ValueError if the layers' shapes do not match.
     """
 
     encoders: tuple[Encoder, ...]
@@ -37,10 +36,13 @@ class Regressor:
     states: tuple[int, ...] = (-1,)
 
     def __post_init__(self) -> None:
-        widths = [kernel.shape for kernel, _ in self.layers]
-        chained = all(first[1] == second[0] for first, second in itertools.pairwise(widths))
-        if not widths or not chained or widths[-1][1] != 1:
-            raise ValueError(f"layers of shapes {widths}: each reads what the one before it puts out, the last is one")
+        shapes = [kernel.shape for kernel, _ in self.layers]
+        chained = all(first[1] == second[0] for first, second in itertools.pairwise(shapes))
+        if not shapes or not chained or shapes[-1][1] != 1:
+            raise ValueError(
+                f"layers of shapes {shapes}: each must read the outputs of the previous one, and the last must have "
+                "one output"
+            )
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -56,15 +58,15 @@ class Regressor:
 
     @property
     def dtype(self) -> str:
-        """Of the encoders' products."""
+        """The dtypes of the encoders' matrix products, joined by "+"."""
         return "+".join(dict.fromkeys(one.dtype for one in self.encoders if one.dtype))
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
-        """Features float32[N, F] -> float64[N], each row by itself: to the bit it does not depend on the others."""
+        """Scores float64[N] of features float32[N, F]; each row is computed alone, so the other rows change no bit."""
         if features.shape[1] != self.layers[0][0].shape[0]:
             raise ValueError(
-                f"the encoders make {features.shape[1]} features of a pair, the regressor reads "
-                f"{self.layers[0][0].shape[0]}: it was trained on other encoders"
+                f"the encoders produce {features.shape[1]} features per pair, the regressor expects "
+                f"{self.layers[0][0].shape[0]}: it was trained with other encoders"
             )
         *hidden, (kernel, bias) = self.layers
         scores = np.zeros(len(features))
@@ -75,7 +77,7 @@ class Regressor:
         return scores
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the layers and the encoders' fingerprints as .npz; the encoders themselves are not in it."""
+        """Write the layers and the encoders' fingerprints as .npz; the encoders themselves are not included."""
         arrays: dict[str, np.ndarray] = {}
         for number, (kernel, bias) in enumerate(self.layers):
             arrays |= {f"kernel_{number}": kernel, f"bias_{number}": bias}
@@ -86,32 +88,38 @@ class Regressor:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], encoders: Sequence[Encoder]) -> Regressor:
-        """Reads what `save` wrote, without unpickling; ValueError for other encoders and for a damaged file."""
+        """Read a file that `save` wrote, without unpickling.
+
+        Raises ValueError if the file is damaged or the regressor was saved with other encoders.
+        """
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored}
             numbers = range(sum(name.startswith("kernel_") for name in arrays))
             layers = tuple((arrays[f"kernel_{number}"], arrays[f"bias_{number}"]) for number in numbers)
-            told, normalize = arrays["encoders"].tolist(), bool(arrays["normalize"])
+            fingerprints, normalize = arrays["encoders"].tolist(), bool(arrays["normalize"])
             states = tuple(arrays["states"].tolist())
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path}: not a regressor that Regressor.save wrote: {error}") from error
-        if told != [one.fingerprint for one in encoders]:
-            raise ValueError(f"{path}: its {len(told)} encoders are not the {len(encoders)} given: hand it the same")
+        if fingerprints != [one.fingerprint for one in encoders]:
+            raise ValueError(
+                f"{path}: saved with {len(fingerprints)} encoders that are not the {len(encoders)} given here: "
+                "pass the same encoders"
+            )
         return cls(tuple(encoders), layers, normalize, states)
 
 
 @dataclasses.dataclass(frozen=True)
-class RUSE(AdditiveMetric):
-    """What a regressor makes of the vectors of a translation t and its reference r; without bounds.
+class RUSE(LearnedMetric):
+    """The output of a regressor on the sentence vectors of a translation t and its reference r; unbounded.
 
-    Of each encoder it reads r, t, |r - t| and r * t (section 3.2, figure 2; the reference first, as in the published
-    program); a sentence's vector is the mean of its tokens' states, special ones included. The unit is that of the
-    ratings that it was trained on: for ours a standard deviation of them, 0 being their mean. The corpus score is the
-    mean over segments.
+    The regressor reads r, t, |r - t| and r * t of each encoder (section 3.2, figure 2; reference first, as in the
+    published program). The vector of a sentence is the mean of the states of its tokens, special tokens included. The
+    unit is that of the ratings the regressor was trained on. For ours, it is their standard deviation, and 0 is their
+    mean. The corpus score is the mean over segments. An empty text is read like any other.
 
-    Several references: the largest of their scores ("max"), or the mean. An empty text is read like any other. long: a
-    text that is longer than an encoder reads keeps its beginning ("truncate"), or is read in windows.
+    multi_reference: the maximum ("max") or the mean of the scores of several references. long: a text that is too long
+    for an encoder keeps its beginning ("truncate") or is read in overlapping windows ("window").
     """
 
     regressor: Regressor
@@ -119,21 +127,15 @@ class RUSE(AdditiveMetric):
     long: Literal["truncate", "window"] = "truncate"
 
     name: ClassVar[str] = "ruse"
-    at_once: ClassVar[int] = sys.maxsize  # segments: the more come together, the fewer are encoded twice
-
-    def __post_init__(self) -> None:
-        if self.multi_reference not in ("max", "mean"):
-            raise ValueError(f"multi_reference={self.multi_reference!r} is neither max nor mean")
-        if self.long not in ("truncate", "window"):
-            raise ValueError(f"long={self.long!r} is neither truncate nor window")
+    long_options: ClassVar[tuple[str, str]] = ("truncate", "window")
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, 3]: the score, whether a text was too long for an encoder, 1."""
+        """Returns float64[N, 3]: the score, whether a text was too long for an encoder, 1."""
         texts, owner = flatten(hypotheses, references)
-        judge, long = self.regressor, self.long
+        normalize, states = self.regressor.normalize, self.regressor.states
         found = [
-            sentence_vectors(encoder, texts, normalize=judge.normalize, states=judge.states, long=long)
-            for encoder in judge.encoders
+            sentence_vectors(encoder, texts, normalize=normalize, states=states, long=self.long)
+            for encoder in self.regressor.encoders
         ]
         vectors, cut = [one for one, _ in found], np.logical_or.reduce([long for _, long in found])
         left, right = (np.array(side) for side in pair(range(len(texts)), owner))
@@ -145,21 +147,11 @@ class RUSE(AdditiveMetric):
         )
         if not np.isfinite(scores).all():
             raise ValueError("a score is NaN or infinity: the weights of the regressor or its encoders are damaged")
-        scores = over_references(scores, owner, self.multi_reference)
-        cuts = np.maximum.reduceat(cut[left] | cut[right], starts(owner))
-        return np.column_stack([scores, cuts, np.ones(len(scores))]).astype(np.float64)
-
-    def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 3] -> the mean over segments float[...]."""
-        return statistics[..., 0] / statistics[..., -1]
-
-    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """long: the number of segments with a text too long for an encoder."""
-        return {"long": float(statistics[1])}
+        return self.segment_statistics(scores, cut[left] | cut[right], owner)
 
 
 def features(references: Sequence[np.ndarray], hypotheses: Sequence[np.ndarray]) -> np.ndarray:
-    """Vectors float32[N, D] of each encoder -> float32[N, F]: r, t, |r - t|, r * t of each, encoder by encoder."""
+    """Features float32[N, F] from one float32[N, D] per encoder: r, t, |r - t| and r * t, encoder by encoder."""
     sides = zip(references, hypotheses, strict=True)
     return np.concatenate([np.concatenate([r, t, np.abs(r - t), r * t], axis=1) for r, t in sides], axis=1)
 
@@ -172,11 +164,12 @@ def sentence_vectors(
     states: tuple[int, ...] = (-1,),
     long: str = "truncate",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The means of `states` of each text's tokens, side by side, float32[N, D], and whether it was too long, bool[N].
+    """Mean vectors float32[N, D] of N texts, and whether each text was too long for the encoder, bool[N].
 
-    normalize: each mean is scaled to a root mean square of 1, so that its products with others are of that size, too.
+    The vector of a text is the concatenation of the means of its tokens' `states`. normalize: scale each mean to a root
+    mean square of 1, so that products of two vectors have the same scale as the vectors.
     """
-    distinct = sorted(set(texts), key=lambda text: (len(text), text))  # of like length: batches have little padding
+    distinct = sorted(set(texts), key=lambda text: (len(text), text))  # similar lengths together: less padding
     means, cut = [], []
     for first in range(0, len(distinct), TEXTS):
         encoded = encode(encoder, distinct[first : first + TEXTS], states, normalize=False, long=long)

@@ -1,4 +1,4 @@
-"""Sentence Mover's Similarity (Clark et al., 2019): how near the sentences of one text are to those of another."""
+"""Sentence Mover's Similarity (Clark et al., 2019)."""
 
 import dataclasses
 import itertools
@@ -16,21 +16,22 @@ from metrics_jax.surface.tokenizers import check_tokenizer
 
 VARIANTS = ("wms", "sms", "s+wms")
 SENTENCES = ("punctuation", "lines")
-_BORDER = re.compile(r"""[.!?…]["'”’»)\]]*\s+(?=\S)|[。！？][」』”）]*""")
+_BOUNDARY = re.compile(r"""[.!?…]["'”’»)\]]*\s+(?=\S)|[。！？][」』”）]*""")
 
 
 @dataclasses.dataclass(frozen=True)
 class SMS(MoverMetric):
-    """Sentence Mover's Similarity, 0 to 1: exp(-d), d being the least cost of moving one text onto the other.
+    """Sentence Mover's Similarity, 0 to 1: exp(-d), where d is the optimal cost of moving one text onto the other.
 
-    What is moved, at the Euclidean distance of the vectors, by variant: "wms" words; "sms" sentences, each the mean of
-    its words' vectors and weighing as much as it has words; "s+wms" both, half the weight each, and words may be moved
-    onto sentences. vectors: see `vectors.Vectors`. sentences: they end where lines do ("lines"), and by
-    "punctuation" also behind . ! ? … if white space and no small letter follows, and behind 。！？.
+    The cost is the Euclidean distance of the vectors. Only words that are made of letters, have a vector and are not
+    stop words count. The similarity of a text without such words is 0. Of several references, the most similar one
+    counts. The corpus score is the mean over segments.
 
-    The words that count are lower-cased, of letters alone, and none of `stop_words`: words, or ("smart",); the authors'
-    program takes nltk's English list. Options as those of `WMD`. A text without such words has similarity 0 to any. Of
-    several references the most similar counts. The corpus score is the mean over segments.
+    variant: "wms" moves words; "sms" moves sentences, whose vector is the mean of their word vectors and whose weight
+    is their number of words; "s+wms" moves both with half of the weight each, and words may move onto sentences.
+    vectors: see `vectors.Vectors`. sentences: split texts at line ends ("lines"), or also after . ! ? … if white space
+    and no lower-case letter follows, and after 。！？ ("punctuation"). stop_words: words, or ("smart",) for the SMART
+    list; the authors' program uses nltk's English list. The other options are those of `WMD`.
     """
 
     vectors: Vectors
@@ -53,15 +54,15 @@ class SMS(MoverMetric):
         object.__setattr__(self, "stop_words", stop_words.named(self.stop_words))
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 4] -> mean similarity float[...]."""
+        """The mean similarity, float[...], of summed statistics float[..., 4]."""
         return statistics[..., 0] / np.maximum(statistics[..., -1], 1)
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """gap: the mean similarity that "sinkhorn" may be too small by; missing: segments without a known word."""
+        """gap: mean bound on the error of "sinkhorn"; missing: the number of segments without a known word."""
         return {"gap": float(statistics[1] / max(statistics[-1], 1)), "missing": float(statistics[2])}
 
     def bags(self, texts: Sequence[str]) -> list[Bag]:
-        """What is moved of each text."""
+        """The weighted vectors that are moved for each text."""
         split = [split_sentences(text, self.sentences) for text in texts]
         flat = list(itertools.chain.from_iterable(split))
         words = iter(split_words(flat, self.tokenize, self.lowercase, self.alphabetic, self.stop_words))
@@ -72,9 +73,9 @@ class SMS(MoverMetric):
         ]
 
     def bag(self, sentences: Sequence[np.ndarray]) -> Bag:
-        """The vectors float[n, D] of each sentence's words -> what is moved of their text.
+        """The weighted vectors of a text from the word vectors float[n, D] of each sentence.
 
-        They may as well be contextual ones, of an encoder: every word is moved by itself.
+        Contextual vectors of an encoder are possible too, because every word is moved separately.
         """
         sentences = [vectors.astype(np.float64) for vectors in sentences if len(vectors)]
         if not sentences:
@@ -91,7 +92,7 @@ class SMS(MoverMetric):
         return Bag(np.concatenate(points), joint / joint.sum())
 
     def move(self, bags: Sequence[Bag], others: Sequence[Bag]) -> np.ndarray:
-        """P pairs -> float[P, 4]: similarity, gap, 1 if a text has no known word, 1."""
+        """Statistics float[P, 4] of P pairs: similarity, gap, 1 if a text has no known word, 1."""
         problems = [problem(*both) for both in zip(bags, others, strict=True)]
         value, lower = solve(problems, self.transport)
         known = is_known(problems)
@@ -100,13 +101,13 @@ class SMS(MoverMetric):
 
 
 def split_sentences(text: str, sentences: str = "punctuation") -> list[str]:
-    """The sentences of a text; `sentences` as of `SMS`."""
+    """The sentences of a text; `sentences` as for `SMS`."""
     found = []
     for line in text.split("\n"):
         start = 0
-        for border in _BORDER.finditer(line) if sentences == "punctuation" else ():
-            if not line[border.end() : border.end() + 1].islower():
-                found.append(line[start : border.end()])
-                start = border.end()
+        for boundary in _BOUNDARY.finditer(line) if sentences == "punctuation" else ():
+            if not line[boundary.end() : boundary.end() + 1].islower():
+                found.append(line[start : boundary.end()])
+                start = boundary.end()
         found.append(line[start:])
     return [sentence for sentence in found if sentence.strip()]

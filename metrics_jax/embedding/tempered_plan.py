@@ -1,4 +1,4 @@
-"""Plans of finite temperature between the tokens of two texts, in JAX, and how similar what they pair is."""
+"""Transport plans of finite temperature between the tokens of two texts, in JAX, and their mean similarity."""
 
 import functools
 
@@ -13,10 +13,10 @@ from metrics_jax.embedding.contextual import Side
 def similarity(
     x: Side, y: Side, *, temperature: float, relaxed: bool, num_iters: int, pairwise: bool
 ) -> tuple[Array, Array]:
-    """-> float32[...] twice: the mean cosine under the plan whose sums over x, or over y, were made right last.
+    """Two mean cosines float32[...]: under the plan normalized last over x, and under the one normalized last over y.
 
-    Vectors are of length 1; 0 where a side has no weight. For B pairs of texts, or pairwise for all of H and R. Options
-    as those of `TemperedWMD`.
+    Vectors must have length 1; the result is 0 if a side has no weight. x and y are B pairs of texts, or with
+    `pairwise` H and R texts. Options as for `TemperedWMD`.
     """
     if pairwise:
         x, y = Side(*(array[:, None] for array in x)), Side(*(array[None] for array in y))
@@ -29,7 +29,7 @@ def similarity(
 
 
 def _mean_cosine(cosines: Array, a: Array, b: Array, temperature: float, relaxed: bool, num_iters: int) -> Array:
-    """Cosines [..., S, T], weights [..., S] and [..., T] -> [...], under the plan whose row sums are right."""
+    """The mean of cosines [..., S, T] under the plan whose row sums are exact; a [..., S], b [..., T]: weights."""
     a, b = (weights / weights.sum(axis=-1, keepdims=True) for weights in (a, b))
     log_a = jnp.broadcast_to(jnp.log(a)[..., :, None], (*cosines.shape[:-1], 1))
     log_b = jnp.broadcast_to(jnp.log(b)[..., None, :], (*cosines.shape[:-2], 1, cosines.shape[-1]))

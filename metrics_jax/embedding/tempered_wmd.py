@@ -1,36 +1,35 @@
-"""Tempered Word Mover Distance (Chen et al., 2020), a similarity."""
+"""Tempered Word Mover Distance (Chen et al., 2020), as a similarity."""
 
 import dataclasses
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from metrics_jax.embedding.bertscore import f_score
-from metrics_jax.embedding.contextual import ContextualMetric, Counted, Long, Side, Units
-from metrics_jax.embedding.encoder import Encoded, Encoder, encode
+from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText, Side, Units
+from metrics_jax.embedding.encoder import Encoded, Encoder
 from metrics_jax.embedding.idf import Idf
-from metrics_jax.references import best
 
 
 @dataclasses.dataclass(frozen=True)
 class TemperedWMD(ContextualMetric):
-    """How similar the tokens of two texts are under a plan of finite temperature; 1 for equal texts.
+    """The mean similarity of the tokens of two texts under a transport plan of finite temperature; 1 for equal texts.
 
-    The plan that maximises the mean cosine of what it pairs plus `temperature` times its entropy, TWMD, is approached
-    from exp(cosine / temperature) by `num_iters` of Sinkhorn's iterations, each of which makes one side's sums right
-    and then the other's. Precision is the mean cosine under the plan whose sums over the hypothesis' tokens were made
-    right last, recall under the other one; after many iterations they are the same. relaxed: TRWMD, each token has a
-    softmax over those of the other text, whose sums are let go. Precision, recall and F are divided by the geometric
-    mean of those of each text with itself; the entropy is no part of them. F is 0 where P and R differ in sign.
+    TWMD: the plan maximizes the mean cosine of the tokens that it pairs plus `temperature` times its entropy. It is
+    approximated by `num_iters` Sinkhorn iterations from exp(cosine / temperature); each iteration normalizes one side's
+    sums and then the other's. Precision is the mean cosine under the plan normalized last over the hypothesis, recall
+    under the one normalized last over the reference; after many iterations both are equal. relaxed: TRWMD, where each
+    token has a softmax over the tokens of the other text, whose sums are unconstrained. Precision, recall and F are
+    divided by the geometric mean of those of each text with itself. The entropy is not part of the score. F is 0 if
+    precision and recall differ in sign.
 
-    Defaults, the layer excepted, are of the authors' program without its batch centering, from which definitions are
-    taken, too: one iteration, temperature 0.02, all tokens alike, [CLS] among them and [SEP] not. That program took
-    the 10th of 12 layers or the 19th of 24. Not in the paper: idf, with which sums are shares of it. Not here:
-    centering, by which a score depends on its neighbours.
+    Definitions and defaults, except for the layer, are those of the authors' program without its batch centering: one
+    iteration, temperature 0.02, equal token weights, with [CLS] and without [SEP]. That program used layer 10 of 12 or
+    layer 19 of 24. Centering is not implemented, because with it a score depends on the other segments. The idf option,
+    which makes sums proportional to idf, is not in the paper.
 
-    Of several references the one with the best F counts. A text without tokens scores 0, two of them 1. For `idf` and
-    `long` see `ContextualMetric`.
+    Of several references, the one with the highest F counts. A text without tokens scores 0, and two of them 1. idf,
+    long: see `ContextualMetric`.
     """
 
     encoder: Encoder
@@ -38,8 +37,8 @@ class TemperedWMD(ContextualMetric):
     temperature: float = 0.02
     relaxed: bool = False
     num_iters: int = 1
-    idf: Idf | Counted = "uniform"
-    long: Long = "truncate"
+    idf: Idf | IdfMode = "uniform"
+    long: LongText = "truncate"
 
     name: ClassVar[str] = "twmd"
     columns: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall")
@@ -47,24 +46,20 @@ class TemperedWMD(ContextualMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.temperature < np.inf:
-            raise ValueError(f"temperature={self.temperature}: above 0, the authors' is 0.02")
+            raise ValueError(f"temperature={self.temperature}: must be positive and finite; the authors use 0.02")
         if self.num_iters < 1 or (self.relaxed and self.num_iters > 1):
-            raise ValueError(f"num_iters={self.num_iters}: at least 1, and relaxed there is no more than 1")
-
-    def encoded(self, texts: Sequence[str]) -> Encoded:
-        """The vectors of the tokens of N texts."""
-        return encode(self.encoder, texts, (self.layer,), long=self.long)
+            raise ValueError(f"num_iters={self.num_iters}: must be at least 1, and exactly 1 with relaxed")
 
     def units(self, encoded: Encoded, idf: Idf | None) -> Units:
-        """All tokens but the special ones that are not a text's first."""
+        """All tokens, without special tokens other than the first of a text."""
         kept = ~encoded.special
         kept[encoded.starts[encoded.lengths > 0]] = True
         return Units.of(encoded, kept, kept, idf)
 
     def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        """-> float64[..., 3]: F, precision, recall."""
-        own, others = self._similarities(x, x, False), self._similarities(y, y, False)
-        squares = own[:, None] * others[None] if pairwise else own * others
+        """Returns F, precision and recall, float64[..., 3]."""
+        same_x, same_y = self._similarities(x, x, False), self._similarities(y, y, False)
+        squares = same_x[:, None] * same_y[None] if pairwise else same_x * same_y
         values = self._similarities(x, y, pairwise)
         scores = np.divide(values, np.sqrt(np.maximum(squares, 0)), out=np.zeros_like(values), where=squares > 0)
         left, right = (side.real.any(axis=-1) for side in (x, y))
@@ -72,7 +67,7 @@ class TemperedWMD(ContextualMetric):
         return np.where((left & right)[..., None], scores, (left == right)[..., None])
 
     def _similarities(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        """-> float64[..., 3]: F, precision, recall, as they are."""
+        """Returns F, precision and recall before normalization, float64[..., 3]."""
         from metrics_jax.embedding.tempered_plan import similarity
 
         options = {"temperature": self.temperature, "relaxed": self.relaxed, "num_iters": self.num_iters}
@@ -80,7 +75,3 @@ class TemperedWMD(ContextualMetric):
         precision, recall = (np.asarray(side, np.float64) for side in sides)
         f1 = np.where(precision * recall > 0, f_score(precision, recall), 0)
         return np.stack([f1, precision, recall], axis=-1)
-
-    def over_references(self, values: np.ndarray, owner: np.ndarray) -> np.ndarray:
-        """The columns of the best reference."""
-        return values[best(values[:, 0], owner)]

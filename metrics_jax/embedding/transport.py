@@ -13,10 +13,10 @@ _BATCH_COSTS = 2**18  # upper limit on the costs in one batch
 
 
 def solve(problems: Sequence[Problem], method: str = "exact") -> tuple[np.ndarray, np.ndarray]:
-    """P problems (a float[n], b float[m], cost float[n, m]) of any sizes -> value and lower float64[P], see `Solution`.
+    """Value and lower bound, float64[P] each, of P problems (a float[n], b float[m], cost float[n, m]) of any sizes.
 
-    method: "exact", or "sinkhorn" with its defaults on JAX's default device, in batches of a few shapes, each of which
-    depends on its problems' sizes alone. ValueError for a method that does not exist.
+    See `Solution`. method: "exact", or "sinkhorn" with its defaults on JAX's default device, in batches of a few shapes
+    that depend on problem sizes only. Raises ValueError if the method does not exist.
     """
     check_method(method)
     groups: dict[int, list[int]] = {}
@@ -34,7 +34,7 @@ def solve(problems: Sequence[Problem], method: str = "exact") -> tuple[np.ndarra
 
 
 def solution(a: np.ndarray, b: np.ndarray, cost: np.ndarray, method: str = "exact") -> Solution:
-    """The plans of problems of one size, and what they cost; method and errors as `solve`."""
+    """The plans and costs of problems of one size; method and errors as for `solve`."""
     check_method(method)
     if method == "exact":
         return exact(a, b, cost)
@@ -44,13 +44,13 @@ def solution(a: np.ndarray, b: np.ndarray, cost: np.ndarray, method: str = "exac
 
 
 def check_method(method: str) -> None:
-    """ValueError for a method that does not exist."""
+    """Raises ValueError if the method does not exist."""
     if method not in METHODS:
         raise ValueError(f"transport={method!r} is none of {', '.join(METHODS)}")
 
 
 def _padded(problems: Sequence[Problem], rows: int, size: int) -> Problem:
-    """Problems as one batch of `rows`, each side of `size` units."""
+    """Problems as one batch of `rows` rows, padded to `size` points on each side."""
     a, b, cost = np.zeros((rows, size)), np.zeros((rows, size)), np.zeros((rows, size, size))
     for k, (weights, others, costs) in enumerate(problems):
         a[k, : len(weights)], b[k, : len(others)], cost[k, : len(weights), : len(others)] = weights, others, costs

@@ -1,4 +1,4 @@
-"""Word Mover's Distance (Kusner et al., 2015): how far the words of one text are from those of another."""
+"""Word Mover's Distance (Kusner et al., 2015)."""
 
 import dataclasses
 import math
@@ -20,32 +20,32 @@ _PARTS = ("wcd", "rwmd", "rwmd_left", "rwmd_right", "gap")
 
 
 class Bag(NamedTuple):
-    """A text as weighted points: vectors float64[n, D] and weights float64[n] that sum to 1, or none."""
+    """A text as weighted points: vectors float64[n, D] and weights float64[n] that sum to 1; n may be 0."""
 
     vectors: np.ndarray
     weights: np.ndarray
 
 
 class MoverMetric(AdditiveMetric):
-    """A metric that moves one text's points onto the other's; of several references the best counts."""
+    """A metric that moves the points of one text onto those of another; of several references, the best counts."""
 
     def bags(self, texts: Sequence[str]) -> list[Bag]:
-        """What is moved of each text."""
+        """The weighted points of each text."""
         raise NotImplementedError
 
     def move(self, bags: Sequence[Bag], others: Sequence[Bag]) -> np.ndarray:
-        """P pairs of texts -> statistics float[P, K]."""
+        """Statistics float[P, K] of P pairs of texts."""
         raise NotImplementedError
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, K], those of `move` for the best reference."""
+        """Returns float[N, K]: the statistics of `move` for the best reference."""
         texts, owner = flatten(hypotheses, references)
         rows = self.move(*pair(self.bags(texts), owner))
         scores = self.score(rows)
         return rows[best(scores if self.higher_is_better else -scores, owner)]
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """-> float[H, R], the score of every hypothesis against every single reference."""
+        """The score of every hypothesis against every single reference, float[H, R]."""
         check_sequences(hypotheses, references)
         bags = self.bags([*hypotheses, *references])
         others = bags[len(hypotheses) :]
@@ -55,18 +55,18 @@ class MoverMetric(AdditiveMetric):
 
 @dataclasses.dataclass(frozen=True)
 class WMD(MoverMetric):
-    """Word Mover's Distance, 0 and up, less being better: the least cost of moving one text's words onto the other's.
+    """Word Mover's Distance: the optimal cost of moving the words of one text to another; at least 0, lower is better.
 
-    Each word weighs its share of the text's known words; moving it costs the Euclidean distance of the words' vectors.
-    vectors: see `vectors.Vectors`. norm: vectors are first scaled to length 1, as in gensim; not in the
-    paper. Known words are those of `tokenize` (see `tokenizers`) and `lowercase` that have a vector; if `alphabetic` of
-    letters alone; and none of `stop_words`: words, or ("smart",) for SMART's list, which the paper leaves out, in the
-    form of ROUGE-1.5.5.
+    The weight of a word is its relative frequency among the text's known words, and the cost is the Euclidean distance
+    of the word vectors. Known words are the tokens that have a vector, are made of letters if `alphabetic`, and are not
+    stop words. Of several references, the nearest counts. The corpus score is the mean over segments. Texts with the
+    same words have distance 0, even if different words have equal vectors, where gensim 4.4 returns infinity.
 
-    missing: the distance where a text has no known word; infinite as in gensim, it makes the corpus's infinite, too.
-    Unit vectors are never farther apart than 2. transport: "exact", or on accelerators "sinkhorn", which is at most
-    parts["gap"] too large. Of several references the nearest counts. The corpus score is the mean over segments. Texts
-    of the same words are at distance 0, and so are words of equal vectors, for which gensim 4.4 says infinite.
+    vectors: see `vectors.Vectors`. norm: scale vectors to length 1 first, as in gensim but not in the paper; their
+    distances are then at most 2. missing: the distance if a text has no known word; by default infinite as in gensim,
+    which makes the corpus score infinite too. transport: "exact", or "sinkhorn", which is faster on accelerators and
+    too large by at most parts["gap"]. tokenize, lowercase: see `tokenizers`. stop_words: words, or ("smart",) for the
+    SMART list that the paper removes, in the form of ROUGE-1.5.5.
     """
 
     vectors: Vectors
@@ -86,29 +86,29 @@ class WMD(MoverMetric):
         check_tokenizer(self.tokenize)
         object.__setattr__(self, "stop_words", stop_words.named(self.stop_words))
         if not self.missing >= 0:
-            raise ValueError(f"missing={self.missing}: a distance is at least 0")
+            raise ValueError(f"missing={self.missing}: must be at least 0")
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 8] -> mean distance float[...]."""
+        """The mean distance, float[...], of summed statistics float[..., 8]."""
         infinite, segments = statistics[..., -2], statistics[..., -1]
         return np.where(infinite > 0, np.inf, statistics[..., 0] / np.maximum(segments, 1))
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """Means over segments of finite distance, and how many are `infinite`.
+        """Means over the segments of finite distance, and the number of `infinite` ones.
 
-        Lower bounds are wcd, the distance of the texts' centroids, and rwmd, the larger of rwmd_left and rwmd_right,
-        where each word of the hypothesis, or of the reference, goes to the nearest. gap: no error of "sinkhorn" is
-        larger.
+        wcd and rwmd are lower bounds: the distance of the texts' centroids, and the larger of rwmd_left and rwmd_right,
+        where each word of the hypothesis, or of the reference, moves to the nearest word. gap: bound on the error of
+        "sinkhorn".
         """
         means = statistics[1:-2] / max(statistics[-1] - statistics[-2], 1)
         return dict(zip(_PARTS, means.tolist(), strict=True)) | {"infinite": float(statistics[-2])}
 
     def bags(self, texts: Sequence[str]) -> list[Bag]:
-        """The known words of each text, every distinct one once, in the order of their rows."""
+        """The distinct known words of each text, in the order of their rows."""
         return [self._bag(self.vectors.rows(words)) for words in self.known_words(texts)]
 
     def known_words(self, texts: Sequence[str]) -> list[list[str]]:
-        """The words of each text that are moved, in order."""
+        """The known words of each text, in order."""
         words = split_words(texts, self.tokenize, self.lowercase, self.alphabetic, self.stop_words)
         return [[word for word, row in zip(some, self.vectors.rows(some), strict=True) if row >= 0] for some in words]
 
@@ -121,7 +121,7 @@ class WMD(MoverMetric):
         return Bag(points, counts / max(len(rows), 1))
 
     def move(self, bags: Sequence[Bag], others: Sequence[Bag]) -> np.ndarray:
-        """P pairs -> float[P, 8]: distance, those of `parts`, 1; an infinite distance is counted and adds 0."""
+        """Statistics float[P, 8] of P pairs: distance, those of `parts`, 1; an infinite distance is counted as 0."""
         problems = [problem(*both) for both in zip(bags, others, strict=True)]
         value, lower = solve(problems, self.transport)
         bounds = np.array([relaxed(*one) for one in problems]).reshape(len(problems), 2)
@@ -135,27 +135,27 @@ class WMD(MoverMetric):
 
 
 def split_words(
-    texts: Sequence[str], tokenizer: str, lowercase: bool, alphabetic: bool, unwanted: Sequence[str]
+    texts: Sequence[str], tokenizer: str, lowercase: bool, alphabetic: bool, stop: Sequence[str]
 ) -> list[list[str]]:
-    """The words of each text that count, known or not; options as those of `WMD`."""
-    left_out = stop_words.members(unwanted)
+    """The words of each text that are not excluded, with or without a vector; options as for `WMD`."""
+    excluded = stop_words.members(stop)
     return [
-        [word for word in words if word not in left_out and (not alphabetic or word.isalpha())]
+        [word for word in words if word not in excluded and (not alphabetic or word.isalpha())]
         for words in tokenize(texts, tokenizer, lowercase)
     ]
 
 
 def known_rows(vectors: Vectors, words: Sequence[str]) -> np.ndarray:
-    """-> int64[n], the rows of the words that have one, in order."""
+    """The rows int64[n] of the words that have a vector, in order."""
     rows = vectors.rows(words)
     return rows[rows >= 0]
 
 
 def problem(bag: Bag, other: Bag) -> Problem:
-    """Two texts -> weights, weights, and the points' Euclidean distances."""
+    """The transport problem of two texts, whose costs are Euclidean distances."""
     return bag.weights, other.weights, cdist(bag.vectors, other.vectors)
 
 
 def is_known(problems: Sequence[Problem]) -> np.ndarray:
-    """-> bool[P], whether both sides have points: the cost of moving nothing is 0, which is no distance."""
+    """Whether both sides of each problem have points, bool[P]; otherwise its cost of 0 is not a distance."""
     return np.array([cost.size > 0 for _, _, cost in problems], bool)

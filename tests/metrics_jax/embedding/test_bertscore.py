@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics_jax import Baseline, BERTScore, Idf
-from metrics_jax.embedding import bertscore
+from metrics_jax.embedding import contextual
 from tests.fixtures import golden, minilm, tiny_encoder
 
 ENCODER = tiny_encoder.make()
@@ -30,11 +30,11 @@ def check(metric, case, hypotheses, references):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*were cut off")
+@pytest.mark.filterwarnings("ignore:.*were truncated")
 def test_equals_bert_score(shared, monkeypatch):
     """bert-score 0.3.13 at every layer, with and without idf and rescaling, several references and long texts."""
     encoder = minilm.load()
-    monkeypatch.setattr(bertscore, "encode", minilm.Read(encoder, shared, "bertscore"))
+    monkeypatch.setattr(contextual, "encode", minilm.Read(encoder, shared, "bertscore"))
     count = 0
     for case, hypotheses, references in golden.cases(shared, "bertscore"):
         if case["level"] == "sentence":
@@ -121,7 +121,7 @@ def test_a_baseline_is_the_zero():
     np.testing.assert_allclose(found[:, 0], (raw[:, 0] + 1) / 2)
     np.testing.assert_allclose(found[:, 1], (raw[:, 1] - 0.25) / 0.75)
     np.testing.assert_allclose(found[:, 2], (raw[:, 2] - 0.5) / 0.5)
-    with pytest.raises(ValueError, match="baseline of 7 layers and an encoder of 6"):
+    with pytest.raises(ValueError, match="baseline has 7 layers and the encoder 6"):
         BERTScore(ENCODER, baseline=Baseline(((0.0, 0.0, 0.0),) * 7))
 
 
@@ -154,11 +154,11 @@ def test_a_baseline_of_a_corpus(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "x.tsv:1: a baseline begins with LAYER,P,R,F"),
+        ("", "x.tsv:1: a baseline file must begin with the line LAYER,P,R,F"),
         ("LAYER,P,R\n0,1,2\n", "x.tsv:1: "),
         ("LAYER,P,R,F\n0,0.1,0.2\n", "x.tsv:2: '0,0.1,0.2' is not"),
         ("LAYER,P,R,F\n0,0.1,0.2,x\n", "x.tsv:2: "),
-        ("LAYER,P,R,F\n0,0.1,0.2,0.3\n2,0.1,0.2,0.3\n", "x.tsv:3: layer 2 where 1 should be"),
+        ("LAYER,P,R,F\n0,0.1,0.2,0.3\n2,0.1,0.2,0.3\n", "x.tsv:3: expected layer 1, found 2"),
         ("LAYER,P,R,F\n0,0.1,0.2,1\n", "x.tsv: baseline of layer 0: .* below 1"),
         ("LAYER,P,R,F\n0,0.1,nan,0\n", "x.tsv: baseline of layer 0"),
     ],
@@ -167,5 +167,5 @@ def test_a_broken_baseline_is_named(tmp_path, text, line):
     (tmp_path / "x.tsv").write_text(text)
     with pytest.raises(ValueError, match=line):
         Baseline.load(tmp_path / "x.tsv")
-    with pytest.raises(ValueError, match=r"none\.tsv: cannot be read"):
+    with pytest.raises(ValueError, match=r"none\.tsv: cannot read the baseline"):
         Baseline.load(tmp_path / "none.tsv")

@@ -83,7 +83,7 @@ def test_cut_pairs_are_counted_or_an_error():
     pairs = (["a" * 10, "b", "c" * 10], [["d" * 7], ["e"], ["f", "g" * 30]])
     assert BLEURT(make())(*pairs).parts == {"long": 1.0}
     assert BLEURT(make())(["a" * 10], ["d" * 7]).parts == {"long": 0.0}  # 20 pieces fit
-    with pytest.raises(PairTooLongError, match=r"segment 2, .* 43 pieces, the encoder takes 20") as told:
+    with pytest.raises(PairTooLongError, match=r"segment 2, .* 43 pieces, the encoder reads at most 20") as told:
         BLEURT(make(), long="error")(*pairs)
     assert told.value.segment == 2
     assert "long:truncate" in BLEURT(make()).signature
@@ -105,9 +105,9 @@ def test_bad_input_is_named():
         metric(["a", "b"], ["a"])
     with pytest.raises(TypeError, match="not a single string"):
         metric.pairwise("a", ["a"])
-    with pytest.raises(ValueError, match="multi_reference='best' is neither"):
+    with pytest.raises(ValueError, match="multi_reference='best': choose max or mean"):
         BLEURT(make(), multi_reference="best")
-    with pytest.raises(ValueError, match="long='window' is neither"):
+    with pytest.raises(ValueError, match="long='window': choose truncate or error"):
         BLEURT(make(), long="window")
     with pytest.raises(ValueError, match="NaN or infinity: the weights"):
         BLEURT(make(np.full((2, 256), np.nan, np.float32)))(["a"], ["b"])

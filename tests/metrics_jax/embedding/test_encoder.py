@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrics_jax.embedding import encoder as room
-from metrics_jax.embedding import forward
+from metrics_jax.embedding import encoder as encoder_module
+from metrics_jax.embedding import platforms
 from metrics_jax.embedding.encoder import Encoder, encode
 from metrics_jax.embedding.forward import Forward, bucket
 from tests.conftest import ROOT, with_devices
@@ -91,7 +91,7 @@ def test_the_last_of_a_length_are_few_in_a_batch(monkeypatch):
     monkeypatch.setattr(
         Forward, "_start", lambda self, rows, batch: (shapes.append(batch), start(self, rows, batch))[1]
     )
-    monkeypatch.setattr(forward, "BATCH_TOKENS", {"cpu": (64, 24), "accelerator": (64, 24)})
+    monkeypatch.setattr(platforms, "BATCH_TOKENS", {"cpu": (64, 24), "accelerator": (64, 24)})
     texts = [f"{letter}" * 6 for letter in "abcdefghijklmnopqrstu"]  # 8 tokens each
     assert_same(encode(make(), texts), encode(make(), texts, batch_tokens=24), atol=0)
     assert [(len(one.numbers), one.height) for one in shapes[:4]] == [(8, 8), (8, 8), (3, 3), (2, 3)]
@@ -185,7 +185,7 @@ def test_windows_take_every_token_once(length, max_length, before, after):
     special[:before] = True
     special[len(ids) - after :] = True
     table = np.zeros((len(ids), 1), np.float32)
-    for window in room._windows(ids, special, 0, max_length):
+    for window in encoder_module._windows(ids, special, 0, max_length):
         assert len(window.ids) == min(max_length, len(ids))
         assert window.ids[:before].tolist() == ids[:before].tolist()
         window.write(window.ids[:, None].astype(np.float32), table)
@@ -206,10 +206,10 @@ def test_truncation_keeps_the_special_tokens():
 
 def test_too_long_a_text_is_an_error_that_names_it():
     with pytest.raises(
-        ValueError, match=r'text 1 has 8 tokens, the encoder takes 6 at once: choose long="truncate" or'
+        ValueError, match=r'text 1 has 8 tokens, but the encoder reads at most 6: choose long="truncate" or'
     ):
         encode(make(max_length=6), ["ab", "abcdef"])
-    with pytest.raises(ValueError, match="no room beside 2 special tokens"):
+    with pytest.raises(ValueError, match="no room for text beside 2 special tokens"):
         encode(make(max_length=2), ["ab", "abcdef"], long="window")
 
 
@@ -217,7 +217,7 @@ def test_bad_options_and_texts_are_named():
     for options, words in (
         ({"long": "cut"}, "long='cut' is none of error, truncate, window"),
         ({"combine": "sum"}, "combine='sum' is none of"),
-        ({"layers": (3,)}, r"layers \(3,\): the encoder has 0 \(embeddings\) to 2"),
+        ({"layers": (3,)}, r"layers \(3,\): the encoder has layers 0 \(embeddings\) to 2"),
         ({"layers": ()}, r"layers \(\)"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -282,7 +282,7 @@ def test_batches_in_flight_are_not_lost_with_the_memory(monkeypatch, when):
 
 def test_no_memory_for_one_row_is_said(monkeypatch):
     limited(monkeypatch, 0, [])
-    with pytest.raises(MemoryError, match="no memory for 9 tokens"):
+    with pytest.raises(MemoryError, match="not enough memory for one row of 9 tokens"):
         encode(make(), ["longest", "short"])
 
 
@@ -316,13 +316,13 @@ def test_a_damaged_shard_is_passed_over(tmp_path, file):
     expected = encode(make(cache=tmp_path), TEXTS)
     (path,) = tmp_path.glob(f"*/shard-*/{file}.npy")
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.warns(UserWarning, match="is damaged and not used"):
+    with pytest.warns(UserWarning, match="damaged, not used"):
         assert_same(encode(make(cache=tmp_path), TEXTS), expected)
 
 
 def test_a_cache_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="file: no folder to keep vectors in"):
+    with pytest.raises(ValueError, match="file: cannot create the cache folder"):
         encode(make(cache=tmp_path / "file"), TEXTS)
 
 
@@ -382,7 +382,7 @@ def test_progress_is_shown_on_a_terminal_only(capsys, monkeypatch):
 
 SCRIPT = """
 import json, jax
-from tests.metrics_jax import test_encoder
+from tests.metrics_jax.embedding import test_encoder
 print(json.dumps([jax.device_count(), test_encoder.many().vectors.tolist()]))
 """
 

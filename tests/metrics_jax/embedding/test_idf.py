@@ -54,7 +54,7 @@ def test_segments_without_weight_are_weighed_alike():
         np.array([[1, 2, 1], [1, 3, 3], [1, 0, 0], [0, 0, 0]]),
         np.array([[1, 1, 1], [1, 1, 1], [1, 0, 0], [0, 0, 0]]),
     )
-    with pytest.warns(UserWarning, match="2 of 4 segments have no token of any weight"):
+    with pytest.warns(UserWarning, match="2 of 4 segments have only tokens of idf weight 0"):
         weights = idf.weights(table, mask)
     unseen = math.log(3)
     np.testing.assert_allclose(weights, [[1, 1, 1], [0, unseen, unseen], [1, 0, 0], [0, 0, 0]])
@@ -97,7 +97,7 @@ def test_mistakes_are_named(tmp_path):
         json.dumps({"form": "bertscore", "num_documents": 1, "tokens": ["a"], "frequencies": []}),
     ):
         path.write_text(content)
-        with pytest.raises(ValueError, match=r"idf\.json: no frequencies that Idf\.save wrote"):
+        with pytest.raises(ValueError, match=r"idf\.json: not a file of frequencies that Idf\.save wrote"):
             Idf.load(path)
     with pytest.raises(ValueError, match="missing"):
         Idf.load(tmp_path / "missing")

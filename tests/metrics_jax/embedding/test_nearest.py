@@ -50,7 +50,7 @@ def test_what_is_no_sum(query):
 
 
 def test_a_word_without_a_vector_is_composed_or_named():
-    with pytest.raises(UnknownWordError, match="'prince' has no vector: it is none of the 7 words"):
+    with pytest.raises(UnknownWordError, match="'prince' has no vector; it is not among the 7 known words"):
         NEIGHBOURS("prince")
     composed = Neighbours(NEIGHBOURS.vectors, lambda word: np.array([2.0, 0.0, 2.0]) if word == "prince" else None)
     assert composed("prince", 1) == [("king", pytest.approx(1.0))]

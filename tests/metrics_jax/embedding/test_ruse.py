@@ -91,7 +91,7 @@ def test_it_is_saved_and_signed(tmp_path):
     assert metric.signature.startswith(f"ruse|regressor:{found.fingerprint[:16]}|multi_reference:max|long:truncate|")
     assert parse(metric.signature, regressor=found) == metric
     assert len({one.fingerprint for one in (found, regressor(), regressor(seed=1))}) == 3
-    with pytest.raises(ValueError, match=r"ruse\.npz: its 2 encoders are not the 1 given"):
+    with pytest.raises(ValueError, match=r"ruse\.npz: saved with 2 encoders that are not the 1 given"):
         Regressor.load(tmp_path / "ruse.npz", encoders()[:1])
     (tmp_path / "bad.npz").write_bytes(b"PK nothing of the kind")
     with pytest.raises(ValueError, match=r"bad\.npz: not a regressor"):
@@ -100,12 +100,12 @@ def test_it_is_saved_and_signed(tmp_path):
 
 def test_what_does_not_fit_is_named():
     zeros = np.zeros((3, 2), np.float32), np.zeros(2, np.float32)
-    with pytest.raises(ValueError, match="each reads what the one before it puts out"):
+    with pytest.raises(ValueError, match="each must read the outputs of the previous one"):
         Regressor(encoders(), (zeros, zeros))
     narrow = Regressor(encoders(), ((np.zeros((3, 1), np.float32), np.zeros(1, np.float32)),))
-    with pytest.raises(ValueError, match=r"make 64 features of a pair, the regressor reads 3: .* other encoders"):
+    with pytest.raises(ValueError, match=r"produce 64 features per pair, the regressor expects 3: .* other encoders"):
         RUSE(narrow)(["a"], ["b"])
-    with pytest.raises(ValueError, match="long='error' is neither"):
+    with pytest.raises(ValueError, match="long='error': choose truncate or window"):
         RUSE(regressor(), long="error")
     nan = dataclasses.replace(regressor(), layers=((np.full((8 * D, 1), np.nan), np.zeros(1)),))
     with pytest.raises(ValueError, match="NaN or infinity"):

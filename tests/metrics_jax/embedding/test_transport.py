@@ -129,8 +129,8 @@ def test_the_assignment_is_the_best_of_all():
 @pytest.mark.parametrize(
     ("a", "b", "cost", "line"),
     [
-        ([1.0], [1.0, 1.0], [[1.0]], r"weights \(1,\) and \(2,\) want costs"),
-        ([1.0, -0.1], [1.0], [[1.0], [1.0]], "at least 0"),
+        ([1.0], [1.0, 1.0], [[1.0]], r"do not match weights of shapes \(1,\) and \(2,\)"),
+        ([1.0, -0.1], [1.0], [[1.0], [1.0]], "not negative"),
         ([np.nan], [1.0], [[1.0]], "finite"),
         ([1.0], [1.0], [[np.inf]], "costs must be finite"),
     ],

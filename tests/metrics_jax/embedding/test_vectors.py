@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from metrics_jax import BERTScore, MoverScore, YiSi1
-from metrics_jax.embedding import vectors
+from metrics_jax.embedding import vector_files
 from metrics_jax.embedding.encoder import encode
 from metrics_jax.embedding.vectors import Vectors
 
@@ -39,8 +39,8 @@ FORMS = {
 def test_every_form_of_file(tmp_path, monkeypatch, form, packed):
     path = tmp_path / "vectors.any"
     path.write_bytes(gzip.compress(FORMS[form]) if packed else FORMS[form])
-    for block in (vectors._BLOCK, 16):  # at once, and a little at a time
-        monkeypatch.setattr(vectors, "_BLOCK", block)
+    for block in (vector_files._BLOCK, 16):  # at once, and a little at a time
+        monkeypatch.setattr(vector_files, "_BLOCK", block)
         loaded = Vectors.load(path)
         assert loaded.words == WORDS
         assert loaded.matrix.dtype == np.float32
@@ -61,28 +61,28 @@ def test_words_with_blanks(tmp_path):
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        (b"", "the file holds no vectors"),
-        (b"a 1 2\nb 1\n", r"v:2: 1 numbers after the word, the first row has 2"),
-        (b"a 1 2\nb 1 2 3\n", r"v:2: 3 numbers after the word, the first row has 2"),
+        (b"", "the file contains no vectors"),
+        (b"a 1 2\nb 1\n", r"v:2: 1 numbers after the word, but 2 in the first row"),
+        (b"a 1 2\nb 1 2 3\n", r"v:2: 3 numbers after the word, but 2 in the first row"),
         (b"a 1 2\n\nb 1 2\n", r"v:2: 0 numbers after the word"),
         (b"a\nb\n", r"v:1: 0 numbers after the word"),
-        (b"a 1 2\nb 1 x\n", r"v:2: 'x' is no number"),
+        (b"a 1 2\nb 1 x\n", r"v:2: 'x' is not a number"),
         (b"a 1 2\nb 1  2\n", r"v:2: 3 numbers after the word"),
-        (b"a 1 2\nb nan 2\n", r"v:2: the vector of 'b' holds NaN or infinity"),
-        (b"a 1 2\nb 1 1e99\n", r"v:2: the vector of 'b' holds NaN or infinity"),
-        (b"a 1 2\nb 1 2\na 3 4\n", r"v:3: 'a' is there already, 2 rows before"),
-        (b"2 2\na 1 2\na 3 4\n", r"v:3: 'a' is there already, 1 rows before"),
-        (b"3 2\na 1 2\nb 3 4\n", r"v:1: the file should hold 3 words of 2 numbers, it has 2 words of 2 numbers"),
+        (b"a 1 2\nb nan 2\n", r"v:2: the vector of 'b' contains NaN or infinity"),
+        (b"a 1 2\nb 1 1e99\n", r"v:2: the vector of 'b' contains NaN or infinity"),
+        (b"a 1 2\nb 1 2\na 3 4\n", r"v:3: 'a' occurs twice, also 2 rows before"),
+        (b"2 2\na 1 2\na 3 4\n", r"v:3: 'a' occurs twice, also 1 rows before"),
+        (b"3 2\na 1 2\nb 3 4\n", r"v:1: the header says 3 words of 2 numbers, but the file has 2 words of 2 numbers"),
         (b"a 1 2\n\xff\xfe 1 2\n", r"v:2: the word is not UTF-8"),
-        (binary()[:-9], r"v: cut short in row 4 of 4"),
-        (binary(header="5 3"), r"v: cut short in row 5 of 5"),
+        (binary()[:-9], r"v: truncated in row 4 of 4"),
+        (binary(header="5 3"), r"v: truncated in row 5 of 5"),
         (binary().replace("über".encode(), b"\xff\xff\xffx"), r"v: row 2: the word is not UTF-8"),
-        (binary().replace("über".encode(), b"the"), r"v: row 2: 'the' is there already"),
+        (binary().replace("über".encode(), b"the"), r"v: row 2: 'the' occurs twice"),
         (
             binary().replace(struct.pack("<f", 7.0), struct.pack("<f", np.nan)),
-            r"v: row 4: the vector of '\.' holds NaN",
+            r"v: row 4: the vector of '\.' contains NaN",
         ),
-        (gzip.compress(GLOVE, mtime=0)[:-12], "not a whole gzip file"),
+        (gzip.compress(GLOVE, mtime=0)[:-12], "damaged gzip file"),
     ],
 )
 def test_mistakes_are_named(tmp_path, content, line):
@@ -92,16 +92,16 @@ def test_mistakes_are_named(tmp_path, content, line):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(ValueError, match="none: cannot read it: No such file"):
+    with pytest.raises(ValueError, match="none: cannot be read: No such file"):
         Vectors.load(tmp_path / "none")
 
 
 def test_the_constructor_checks():
-    with pytest.raises(ValueError, match=r"2 words want a matrix float\[2, D\], not \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"2 words need a matrix of shape \(2, D\), not \(1, 2\)"):
         Vectors(("a", "b"), np.ones((1, 2)))
-    with pytest.raises(ValueError, match="'b' holds NaN"):
+    with pytest.raises(ValueError, match="'b' contains NaN"):
         Vectors(("a", "b"), np.array([[1.0], [np.nan]]))
-    with pytest.raises(ValueError, match="rows 0 and 2 are both of 'a'"):
+    with pytest.raises(ValueError, match="rows 0 and 2 are both for 'a'"):
         Vectors(("a", "b", "a"), np.ones((3, 1)))
 
 

@@ -172,7 +172,7 @@ def test_every_pair_equals_one_by_one():
     [
         ({"transport": "emd"}, "transport='emd' is none of exact, sinkhorn"),
         ({"tokenize": "13b"}, "tokenize='13b' is none of"),
-        ({"missing": -1.0}, "missing=-1.0: a distance is at least 0"),
+        ({"missing": -1.0}, "missing=-1.0: must be at least 0"),
         ({"missing": float("nan")}, "missing=nan"),
         ({"stop_words": "the"}, "a tuple of words"),
     ],

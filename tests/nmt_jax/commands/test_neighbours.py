@@ -31,7 +31,7 @@ def test_lines_are_answered_by_lines(ask):
     code, lines, err = ask("king\n\nking - man + woman\nzebra\nUS\n", "--count=2")
     assert code == 0
     assert lines == ["man 0.970\tUS 0.857", "", "queen 0.964\tUS 0.690", "", "king 0.857\tqueen 0.857"]
-    assert err == "nmt-jax: warning: stdin:4: 'zebra' has no vector: it is none of the 6 words\n"
+    assert err == "nmt-jax: warning: stdin:4: 'zebra' has no vector; it is not among the 6 known words\n"
 
 
 def test_lower_case_is_asked_for(ask):
@@ -55,7 +55,7 @@ def test_mistakes_are_one_line(ask, tmp_path):
 def test_a_ragged_row_is_told_with_file_and_line(tmp_path, capsys):
     (tmp_path / "ragged.txt").write_text(VECTORS.replace("queen 0.5 2", "queen 0.5"))
     assert cli.main(["neighbours", f"--vectors={tmp_path / 'ragged.txt'}"]) == 2
-    expected = f"nmt-jax: error: {tmp_path / 'ragged.txt'}:5: 1 numbers after the word, the first row has 2"
+    expected = f"nmt-jax: error: {tmp_path / 'ragged.txt'}:5: 1 numbers after the word, but 2 in the first row"
     assert capsys.readouterr().err.startswith(expected)
 
 

@@ -252,7 +252,7 @@ def test_long_lines_under_each_policy(files, encoder, capsys):
     paths = files(short="a b\nc\n", long=f"a b\n{' '.join(WORDS[i % 14] for i in range(5000))}\n", ref="a b\nc\n")
     command = ["score", *paths[:2], f"--reference={paths[2]}", encoder, "--format=json"]
     for policy in ("truncate", "window"):
-        with contextlib.nullcontext() if policy == "window" else pytest.warns(UserWarning, match="were cut off"):
+        with contextlib.nullcontext() if policy == "window" else pytest.warns(UserWarning, match="were truncated"):
             assert cli.main([*command, f"--metrics=bertscore|long:{policy},yisi1|long:{policy}"]) == 0
         rows = json.loads(capsys.readouterr().out)
         assert [row["parts"]["long"] for row in rows] == [0, 1, 0, 1]
@@ -270,12 +270,12 @@ def test_what_an_encoder_cannot_do_is_one_line(files, encoder, tmp_path, capsys)
     command = ["score", hypothesis, f"--reference={reference}"]
     cases = {
         ("--metrics=bertscore",): "needs an encoder: --encoder=PLACE",
-        ("--metrics=bertscore|layer:40", encoder): "layers (40,): the encoder has 0 (embeddings) to",
+        ("--metrics=bertscore|layer:40", encoder): "layers (40,): the encoder has layers 0 (embeddings) to",
         ("--metrics=bertscore|long:cut", encoder): "long='cut'",
         ("--metrics=bertscore|layer:last", encoder): "'last' is not int",
         ("--metrics=bertscore", f"--encoder={tmp_path}"): "config.json: No such file",
         ("--metrics=bertscore", "--encoder=no/such/model"): "no such folder or installed package",
-        ("--metrics=bertscore", encoder, f"--cache={hypothesis}"): "no folder to keep vectors in",
+        ("--metrics=bertscore", encoder, f"--cache={hypothesis}"): "cannot create the cache folder",
         ("--metrics=bertscore", encoder, "--dtype=float16"): "--dtype",
     }
     for arguments, words in cases.items():

@@ -48,5 +48,5 @@ def test_a_ragged_row_is_told_with_its_line(vectors, tmp_path):
     lines = (tmp_path / word2vec.TEXT).read_text().split("\n")
     lines[5] = lines[5].rpartition(" ")[0]
     (tmp_path / "ragged.txt").write_text("\n".join(lines))
-    with pytest.raises(ValueError, match=r"ragged\.txt:6: 4 numbers after the word, the first row has 5"):
+    with pytest.raises(ValueError, match=r"ragged\.txt:6: 4 numbers after the word, but 5 in the first row"):
         Vectors.load(tmp_path / "ragged.txt")

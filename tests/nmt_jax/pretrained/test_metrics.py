@@ -144,7 +144,7 @@ def test_broken_files_beside_it_are_one_line(tmp_path, folder):
     with pytest.raises(UserError, match=r"broken:1: "):
         open_metric("bertscore", vectors=str(tmp_path / "broken"))
     (tmp_path / "nan.txt").write_text(f"{GLOVE}d nan 1\n")
-    with pytest.raises(UserError, match=r"nan\.txt:4: the vector of 'd' holds NaN"):
+    with pytest.raises(UserError, match=r"nan\.txt:4: the vector of 'd' contains NaN"):
         open_metric("bertscore", vectors=str(tmp_path / "nan.txt"))
 
 

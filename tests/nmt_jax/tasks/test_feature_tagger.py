@@ -173,7 +173,7 @@ def test_the_shares_of_the_layers_are_drawn(folder, workdir, tmp_path, capsys):
     ("changes", "line"),
     [
         ({"data.vectors": "", "data.elmo": ""}, "config.data.vectors, config.data.elmo, config.vocab.size: give at"),
-        ({"data.vectors": "nowhere"}, "config.data.vectors: nowhere: cannot read it"),
+        ({"data.vectors": "nowhere"}, "config.data.vectors: nowhere: cannot be read"),
         ({"data.elmo": "nowhere"}, "config.data.elmo: "),
         ({"model.layers": "3"}, "config.model.layers=3: ELMo has the layers 0 to 2, or mixture"),
         ({"model.layers": "top"}, "config.model: layers='top' is neither mixture nor"),
