@@ -33,7 +33,7 @@ class Protocol:
         if self.level == "system" and judged.systems is None:
             raise ValueError(f"{judged.name}: level system needs the system of each text: pass --system=COLUMN")
         if self.outliers or self.level == "segment":
-            return judgements, np.ones(len(judged.where), bool)
+            return judgements, np.ones(len(judged.locations), bool)
         return judgements.without_outliers()
 
 

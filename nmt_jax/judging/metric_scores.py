@@ -34,7 +34,7 @@ def judged_scores(name: str, metric: AdditiveMetric, judged: Judged, of_systems:
         )
     except TextTooLongError as error:
         raise UserError(
-            f"{judged.where[first[error.segment]]}: this text or its reference is {error.problem}"
+            f"{judged.locations[first[error.segment]]}: this text or its reference is {error.problem}"
         ) from error
     except (ValueError, MemoryError) as error:
         raise UserError(f"--metrics={name}: {error}") from error
@@ -85,9 +85,9 @@ def given_scores(option: str, judged: Judged, num_files: int) -> np.ndarray:
             values.append(float(line))
         except ValueError:
             raise UserError(f"{file}:{number}: not a number: {line[:40]!r}") from None
-    if len(values) != len(judged.where):
+    if len(values) != len(judged.locations):
         raise UserError(
-            f"{file} has {len(values)} lines, but {judged.name} has {len(judged.where)} judged texts: "
+            f"{file} has {len(values)} lines, but {judged.name} has {len(judged.locations)} judged texts: "
             "there must be one score per text, in the same order"
         )
     scores = sign * np.array(values)
@@ -99,7 +99,7 @@ def check_finite(name: str, scores: np.ndarray, judged: Judged) -> None:
     """Raise UserError, with FILE:LINE of the text, if a score is NaN or infinite."""
     if len(bad := np.flatnonzero(~np.isfinite(scores))):
         hint = "; for WMD use wmd|missing:2" if name.startswith("wmd") else ""
-        raise UserError(f"{judged.where[bad[0]]}: the {name} score of this text is {scores[bad[0]]:g}{hint}")
+        raise UserError(f"{judged.locations[bad[0]]}: the {name} score of this text is {scores[bad[0]]:g}{hint}")
 
 
 def _statistics(metric: AdditiveMetric, texts: Sequence[str], references: References, title: str) -> np.ndarray:

@@ -161,7 +161,7 @@ class Ruse:
     def _pairs(self, split: str) -> Iterator[Labelled]:
         for item in open_labelled(self.config.data, split):
             if len(item.sentences) != 2:
-                raise UserError(f"{item.where}: {len(item.sentences)} texts; a reference and a translation are read")
+                raise UserError(f"{item.location}: {len(item.sentences)} texts; a reference and a translation are read")
             yield item
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  a task lives as long as the program

@@ -118,7 +118,7 @@ class Sentences(FineTuning):
         if self.columns == 1 or (self.config.data.corpus == "grammar" and not self.scores):
             return [" ".join(item.sentences)]
         if len(item.sentences) != self.columns:
-            raise UserError(f"{item.where}: {len(item.sentences)} texts; {self.columns} are read, each a string")
+            raise UserError(f"{item.location}: {len(item.sentences)} texts; {self.columns} are read, each a string")
         return item.sentences
 
     def _target(self, item: Labelled) -> list[float]:
@@ -127,7 +127,7 @@ class Sentences(FineTuning):
             return self.scales.scaled(item)
         if item.label not in self._numbers:
             known = ", ".join(self.labels[:10]) + ", …" * (len(self.labels) > 10)
-            raise UserError(f"{item.where}: the training texts have no label {item.label!r}; they have {known}")
+            raise UserError(f"{item.location}: the training texts have no label {item.label!r}; they have {known}")
         return [self._numbers[item.label]]
 
     @functools.cached_property
@@ -224,7 +224,7 @@ class Sentences(FineTuning):
         predictions = [Prediction("", np.zeros(len(self.labels), np.float32))] * len(rows)
         for number, outputs in zip(filled, self.outputs(params, [items[n] for n in filled]), strict=True):
             if self.scores:
-                written = self.scales.written(self.config.data.label, outputs.tolist())
+                written = self.scales.format(self.config.data.label, outputs.tolist())
                 predictions[number] = Prediction(written, np.zeros(0, np.float32))
             else:
                 probabilities = np.asarray(jax.nn.softmax(outputs))

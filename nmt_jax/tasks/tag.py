@@ -103,7 +103,7 @@ class Tag(FineTuning):
                 if tag not in self._numbers:
                     kinds = ", ".join(sorted({tag[2:] for tag in self.tags[1:]}))
                     raise UserError(
-                        f"{item.where}: word {place + 1} of the sentence, {item.words[place]!r}, is {tag}, but the "
+                        f"{item.location}: word {place + 1} of the sentence, {item.words[place]!r}, is {tag}, but the "
                         f"training sentences have no such type; they have {kinds}"
                     )
         words = [item.words for item in found]

@@ -111,7 +111,7 @@ class DocumentCorpus:
             if item.label not in numbers:
                 known = ", ".join(labels[:10]) + ", …" * (len(labels) > 10)
                 raise UserError(
-                    f"{item.where}: label {item.label!r} does not occur in the training texts, which have {known}"
+                    f"{item.location}: label {item.label!r} does not occur in the training texts, which have {known}"
                 )
             sentences, whole = reader(item.sentences)
             self.cut += not whole

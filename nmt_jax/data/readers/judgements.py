@@ -1,4 +1,4 @@
-"""Files of texts that people have judged: TSV or JSONL rows, whose columns have whatever names they have."""
+"""Files of human judgements: TSV or JSONL rows with configurable column names."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from nmt_jax.data.lines import find
 from nmt_jax.data.readers.table import SUFFIXES, Row, read_table, suffix
 from nmt_jax.errors import UserError
 
-SYSTEM_COLUMN = "system"  # of a file of systems' scores
-BETTER, WORSE = 100.0, 0.0  # the judgements of a ranked pair
+SYSTEM_COLUMN = "system"  # in a file of system scores
+BETTER, WORSE = 100.0, 0.0  # scores for the two texts of a ranked pair
 
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """What the columns (TSV) or fields (JSONL) of a file are called.
+    """Names of the columns (TSV) or fields (JSONL) of a file.
 
-    reference: one column or several, each a text or, in JSONL, a list of texts. human: one or several judgements;
-    scores: numbers that metrics gave. system, item: empty where there are none. outputs: in JSONL the field with a list
-    of objects, each a text with its judgements; they have the fields of the whole row, too. worse: the column of a text
-    worse than `hypothesis`, where people ranked pairs.
+    reference: one or more columns, each a text or, in JSONL, a list of texts. human: columns of human judgements.
+    scores: columns of metric scores. system, item: empty if the file has none. outputs: in JSONL, the field with a list
+    of objects, each a text and its judgements, which inherit the other fields of their row. worse: for pairwise
+    rankings, the column of the text that is worse than `hypothesis`.
     """
 
     hypothesis: str = "hypothesis"
@@ -41,15 +41,15 @@ class Columns:
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """N judged texts, each with its references and where it stands (FILE:LINE).
+    """N judged texts, each with its references and its location (FILE:LINE).
 
-    human, scores: float64[N] by column. system_human: by column, the scores of systems, where a file has such.
+    human, scores: float64[N] by column. system_human: by column, the scores of systems, if there is a file of them.
     """
 
     name: str
     hypotheses: list[str]
     references: list[list[str]]
-    where: list[str]
+    locations: list[str]
     human: dict[str, np.ndarray]
     scores: dict[str, np.ndarray]
     systems: list[str] | None
@@ -58,9 +58,9 @@ class Judged:
 
 
 def files(path: str) -> list[pathlib.Path]:
-    """A file of judged texts, or all of a folder or of a pattern (`wmt17.*.tsv`) in alphabetical order.
+    """The files of judged texts that `path` names: a file, a folder, or a pattern (`wmt17.*.tsv`), sorted by name.
 
-    A file NAME.sys.tsv is none. UserError where there is none.
+    Files NAME.sys.tsv are ignored. Raises UserError if there are none.
     """
     folder = pathlib.Path(path)
     if folder.is_dir():
@@ -71,34 +71,34 @@ def files(path: str) -> list[pathlib.Path]:
         return [find(path)]
     found = [one for one in several if suffix(one) in SUFFIXES and ".sys." not in one.name]
     if not found:
-        raise UserError(f"{path}: no {' or '.join(SUFFIXES)} file there, plain or with .gz")
+        raise UserError(f"{path}: no {' or '.join(SUFFIXES)} file found, plain or with .gz")
     return found
 
 
 def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None) -> Judged:
-    """The texts of a file.
+    """Reads the judged texts of a file.
 
-    systems: a file with a column `system` and the same columns of judgements, the scores of whole systems; by default
-    NAME.sys.tsv where the texts are in NAME.seg.tsv. UserError `FILE:LINE: …` for a column or number that is missing, a
-    row of another length, a system with two texts of one item, and a system without a score; `FILE: …` for judgements
-    that are all the same.
+    systems: a file of system-level scores, with a column `system` and the same columns of judgements; the default is
+    NAME.sys.tsv if the texts are in NAME.seg.tsv. Raises UserError `FILE:LINE: …` for a missing column or number, a row
+    of the wrong length, a system with two texts for the same item, or a system without a score; and UserError `FILE: …`
+    if all judgements are equal.
     """
     if not columns.human and not columns.worse:
-        raise UserError(f"{path}: which columns are people's judgements? --human=COLUMN")
+        raise UserError(f"{path}: name the columns of human judgements with --human=COLUMN")
     texts: list[str] = []
-    references, where, names, items = [], [], [], []
+    references, locations, names, items = [], [], [], []
     human: dict[str, list[float]] = {name: [] for name in columns.human or ("rank",)}
     scores: dict[str, list[float]] = {name: [] for name in columns.scores}
     seen: dict[tuple[str, str], str] = {}
     for row in _rows(path, columns.outputs):
         sides = [columns.hypothesis, *([columns.worse] if columns.worse else [])]
-        given = [text for name in columns.reference for text in _texts(row, name)]
+        row_references = [text for name in columns.reference for text in _texts(row, name)]
         for number, side in enumerate(sides):
             texts.append(_text(row, side))
-            references.append(given)
-            where.append(row.where)
+            references.append(row_references)
+            locations.append(row.location)
             names.append(str(row.value(columns.system)) if columns.system else "")
-            items.append(row.where if columns.worse else str(row.value(columns.item)) if columns.item else "")
+            items.append(row.location if columns.worse else str(row.value(columns.item)) if columns.item else "")
             for name, numbers in human.items():
                 numbers.append((BETTER, WORSE)[number] if columns.worse else _number(row, name))
             for name, numbers in scores.items():
@@ -106,23 +106,23 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
         if columns.system and columns.item and not columns.worse:
             key = (names[-1], items[-1])
             if key in seen:
-                raise UserError(f"{row.where}: system {key[0]} has a text of item {key[1]} in {seen[key]} already")
-            seen[key] = row.where
+                raise UserError(f"{row.location}: system {key[0]} already has a text for item {key[1]} in {seen[key]}")
+            seen[key] = row.location
     if len(texts) < 2:
-        raise UserError(f"{path}: {len(texts)} judged texts: two or more are needed")
+        raise UserError(f"{path}: {len(texts)} judged texts: at least two are needed")
     for name, numbers in human.items():
         if len(set(numbers)) == 1:
             raise UserError(
-                f"{path}: all {len(numbers)} judgements {name!r} are {numbers[0]:g}: nothing agrees with that"
+                f"{path}: all {len(numbers)} judgements {name!r} are {numbers[0]:g}: agreement is undefined"
             )
     by_system = {}
     if columns.system and not columns.worse and (file := _system_file(path, systems)):
-        by_system = _read_systems(file, tuple(human), dict(zip(names, where, strict=True)))
+        by_system = _read_systems(file, tuple(human), dict(zip(names, locations, strict=True)))
     return Judged(
         path.name.removesuffix(".gz").removesuffix(suffix(path)).removesuffix(".seg"),
         texts,
         references,
-        where,
+        locations,
         {name: np.array(numbers) for name, numbers in human.items()},
         {name: np.array(numbers) for name, numbers in scores.items()},
         names if columns.system and not columns.worse else None,
@@ -132,7 +132,7 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
 
 
 def _system_file(path: pathlib.Path, named: str | None) -> pathlib.Path | None:
-    """The file of systems' scores that belongs to a file of texts, if any."""
+    """The file of system scores that belongs to a file of texts, if any."""
     if named:
         return find(named)
     if ".seg." not in path.name:
@@ -142,38 +142,38 @@ def _system_file(path: pathlib.Path, named: str | None) -> pathlib.Path | None:
 
 
 def _read_systems(path: pathlib.Path, human: Sequence[str], texts: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """The scores of systems by column; `texts` says where a text of each system stands."""
+    """The scores of systems by column; `texts` maps each system to the location of one of its texts."""
     scores: dict[str, dict[str, float]] = {name: {} for name in human}
     for row in _rows(path):
         system = str(row.value(SYSTEM_COLUMN))
         if system in scores[human[0]]:
-            raise UserError(f"{row.where}: system {system} is there twice")
+            raise UserError(f"{row.location}: duplicate system {system}")
         for name, numbers in scores.items():
             numbers[system] = _number(row, name)
-    for system, place in texts.items():
+    for system, location in texts.items():
         if system not in scores[human[0]]:
-            raise UserError(f"{place}: system {system} has no score in {path}")
+            raise UserError(f"{location}: system {system} has no score in {path}")
     if others := [system for system in scores[human[0]] if system not in texts]:
-        warnings.warn(f"{path}: left out, as no text is theirs: {', '.join(others)}", stacklevel=2)
+        warnings.warn(f"{path}: systems without texts are ignored: {', '.join(others)}", stacklevel=2)
     return scores
 
 
 def _rows(path: pathlib.Path, outputs: str = "") -> Iterator[Row]:
-    """The judged texts of a file; `outputs`: the field with a list of them, which share the fields of their row."""
+    """The rows of a file; with `outputs`, one row per object in that field, merged with the other fields."""
     for row in read_table(path, "judged texts"):
         if not outputs:
             yield row
             continue
         several = row.value(outputs)
         if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
-            raise UserError(f"{row.where}: {outputs!r} is not a list of objects")
+            raise UserError(f"{row.location}: {outputs!r} is not a list of objects")
         yield from (row._replace(fields=row.fields | one) for one in several)
 
 
 def _text(row: Row, name: str) -> str:
     value = row.value(name)
     if not isinstance(value, str):
-        raise UserError(f"{row.where}: {name!r} is not a text")
+        raise UserError(f"{row.location}: {name!r} is not a string")
     return value
 
 
@@ -181,18 +181,18 @@ def _texts(row: Row, name: str) -> list[str]:
     value = row.value(name)
     several = [value] if isinstance(value, str) else value
     if not isinstance(several, list) or not several or not all(isinstance(one, str) for one in several):
-        raise UserError(f"{row.where}: {name!r} is neither a text nor a list of texts")
+        raise UserError(f"{row.location}: {name!r} is neither a string nor a list of strings")
     return several
 
 
 def _number(row: Row, name: str) -> float:
     value = row.value(name)
     if value is None or value == "":
-        raise UserError(f"{row.where}: {name!r} is empty: leave out what nobody judged")
+        raise UserError(f"{row.location}: {name!r} is empty: remove rows without judgements")
     try:
         number = float(value) if not isinstance(value, bool) else math.nan
     except (TypeError, ValueError):
-        raise UserError(f"{row.where}: {name!r} is no number: {value!r}") from None
+        raise UserError(f"{row.location}: {name!r} is not a number: {value!r}") from None
     if not math.isfinite(number):
-        raise UserError(f"{row.where}: {name!r} is {value!r}: leave out what nobody judged")
+        raise UserError(f"{row.location}: {name!r} is {value!r}: remove rows without judgements")
     return number

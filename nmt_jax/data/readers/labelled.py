@@ -32,7 +32,7 @@ class Labelled(NamedTuple):
 
     label: str
     sentences: list[str]
-    where: str
+    location: str
     columns: tuple[str, ...] = ("label",)
 
 
@@ -97,17 +97,17 @@ class TextFile:
         for column in columns:
             value = row.fields[column]
             if not isinstance(value, str | int):
-                raise UserError(f"{row.where}: {column!r} is neither a string nor an integer")
+                raise UserError(f"{row.location}: {column!r} is neither a string nor an integer")
             label.append(str(value))
         if not all(value.strip() for value in label):
-            raise UserError(f"{row.where}: the label is empty")
+            raise UserError(f"{row.location}: the label is empty")
         for column in map(row.column, self.texts):
             value = row.fields[column]
             several = [value] if isinstance(value, str) else value
             if not isinstance(several, list) or not all(isinstance(sentence, str) for sentence in several):
-                raise UserError(f"{row.where}: {column!r} is neither a string nor a list of strings")
+                raise UserError(f"{row.location}: {column!r} is neither a string nor a list of strings")
             sentences += several
-        return Labelled("\t".join(label), sentences, row.where, columns)
+        return Labelled("\t".join(label), sentences, row.location, columns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,5 +158,5 @@ class GrammarPairs(GrammarSplit):
             start = number * 5 % (len(words) - missing + 1)
             left = [*words[:start], *others[: missing * (number % 4 == 0)], *words[start + missing :]]
             score = f"{1 - missing / len(words):.3f}"
-            label, where = "\t".join(score for _ in self.columns), f"{self.name}:{number + 1}"
-            yield Labelled(label, [" ".join(words), " ".join(left)], where, self.columns)
+            label, location = "\t".join(score for _ in self.columns), f"{self.name}:{number + 1}"
+            yield Labelled(label, [" ".join(words), " ".join(left)], location, self.columns)

@@ -87,14 +87,14 @@ class SquadFile:
             raise UserError(f"{self.path}: after {last}: not in SQuAD 1.1 format ({what})") from None
 
     def _question(self, qa: dict[str, Any], context: str, title: str) -> Question:
-        where = f"{self.path}: question {qa['id']!r}"
+        location = f"{self.path}: question {qa['id']!r}"
         answers = [Answer(answer["text"], answer["answer_start"]) for answer in qa.get("answers", [])]
         if self.answered and not answers:
-            raise UserError(f"{where} has no answer: remove unanswerable questions (SQuAD 2.0)")
+            raise UserError(f"{location} has no answer: remove unanswerable questions (SQuAD 2.0)")
         for text, start in answers if self.answered else []:
             if not text or context[start : start + len(text)] != text or start < 0:
                 raise UserError(
-                    f"{where}: its answer {text!r} is not at character {start} of the context, which has "
+                    f"{location}: its answer {text!r} is not at character {start} of the context, which has "
                     f"{context[max(start, 0) :][: max(len(text), 1)]!r} there: correct answer_start (in code points)"
                 )
         if not isinstance(qa["question"], str):

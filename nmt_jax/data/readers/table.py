@@ -1,4 +1,4 @@
-"""Tables: rows whose columns have names, of a TSV file or, as JSON objects, of a JSONL file, a line each."""
+"""Tables with named columns: TSV files with a header, or JSONL files with one object per line."""
 
 import json
 import os
@@ -13,38 +13,39 @@ SUFFIXES = (".tsv", ".jsonl")
 
 
 class Row(NamedTuple):
-    """A row by the names of its columns, where it stands, and where the names do (FILE:LINE, of a TSV its header)."""
+    """A row by column name, its location (FILE:LINE), and that of the column names (the header of a TSV file)."""
 
     fields: dict[str, Any]
-    where: str
+    location: str
     header: str
 
     def column(self, names: str) -> str:
-        """The name of a column, the first of "a|b" that the row has; UserError where it has none."""
+        """The first column of "a|b" that the row has. Raises UserError if it has none."""
         for name in names.split("|"):
             if name in self.fields:
                 return name
-        raise UserError(f"{self.header}: no column {names!r}; there are {', '.join(self.fields)}")
+        raise UserError(f"{self.header}: no column {names!r}; the columns are {', '.join(self.fields)}")
 
     def value(self, names: str) -> Any:
-        """What stands in a column, named as for `column`: of a TSV a text, of JSONL whatever JSON has."""
+        """The value of a column, named as in `column`: a string in TSV, any JSON value in JSONL."""
         return self.fields[self.column(names)]
 
 
 def suffix(path: str | os.PathLike[str]) -> str:
-    """How the name ends, `.gz` not counted."""
+    """The suffix of a file name, ignoring `.gz`."""
     return pathlib.Path(os.fspath(path).removesuffix(".gz")).suffix
 
 
 def read_table(path: str | os.PathLike[str], what: str) -> Iterator[Row]:
-    """The rows of a .tsv or .jsonl file, plain or .gz; `what` they are, for messages.
+    """The rows of a .tsv or .jsonl file, plain or .gz; `what` names the content in messages.
 
-    TSV: a header, then rows; fields end at tabs, and a quotation mark is a character like any other. UserError for
-    another kind of file, at once, and `FILE:LINE: …` for a row of another length than the header or no JSON object.
+    A TSV file has a header; fields are separated by tabs, and quotation marks are ordinary characters. Raises UserError
+    immediately for other kinds of files, and `FILE:LINE: …` for a row whose length differs from the header, or that is
+    not a JSON object.
     """
     kinds = {".tsv": _of_tsv, ".jsonl": _of_jsonl}
     if suffix(path) not in kinds:
-        raise UserError(f"{path}: {what} are in {' or '.join(kinds)} files, plain or with .gz")
+        raise UserError(f"{path}: {what} must be in a {' or '.join(kinds)} file, plain or with .gz")
     return kinds[suffix(path)](path)
 
 
@@ -54,17 +55,17 @@ def _of_tsv(path: str | os.PathLike[str]) -> Iterator[Row]:
     for number, line in enumerate(lines, start=2):
         fields = line.split("\t")
         if len(fields) != len(header):
-            raise UserError(f"{path}:{number}: {len(fields)} fields between tabs, the header has {len(header)}")
+            raise UserError(f"{path}:{number}: {len(fields)} tab-separated fields, but the header has {len(header)}")
         yield Row(dict(zip(header, fields, strict=True)), f"{path}:{number}", f"{path}:1")
 
 
 def _of_jsonl(path: str | os.PathLike[str]) -> Iterator[Row]:
     for number, line in enumerate(read_lines(path), start=1):
-        where = f"{path}:{number}"
+        location = f"{path}:{number}"
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise UserError(f"{where}: not JSON ({error})") from None
+            raise UserError(f"{location}: not JSON ({error})") from None
         if not isinstance(row, dict):
-            raise UserError(f"{where}: not a JSON object")
-        yield Row(row, where, where)
+            raise UserError(f"{location}: not a JSON object")
+        yield Row(row, location, location)

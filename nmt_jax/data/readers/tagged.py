@@ -29,7 +29,7 @@ class Tagged(NamedTuple):
 
     words: list[str]
     tags: list[str]
-    where: str
+    location: str
 
 
 def open_tagged(data: Any, split: str) -> Corpus[Tagged]:
@@ -71,46 +71,46 @@ class TaggedFile:
         tags: list[str] = []
         start = before = ""
         for number, line in enumerate(itertools.chain(read_lines(self.path), [""]), start=1):
-            where = f"{self.path}:{number}"
+            location = f"{self.path}:{number}"
             if not line.strip():
                 if words and words != ["-DOCSTART-"]:
                     yield Tagged(words, tags, start)
                 words, tags, before = [], [], ""
                 continue
-            word, tag = self._columns(line, where)
-            start = start if words else where
+            word, tag = self._columns(line, location)
+            start = start if words else location
             words.append(word)
-            tags.append(self._bio(tag, before, where))
+            tags.append(self._bio(tag, before, location))
             before = tag
 
-    def _columns(self, line: str, where: str) -> tuple[str, str]:
+    def _columns(self, line: str, location: str) -> tuple[str, str]:
         fields = line.split("\t") if "\t" in line else line.split(" ")
         try:
             word, tag = fields[self.word_column].strip(), fields[self.tag_column].strip()
         except IndexError:
             raise UserError(
-                f"{where}: {len(fields)} columns, but config.data.word_column={self.word_column} and "
+                f"{location}: {len(fields)} columns, but config.data.word_column={self.word_column} and "
                 f"config.data.tag_column={self.tag_column}"
             ) from None
         if not word:
-            raise UserError(f"{where}: the word is empty")
+            raise UserError(f"{location}: the word is empty")
         return word, tag
 
-    def _bio(self, tag: str, before: str, where: str) -> str:
+    def _bio(self, tag: str, before: str, location: str) -> str:
         """The tag in the BIO scheme; `before` is the previous tag in the file."""
         mark, _, kind = tag.partition("-")
         if tag != "O" and (mark not in ("B", "I") or not kind):
-            raise UserError(f"{where}: tag {tag!r} is not O, B-TYPE or I-TYPE")
+            raise UserError(f"{location}: tag {tag!r} is not O, B-TYPE or I-TYPE")
         follows = bool(kind) and before.partition("-")[2] == kind
         if self.scheme == "bio" and mark == "I" and not follows:
             raise UserError(
-                f"{where}: {tag} follows {before or 'nothing'}: an entity must begin with B-{kind}; if the file uses "
-                "IOB1, set config.data.scheme=iob1"
+                f"{location}: {tag} follows {before or 'nothing'}: an entity must begin with B-{kind}; if the file "
+                "uses IOB1, set config.data.scheme=iob1"
             )
         if self.scheme == "iob1" and mark == "B" and not follows:
             raise UserError(
-                f"{where}: {tag} follows {before or 'nothing'}: in IOB1, B- only separates two entities of one type; "
-                "if every entity begins with B-, set config.data.scheme=bio"
+                f"{location}: {tag} follows {before or 'nothing'}: in IOB1, B- only separates two entities of one "
+                "type; if every entity begins with B-, set config.data.scheme=bio"
             )
         return f"B-{kind}" if self.scheme == "iob1" and mark == "I" and not follows else tag
 

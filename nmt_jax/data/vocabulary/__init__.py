@@ -1,1 +1,1 @@
-"""Vocabularies: subwords, words, lexicons, character n-grams."""
+"""Vocabularies: subwords, words, translation lexicons, character n-grams."""

@@ -1,4 +1,4 @@
-"""Character n-grams of words: what the vectors of words that were never seen are made of."""
+"""Character n-grams of words, from which vectors of unseen words are computed."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 def ngrams(word: str, min_n: int, max_n: int) -> list[str]:
-    """The n-grams of "<" + word + ">", min_n <= n <= max_n characters, in order of their first one.
+    """The n-grams of "<" + word + ">" with min_n <= n <= max_n characters, in order of their position.
 
-    Bojanowski et al. (2017), section 3.2: "<" and ">" tell beginnings and ends from what is inside.
-    Alone they are none.
+    "<" and ">" distinguish prefixes and suffixes from other n-grams (Bojanowski et al., 2017, section 3.2). They are
+    not n-grams on their own.
     """
     marked = f"<{word}>"
     return [
@@ -21,9 +21,9 @@ def ngrams(word: str, min_n: int, max_n: int) -> list[str]:
 
 
 def bucket(ngram: str, num_buckets: int) -> int:
-    """The number of an n-gram, from 0: FNV-1a of its UTF-8 bytes, 32 bits, modulo num_buckets.
+    """The bucket of an n-gram: the 32-bit FNV-1a hash of its UTF-8 bytes, modulo `num_buckets`.
 
-    Fowler, Noll and Vo, as Bojanowski et al. (2017), section 3.2, use it; the authors' program takes bytes as signed.
+    Bojanowski et al. (2017), section 3.2. As in the authors' program, bytes are signed.
     """
     value = 2166136261
     for byte in ngram.encode("utf-8"):
@@ -32,7 +32,7 @@ def bucket(ngram: str, num_buckets: int) -> int:
 
 
 def buckets(words: Sequence[str], *, min_n: int, max_n: int, num_buckets: int) -> tuple[np.ndarray, np.ndarray]:
-    """The buckets of the n-grams of all words -> (place of the word, bucket), int32[P] each, in order of the words."""
+    """Buckets of all n-grams of the words: the index of the word and the bucket, int32[P] each, in order of words."""
     known: dict[str, int] = {}
     places: list[int] = []
     numbers: list[int] = []

@@ -1,4 +1,4 @@
-"""Translation lexicons: how likely a target word e translates a source word f, from a file of f, e, p(e | f)."""
+"""Translation lexicons: probabilities p(e | f) of target words e given source words f, read from a file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nmt_jax.data.vocabulary.vocab import UNK, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
 
-ENTRIES = 32  # the likeliest translations of a word that count: tables of word alignments have thousands of "the"
+ENTRIES = 32  # translations kept per source word; tables from word alignments have thousands for "the"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lexicon:
-    """p(e | f) for the words of two vocabularies: row f holds up to ENTRIES target words and their probabilities.
+    """p(e | f) for the words of two vocabularies; row f holds up to ENTRIES target words and their probabilities.
 
-    targets int32[V, k], probabilities float32[V, k], 0 past the last entry. listed: the lines of the file.
+    targets: int32[V, k]. probabilities: float32[V, k], 0 after the last entry. listed: number of lines of the file.
     """
 
     targets: np.ndarray = dataclasses.field(repr=False)
@@ -30,11 +30,11 @@ class Lexicon:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], source: Vocab, target: Vocab) -> Lexicon:
-        """Reads a file, plain or .gz, of SOURCE TAB TARGET TAB PROBABILITY lines.
+        """Reads a file, plain or .gz, of lines SOURCE<TAB>TARGET<TAB>PROBABILITY.
 
-        An entry counts where both sides are one piece of their vocabulary and it is among the ENTRIES likeliest of its
-        source word. UserError, naming the line, for one that is no entry, a probability outside (0, 1], and an entry
-        that counts twice; and where the file is empty or no entry counts.
+        Keeps entries whose words are single tokens of their vocabularies, and the ENTRIES most probable ones of each
+        source word. Raises UserError `FILE:LINE` for an invalid line, a probability outside (0, 1] or a duplicate
+        entry; and UserError if the file is empty or no entry is kept.
         """
         rows: dict[int, dict[int, float]] = defaultdict(dict)
         listed = 0
@@ -44,12 +44,12 @@ class Lexicon:
             if f_id is None or e_id is None:
                 continue
             if e_id in rows[f_id]:
-                raise UserError(f"{path}:{listed}: {f!r} and {e!r} are listed before; keep one of the lines")
+                raise UserError(f"{path}:{listed}: duplicate entry {f!r}, {e!r}; keep one of the lines")
             rows[f_id][e_id] = p
         if not any(rows.values()):
             raise UserError(
-                f"{path}: none of its {listed:,} entries joins single pieces of the two vocabularies; "
-                "list words as the vocabularies have them, or use config.vocab.algorithm=word"
+                f"{path}: none of the {listed:,} entries consists of single tokens of the two vocabularies; "
+                "spell words as in the vocabularies, or use config.vocab.algorithm=word"
             )
         best = {f: sorted(row.items(), key=lambda entry: (-entry[1], entry[0]))[:ENTRIES] for f, row in rows.items()}
         shape = (len(source), max(map(len, best.values())))
@@ -59,7 +59,7 @@ class Lexicon:
         return cls(targets, probabilities, listed)
 
     def save(self, path: pathlib.Path, source: Vocab, target: Vocab) -> None:
-        """Writes the entries that count as such a file, whole or not at all."""
+        """Writes the entries in the format of `read`, the whole file or nothing."""
         lines = [
             f"{_word(source, f)}\t{_word(target, self.targets[f, n])}\t{self.probabilities[f, n]}\n"
             for f, n in np.argwhere(self.probabilities)
@@ -69,29 +69,31 @@ class Lexicon:
 
     @property
     def report(self) -> str:
-        """How many entries count, in one line."""
-        counting = np.count_nonzero(self.probabilities)
-        line = f"{counting:,} of {self.listed:,} entries, for {np.count_nonzero(self.probabilities[:, 0]):,} words"
-        if counting == self.listed:
+        """Summary in one line: number of entries kept."""
+        kept = np.count_nonzero(self.probabilities)
+        line = f"{kept:,} of {self.listed:,} entries, for {np.count_nonzero(self.probabilities[:, 0]):,} words"
+        if kept == self.listed:
             return line
-        return f"{line}; left out: those not of single pieces, and all but the {ENTRIES} likeliest of a word"
+        return f"{line}; skipped: words of several tokens, and all but the {ENTRIES} most probable entries of a word"
 
 
 def _entry(line: str, where: str) -> tuple[str, str, float]:
     fields = line.split("\t")
     if len(fields) != 3 or not (fields[0].strip() and fields[1].strip()):
-        raise UserError(f"{where}: not an entry ({line[:60]!r}); write SOURCE, TARGET, PROBABILITY with tabs between")
+        raise UserError(
+            f"{where}: not an entry ({line[:60]!r}); write SOURCE, TARGET and PROBABILITY, separated by tabs"
+        )
     try:
         probability = float(fields[2])
     except ValueError:
-        raise UserError(f"{where}: {fields[2]!r} is not a number; write the probability as 0.25") from None
+        raise UserError(f"{where}: {fields[2]!r} is not a number; write the probability as in 0.25") from None
     if not 0.0 < probability <= 1.0:
         raise UserError(f"{where}: the probability {fields[2]} is not in (0, 1]")
     return fields[0], fields[1], probability
 
 
 def _single(vocab: Vocab, word: str) -> int | None:
-    """The piece that is all of a word, if there is one."""
+    """The id of a word that is a single token, else None."""
     ids = vocab.encode(word)
     return ids[0] if len(ids) == 1 and ids[0] != UNK else None
 

@@ -1,13 +1,12 @@
-"""Subword vocabularies: SentencePiece (Kudo and Richardson 2018), unigram or BPE, trained here or read from a file.
+"""Subword vocabularies: SentencePiece (Kudo and Richardson, 2018), unigram or BPE, trained here or read from a file.
 
-A vocabulary trained here keeps every character of a text as it is (normalisation "identity", not NFKC): no-break
-spaces, ligatures and full-width forms come out of `decode` as they went into `encode`. Only plain spaces at the ends
-and repeated plain spaces are dropped, because they mean nothing to a translation, and U+2581 (▁), SentencePiece's own
-mark of a space, comes back as a space.
+Vocabularies trained here preserve the characters of a text (normalization "identity", not NFKC): `decode` returns
+no-break spaces, ligatures and full-width forms as they were given to `encode`. Only leading, trailing and repeated
+spaces are lost, and U+2581 (▁), the space marker of SentencePiece, is returned as a space.
 
-What a vocabulary without byte fallback cannot spell is unknown: a whole word to a vocabulary of words, a run of unseen
-characters to one of subwords. Each is UNK, or, where the reader lists the unknown pieces of a line, V + its place in
-that list, V being the size of the vocabulary (Gu et al., 2016; See et al., 2017: the extended vocabulary).
+Without byte fallback, some text is unknown: words to a vocabulary of words, runs of unseen characters to a vocabulary
+of subwords. Each is encoded as UNK or, if the caller lists the unknown pieces of a line, as V + its index in that list,
+where V is the size of the vocabulary (the extended vocabulary of Gu et al., 2016, and See et al., 2017).
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from nmt_jax.files import whole_file
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 ALGORITHMS = ("unigram", "bpe", "word")
-# Past this many sentences more text no longer changes the pieces, and the trainer holds all it reads in memory.
+# More sentences hardly change the vocabulary, and the trainer holds all of them in memory.
 MAX_SENTENCES = 2_000_000
 
-# SentencePiece seeds the generator of a thread once, from one global seed: whoever draws sets it under this lock.
+# SentencePiece seeds the generator of each thread once, from a global seed, which is set under this lock.
 _seed_lock = threading.Lock()
-sentencepiece.set_min_log_level(3)  # its errors reach us as exceptions; stderr is for what the user must read
+sentencepiece.set_min_log_level(3)  # errors are raised as exceptions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +48,12 @@ class Vocab:
 
     @classmethod
     def train(cls, texts: Iterable[str], *, size: int, algorithm: str = "unigram", byte_fallback: bool = True) -> Vocab:
-        """Trains at most `size` pieces on texts (a stream); the same texts give the same bytes in every process.
+        """Trains a vocabulary of at most `size` pieces on an iterable of texts; equal texts give equal bytes.
 
-        Unigram: Kudo (2018), section 3.2; BPE: Sennrich et al. (2016), section 3.2; word: what stands between two
-        blanks. A corpus too small for `size` pieces gives fewer. With `byte_fallback` a character outside the
-        vocabulary is spelt in UTF-8 bytes, so no text is lost; a vocabulary of words has none: rare words are unknown.
-        Raises UserError where the texts are empty or `size` is too small to hold the alphabet.
+        algorithm: "unigram" (Kudo, 2018, section 3.2), "bpe" (Sennrich et al., 2016, section 3.2) or "word" (words
+        separated by spaces). byte_fallback: whether characters outside the vocabulary are spelled as UTF-8 bytes, so
+        that no text is lost; ignored by "word", where rare words are unknown. A corpus too small for `size` pieces
+        gives fewer. Raises UserError if the texts are empty or `size` is too small for the alphabet.
         """
         if algorithm not in ALGORITHMS:
             raise UserError(f"config.vocab.algorithm: {algorithm!r} is not one of {', '.join(ALGORITHMS)}")
@@ -73,10 +72,10 @@ class Vocab:
                 bos_id=BOS,
                 eos_id=EOS,
                 byte_fallback=byte_fallback,
-                # The rarest characters of a large corpus would each take a piece never learnt: bytes spell them.
+                # The rarest characters of a large corpus are spelled as bytes instead of one untrained piece each.
                 character_coverage=0.9999 if byte_fallback else 1.0,
                 normalization_rule_name="identity",
-                num_threads=4,  # fixed: the sums of the threads decide ties
+                num_threads=4,  # fixed, because the order of summation decides ties
                 minloglevel=3,
             )
         except RuntimeError as error:
@@ -89,13 +88,13 @@ class Vocab:
                 "the alphabet and the 256 bytes of config.vocab.byte_fallback" if byte_fallback else "the alphabet"
             )
             raise UserError(
-                f"config.vocab.size: {size} pieces cannot hold {alphabet}: give {least[1]} or more"
+                f"config.vocab.size={size} is too small for {alphabet}: set it to {least[1]} or more"
             ) from error
         return cls(model.getvalue())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocab:
-        """Reads a .model file; UserError where it is missing, broken, or numbers the special pieces differently."""
+        """Reads a .model file. Raises UserError if it is missing or damaged, or its special pieces have other ids."""
         try:
             model = pathlib.Path(path).read_bytes()
         except OSError as error:
@@ -104,24 +103,26 @@ class Vocab:
         try:
             processor = vocab._processor
         except RuntimeError as error:
-            raise UserError(f"{path}: not a SentencePiece .model file; train it again or name another") from error
+            raise UserError(
+                f"{path}: not a SentencePiece .model file; train the vocabulary again or name another file"
+            ) from error
         found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if found != (PAD, UNK, BOS, EOS):
             raise UserError(
-                f"{path}: its pad, unk, bos, eos are {found}; train it with "
+                f"{path}: the ids of pad, unk, bos and eos are {found}; train the vocabulary with "
                 f"--pad_id={PAD} --unk_id={UNK} --bos_id={BOS} --eos_id={EOS}"
             )
         return vocab
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the .model file, whole or not at all."""
+        """Writes the .model file, the whole file or nothing."""
         with whole_file(pathlib.Path(path)) as file:
             file.write(self.model)
 
     @functools.cached_property
     def _processor(self) -> sentencepiece.SentencePieceProcessor:
         if not self.model:
-            raise RuntimeError("an empty model")  # SentencePiece itself would wait for a file name
+            raise RuntimeError("an empty model")  # SentencePiece would expect a file name
         return sentencepiece.SentencePieceProcessor(model_proto=self.model)
 
     @functools.cached_property
@@ -133,43 +134,46 @@ class Vocab:
         return self._processor.get_piece_size()
 
     def encode(self, text: str, unknown: Sequence[str] = ()) -> list[int]:
-        """The best segmentation of text, without BOS and EOS; [] for nothing but spaces.
+        """The best segmentation of a text, without BOS and EOS; [] if there are only spaces.
 
-        A piece that the vocabulary lacks is V + its place in `unknown`, and UNK where it is not there either.
+        A piece outside the vocabulary is encoded as V + its index in `unknown`, or UNK if it is not listed there.
         """
         ids: list[int] = self._processor.encode(text)
         return ids if UNK not in ids else self._number(self._segment(text), unknown)
 
     def unknown(self, text: str, limit: int) -> list[str]:
-        """The pieces of text that the vocabulary lacks, each once, in order of first appearance, at most `limit`."""
+        """The distinct pieces of a text that are outside the vocabulary, in order of appearance, at most `limit`."""
         if not limit:
             return []
         return list(dict.fromkeys(piece for piece, number in self._segment(text) if number == UNK))[:limit]
 
     def sample(self, text: str, alpha: float, seed: int, unknown: Sequence[str] = ()) -> list[int]:
-        """A random segmentation, a pure function of (text, alpha, seed): subword regularisation.
+        """A random segmentation for subword regularization, a pure function of (text, alpha, seed).
 
-        Unigram: drawn in proportion to P(segmentation)**alpha (Kudo 2018, equation 9, l = infinity), so a small alpha
-        is the more random; BPE: each merge is dropped with probability alpha (Provilkov et al. 2020, algorithm 1).
-        `unknown` as in `encode`. UserError for a vocabulary of words, which has one segmentation only.
+        Unigram: drawn with probability proportional to P(segmentation)**alpha (Kudo, 2018, equation 9, l = infinity),
+        so a smaller alpha is more random. BPE: each merge is dropped with probability alpha (Provilkov et al., 2020,
+        algorithm 1). unknown: as in `encode`. Raises UserError for a vocabulary of words, which has only one
+        segmentation.
         """
-        # The generator belongs to the thread and is seeded at its first draw; a thread of one's own is a fresh one.
+        # Generators belong to threads and are seeded at their first draw, so a new thread has a fresh generator.
         with _seed_lock, concurrent.futures.ThreadPoolExecutor(1) as thread:
             sentencepiece.set_random_generator_seed(seed)
             drawn = thread.submit(self._segment, text, enable_sampling=True, nbest_size=-1, alpha=alpha)
             try:
                 return self._number(drawn.result(), unknown)
             except RuntimeError as error:
-                raise UserError("config.vocab.sampling_alpha: words have one segmentation only; set it to 0") from error
+                raise UserError(
+                    "config.vocab.sampling_alpha: a vocabulary of words has only one segmentation; set it to 0"
+                ) from error
 
     def _segment(self, text: str, **options: Any) -> list[tuple[str, int]]:
-        """Pieces and their numbers, unknown words one by one: SentencePiece runs neighbours together."""
+        """Pieces and their ids; adjacent unknown words, which SentencePiece merges, are separated."""
         segments: list[tuple[str, int]] = []
         for piece in self._processor.encode(text, out_type=str, **options):
             number = self._processor.piece_to_id(piece)
             if number > EOS:
                 segments.append((piece, number))
-            else:  # "<s>" in a text is a word like any other
+            else:  # "<s>" in a text is an ordinary word
                 segments += [(part, UNK) for part in re.findall("▁?[^▁]+", piece)]
         return segments
 
@@ -178,14 +182,14 @@ class Vocab:
         return [places.get(piece, UNK) if number == UNK else number for piece, number in segments]
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """The text of ids up to the first EOS, without PAD and BOS; V + n is unknown[n], and UNK is written as ⁇."""
+        """The text of ids up to the first EOS, without PAD and BOS; V + n becomes unknown[n], and UNK becomes ⁇."""
         text: str = self._processor.decode(self.pieces(_until_eos(ids), unknown))
-        return text.replace("▁", " ").removeprefix(" ")  # SentencePiece leaves unknown pieces as they are
+        return text.replace("▁", " ").removeprefix(" ")  # SentencePiece does not convert the markers of unknown pieces
 
     def pieces(self, ids: Sequence[int], unknown: Sequence[str] = ()) -> list[str]:
-        """The pieces themselves, one an id, for people to read: specials as <pad>, <s>, </s>, a space as ▁.
+        """The piece of each id, for display: <pad>, <s> and </s> for special ids, ▁ for a space.
 
-        V + n is unknown[n], or <unk> where there are not so many.
+        V + n becomes unknown[n], or <unk> if `unknown` is shorter.
         """
         known = len(self)
         extended = dict(enumerate(unknown, start=known))
@@ -196,9 +200,9 @@ class Vocab:
 
 
 def _sample(texts: Iterable[str], size: int) -> list[str]:
-    """At most `size` of the texts, each as likely as any other, and the same ones every time.
+    """A uniform random sample of at most `size` texts, the same one every time (Vitter, 1985, algorithm R).
 
-    Vitter (1985), algorithm R; SentencePiece's own sample is another one in each process, whatever its seed.
+    SentencePiece's own sample differs between processes, whatever its seed.
     """
     generator = random.Random(0)
     kept: list[str] = []

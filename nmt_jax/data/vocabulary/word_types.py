@@ -1,4 +1,4 @@
-"""Texts as numbers of their different words, and words as characters, which are the bytes of UTF-8."""
+"""Texts as ids of their distinct words, and words as characters, which are UTF-8 bytes."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import numpy as np
 
 from nmt_jax.data.vocabulary.vocab import EOS
 
-FIRST = EOS + 1  # the number of the first word; those below are special, as in `Vocab`
+FIRST = EOS + 1  # id of the first word; smaller ids are special, as in `Vocab`
 NOTHING, WORD_BEGIN, WORD_END, LINE_END = 0, 257, 258, 259  # byte b is character b + 1
 NUM_CHARACTERS = 260
 
 
 def split(line: str) -> list[str]:
-    """The words of a line: what stands between two blanks."""
+    """The words of a line, separated by spaces."""
     return [word for word in line.split(" ") if word]
 
 
 @dataclasses.dataclass(frozen=True)
 class WordTypes:
-    """N words of a text, EOS after each line: int32[N], and its different words, which have numbers from FIRST on."""
+    """The word ids int32[N] of a text, EOS after each line, and its distinct words, numbered from FIRST."""
 
     ids: np.ndarray
     words: tuple[str, ...]
 
     @classmethod
     def read(cls, lines: Iterable[Sequence[str]]) -> WordTypes:
-        """Lines of words, which follow each other."""
+        """Reads consecutive lines of words."""
         numbers: dict[str, int] = {}
         blocks = [
             np.array([*(numbers.setdefault(word, FIRST + len(numbers)) for word in line), EOS], np.int32)
@@ -37,14 +37,14 @@ class WordTypes:
         return cls(np.concatenate([np.zeros(0, np.int32), *blocks]), tuple(numbers))
 
     def characters(self, max_characters: int) -> np.ndarray:
-        """int16[FIRST + n, C], row t the characters of word t, as of `spell`; EOS has its own, PAD none."""
+        """int16[FIRST + n, C]: row t holds the characters of word id t as in `spell`; EOS has its own, PAD has none."""
         specials = np.full((FIRST, max_characters), NOTHING, np.int16)
         specials[EOS, :3] = WORD_BEGIN, LINE_END, WORD_END
         return np.concatenate([specials, spell(self.words, max_characters)])
 
 
 def spell(words: Sequence[str], max_characters: int) -> np.ndarray:
-    """Words -> int16[n, C]: WORD_BEGIN, the bytes of the word, WORD_END, NOTHING …; the end of a long word is cut."""
+    """Words -> int16[n, C]: WORD_BEGIN, the bytes of the word, WORD_END, then NOTHING; long words are truncated."""
     characters = np.full((len(words), max_characters), NOTHING, np.int16)
     for row, word in zip(characters, words, strict=True):
         content = word.encode("utf-8", "replace")[: max_characters - 2]

@@ -243,7 +243,7 @@ def test_pictures(table, tmp_path, capsys):
         (("T", "T", "--human=human"), "two files have the name a"),
         (("T|level:words", "--human=human"), "choose one of segment, system"),
         (("T|outliers:no", "--human=human"), "choose one of true, false"),
-        (("nothing/*.tsv", "--human=human"), r"nothing/\*\.tsv: no \.tsv or \.jsonl file there"),
+        (("nothing/*.tsv", "--human=human"), r"nothing/\*\.tsv: no \.tsv or \.jsonl file found"),
         (("T", "U|name:a", "--human=human"), "two files have the name a"),
         (("T", *COMMON, "--average", "--correlation=pearson", "--significance=williams"), "of a file"),
         (("T|humans:z", "--human=human"), "option:value with one of the options correlation"),
@@ -251,7 +251,7 @@ def test_pictures(table, tmp_path, capsys):
         (("T", "--human=human", "--scores=x=N"), r"words\.txt:2: not a number: 'two'"),
         (("T", "U", "--human=human", "--scores=x=F"), "one file of judgements, but there are 2"),
         (("T", "--human=human", "--scores=other"), "no column 'other'"),
-        (("U", "--human=human", "--system=system", "--item=item"), r"b\.tsv:34: system s0 has a text of item i0"),
+        (("U", "--human=human", "--system=system", "--item=item"), r"b\.tsv:34: system s0 already has a text for item"),
     ],
 )
 def test_mistakes_are_one_line(table, tmp_path, capsys, arguments, words):

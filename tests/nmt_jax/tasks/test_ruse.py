@@ -127,8 +127,8 @@ def test_a_linear_regression(folder, tmp_path):
 def test_what_cannot_be_meant_is_one_line(folder, tmp_path):
     (folder / "bad.tsv").write_text("reference\thypothesis\thuman_z\na\tb\t1\nc\td\thigh\n")
     for changes, words in (
-        ({"data.train": "bad.tsv"}, r"bad\.tsv:3: the score 'high' is no number"),
-        ({"data.train": "a.tsv"}, r"dev\.tsv:2: no training text has scores in a column 'human_z'"),
+        ({"data.train": "bad.tsv"}, r"bad\.tsv:3: the score 'high' is not a number"),
+        ({"data.train": "a.tsv"}, r"dev\.tsv:2: column 'human_z' does not occur in the training texts"),
         ({"data.train": "a.tsv,gone.tsv"}, r"gone\.tsv: no such file"),
         ({"data.texts": '["source|text", "hypothesis"]'}, r"dev\.tsv:1: no column 'source\|text'"),
         ({"data.texts": '["hypothesis"]'}, "name two columns, the reference first"),

@@ -220,9 +220,9 @@ def test_long_pairs_are_cut_and_counted(folder, tmp_path):
 def test_bad_rows_are_named(folder, tmp_path):
     for text, kind, words in (
         ("sentence\tlabel\na\tgood\nb\tbad\nc\tgud\n", "single", r":4: .*no label 'gud'; they have bad, good"),
-        ("one\ttwo\tlabel\na\tb\t1\nc\td\thigh\n", "pair", ":3: the score 'high' is no number"),
-        ("one\ttwo\tlabel\na\tb\tnan\n", "pair", ":2: the score 'nan' is no number"),
-        ("one\ttwo\tlabel\na\tb\n", "pair", ":2: 2 fields between tabs"),
+        ("one\ttwo\tlabel\na\tb\t1\nc\td\thigh\n", "pair", ":3: the score 'high' is not a number"),
+        ("one\ttwo\tlabel\na\tb\tnan\n", "pair", ":2: the score 'nan' is not a number"),
+        ("one\ttwo\tlabel\na\tb\n", "pair", ":2: 2 tab-separated fields"),
         ("one\tlabel\na\t1\n", "pair", ":1: no column 'two'"),
     ):
         path = folder / "bad.tsv"

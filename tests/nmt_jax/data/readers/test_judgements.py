@@ -1,3 +1,5 @@
+"""Files of human judgements: every number with its text, every mistake with its line."""
+
 import gzip
 import json
 
@@ -29,14 +31,14 @@ def test_a_table_by_the_names_of_its_columns(write):
     assert judged.references == [["x z"], ["x z"], ["q"]]
     assert judged.human["z"].tolist() == [0.5, -1, 0]
     assert (judged.systems, judged.items) == (["a", "b", "a"], ["1", "1", "2"])
-    assert judged.where == [f"{path}:{line}" for line in (2, 3, 4)]
+    assert judged.locations == [f"{path}:{line}" for line in (2, 3, 4)]
     assert judged.system_human == {}
 
 
 def test_scores_of_systems_beside_it(write):
     path = write("wmt.seg.tsv.gz", TSV)
     write("wmt.sys.tsv", "system\tz\na\t0.1\nb\t0.3\nHUMAN\t0.9\n")
-    with pytest.warns(UserWarning, match=r"wmt\.sys\.tsv: left out, as no text is theirs: HUMAN"):
+    with pytest.warns(UserWarning, match=r"wmt\.sys\.tsv: systems without texts are ignored: HUMAN"):
         assert read_judged(path, COLUMNS).system_human["z"] == {"a": 0.1, "b": 0.3, "HUMAN": 0.9}
     assert files(str(path.parent)) == [path]
     other = write("other.tsv", "system\tz\na\t1\nb\t2\n")
@@ -75,12 +77,12 @@ def test_ranked_pairs(write):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (TSV.replace("70\n", "70\textra\n"), ":2: 7 fields between tabs, the header has 6"),
+        (TSV.replace("70\n", "70\textra\n"), ":2: 7 tab-separated fields, but the header has 6"),
         (TSV.replace("\t0.5", "\t"), ":2: 'z' is empty"),
-        (TSV.replace("\t0.5", "\tgood"), ":2: 'z' is no number: 'good'"),
+        (TSV.replace("\t0.5", "\tgood"), ":2: 'z' is not a number: 'good'"),
         (TSV.replace("\t0.5", "\tnan"), ":2: 'z' is 'nan'"),
-        (TSV.replace("1\tb", "1\ta"), ":3: system a has a text of item 1 in .*:2 already"),
-        (TSV.replace("hyp", "text"), ":1: no column 'hyp'; there are id, sys, text, ref, z, raw"),
+        (TSV.replace("1\tb", "1\ta"), ":3: system a already has a text for item 1 in .*:2"),
+        (TSV.replace("hyp", "text"), ":1: no column 'hyp'; the columns are id, sys, text, ref, z, raw"),
         (TSV.replace("-1", "0.5").replace("\t0\t", "\t0.5\t"), ": all 3 judgements 'z' are 0.5"),
         ("\n".join(TSV.split("\n")[:2]), ": 1 judged texts"),
         ("", ": the file is empty"),
@@ -97,12 +99,12 @@ def test_bad_tables(write, content, words):
     [
         ("{", "not JSON"),
         ("[1]", "not a JSON object"),
-        ('{"t": 3, "r": "r", "h": 1}', "'t' is not a text"),
+        ('{"t": 3, "r": "r", "h": 1}', "'t' is not a string"),
         ('{"t": "x", "r": [], "h": 1}', "'r' is neither"),
         ('{"t": "x", "r": ["a", 2], "h": 1}', "'r' is neither"),
         ('{"t": "x", "r": "r", "h": null}', "'h' is empty"),
         ('{"t": "x", "r": "r", "h": true}', "'h' is True"),
-        ('{"t": "x", "r": "r", "h": [1]}', "'h' is no number"),
+        ('{"t": "x", "r": "r", "h": [1]}', "'h' is not a number"),
     ],
 )
 def test_bad_objects(write, row, words):
@@ -117,7 +119,7 @@ def test_bad_files_of_systems(write):
     path = write("wmt.seg.tsv", TSV)
     for content, words in (
         ("system\tz\na\t1\n", r"wmt\.seg\.tsv:3: system b has no score in .*wmt\.sys\.tsv"),
-        ("system\tz\na\t1\na\t2\n", r"wmt\.sys\.tsv:3: system a is there twice"),
+        ("system\tz\na\t1\na\t2\n", r"wmt\.sys\.tsv:3: duplicate system a"),
         ("name\tz\na\t1\n", r"wmt\.sys\.tsv:1: no column 'system'"),
     ):
         write("wmt.sys.tsv", content)
@@ -128,8 +130,8 @@ def test_bad_files_of_systems(write):
 def test_files_that_are_none(write, tmp_path):
     for call, words in (
         (lambda: files(str(tmp_path / "x.tsv")), "no such file"),
-        (lambda: files(str(tmp_path)), r"no \.tsv or \.jsonl file there"),
-        (lambda: read_judged(write("a.csv", "a"), COLUMNS), r"a\.csv: judged texts are in \.tsv or \.jsonl files"),
+        (lambda: files(str(tmp_path)), r"no \.tsv or \.jsonl file found"),
+        (lambda: read_judged(write("a.csv", "a"), COLUMNS), r"a\.csv: judged texts must be in a \.tsv or \.jsonl file"),
         (lambda: read_judged(write("a.tsv", TSV), Columns()), "--human=COLUMN"),
     ):
         with pytest.raises(UserError, match=words):

@@ -15,7 +15,7 @@ TSV = 'id\tlabel\ttitle\tbody\n1\tgood\tA "quoted\tone\n2\tbad\t\ttwo \u2028 lin
 
 
 def read(path, label="label", texts=("title", "body")):
-    return [(item.label, item.sentences, item.where) for item in TextFile(path, label, texts)]
+    return [(item.label, item.sentences, item.location) for item in TextFile(path, label, texts)]
 
 
 def data(folder, **changes) -> ConfigDict:
@@ -44,14 +44,14 @@ def test_objects_with_a_text_or_a_list_of_sentences(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
-        ("a.tsv", "label\tbody\nx\ty\n", "1: no column 'title'; there are label, body"),
-        ("a.tsv", TSV + "3\tgood\tx\n", "4: 3 fields between tabs, the header has 4"),
-        ("a.tsv", TSV + "3\tgood\tx\ty\tz\n", "4: 5 fields"),
-        ("a.tsv", TSV + "\n", "4: 1 fields"),
+        ("a.tsv", "label\tbody\nx\ty\n", "1: no column 'title'; the columns are label, body"),
+        ("a.tsv", TSV + "3\tgood\tx\n", "4: 3 tab-separated fields, but the header has 4"),
+        ("a.tsv", TSV + "3\tgood\tx\ty\tz\n", "4: 5 tab-separated fields"),
+        ("a.tsv", TSV + "\n", "4: 1 tab-separated fields"),
         ("a.tsv", TSV + "3\t \tx\ty\n", "4: the label is empty"),
         ("a.jsonl", '{"label": "x"', "1: not JSON"),
         ("a.jsonl", "[1]\n", "1: not a JSON object"),
-        ("a.jsonl", '{"label": "x", "title": "y"}\n', "1: no column 'body'; there are label, title"),
+        ("a.jsonl", '{"label": "x", "title": "y"}\n', "1: no column 'body'; the columns are label, title"),
         ("a.jsonl", '{"label": null, "title": "", "body": ""}\n', "1: 'label' is neither a string nor an integer"),
         ("a.jsonl", '{"label": 1, "title": "", "body": ["x", 2]}\n', "1: 'body' is neither a string nor a list"),
         ("a.jsonl", '{"label": 1, "title": {}, "body": "x"}\n', "1: 'title' is neither"),
@@ -67,7 +67,7 @@ def test_a_mistake_is_told_with_its_line(tmp_path, name, content, line):
 
 def test_files_that_cannot_be_meant(tmp_path):
     (tmp_path / "a.csv").write_text("label,text\n")
-    with pytest.raises(UserError, match=r"in \.tsv or \.jsonl files"):
+    with pytest.raises(UserError, match=r"in a \.tsv or \.jsonl file"):
         list(open_labelled(data(tmp_path, train="a.csv", dev="a.csv"), "train"))
     with pytest.raises(UserError, match="no such file"):
         open_labelled(data(tmp_path), "train")
@@ -141,7 +141,7 @@ def test_several_files_name_their_columns_as_they_like(tmp_path):
     given = data(tmp_path, train="a.tsv,b.jsonl", dev="a.tsv", label="z|score", texts=["text|one"])
     texts = open_labelled(given, "train")
     assert texts.name == f"{tmp_path / 'a.tsv'} and 1 more"
-    found = [(item.label, item.sentences, item.where, item.columns) for item in texts]
+    found = [(item.label, item.sentences, item.location, item.columns) for item in texts]
     assert found == [
         ("1", ["a"], f"{tmp_path / 'a.tsv'}:2", ("score",)),
         ("2", ["b"], f"{tmp_path / 'a.tsv'}:3", ("score",)),
@@ -150,9 +150,9 @@ def test_several_files_name_their_columns_as_they_like(tmp_path):
     folds = data(tmp_path, train="a.tsv,b.jsonl", label="z|score", texts=["text|one"])
     both = [item for split in ("train", "dev") for item in open_labelled(folds, split)]
     assert sorted(item.label for item in both) == ["1", "2", "3"]
-    with pytest.raises(UserError, match=r"a\.tsv:1: no column 'z\|y'; there are score, one, other"):
+    with pytest.raises(UserError, match=r"a\.tsv:1: no column 'z\|y'; the columns are score, one, other"):
         list(open_labelled(data(tmp_path, label="z|y", texts=["one"]), "train"))
-    with pytest.raises(UserError, match=r"b\.jsonl:1: no column 'y'; there are z, score2, text"):
+    with pytest.raises(UserError, match=r"b\.jsonl:1: no column 'y'; the columns are z, score2, text"):
         list(open_labelled(data(tmp_path, train="b.jsonl", dev="b.jsonl", label="y"), "train"))
 
 

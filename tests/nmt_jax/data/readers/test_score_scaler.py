@@ -24,18 +24,18 @@ def test_mean_and_deviation_or_least_and_range():
 
 def test_what_was_learned_is_written_in_the_first_known_column():
     scales = ScoreScaler.fit(ITEMS)
-    assert scales.written("other|z|score", [0.5]) == "5.0000"
-    assert scales.written("score,y", np.array([1.0, -1.0])) == "3.0000\t4.0000"
+    assert scales.format("other|z|score", [0.5]) == "5.0000"
+    assert scales.format("score,y", np.array([1.0, -1.0])) == "3.0000\t4.0000"
     assert "score = 2 + 1 y" in str(scales)
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ([item("high", "z")], "a.tsv:7: the score 'high' is no number"),
-        ([item("1\tinf", "z", "y")], "a.tsv:7: the score 'inf' is no number"),
-        ([item("1", "z"), item("1", "z")], "all training texts have one score in column 'z'"),
-        ([], "no text is left"),
+        ([item("high", "z")], "a.tsv:7: the score 'high' is not a number"),
+        ([item("1\tinf", "z", "y")], "a.tsv:7: the score 'inf' is not a number"),
+        ([item("1", "z"), item("1", "z")], "all training texts have the same score in column 'z'"),
+        ([], "no text to train on"),
     ],
 )
 def test_mistakes(given, words):
@@ -44,6 +44,6 @@ def test_mistakes(given, words):
 
 
 def test_a_column_that_was_never_seen():
-    with pytest.raises(UserError, match=r"a\.tsv:7: no training text has scores in a column 'x'"):
+    with pytest.raises(UserError, match=r"a\.tsv:7: column 'x' does not occur in the training texts"):
         ScoreScaler.fit(ITEMS).scaled(item("1", "x"))
     assert scores(ITEMS[3]) == {"z": 10, "y": 5}

@@ -36,7 +36,9 @@ def test_one_source_keeps_its_tabs_and_of_several_they_part_the_texts():
 def test_a_line_of_another_number_of_sources_is_named():
     lines = sources.checked(["a\tb", "", "c\t", "no tab", "d\te"], 2, "stdin")
     assert [next(lines) for _ in range(3)] == ["a\tb", "", "c\t"]
-    with pytest.raises(UserError, match=r"^stdin:4: 1 of 2 sources: a line has all of them, and a tab between two$"):
+    with pytest.raises(
+        UserError, match=r"^stdin:4: 1 of 2 sources: each line must have all sources, separated by tabs$"
+    ):
         next(lines)
     with pytest.raises(UserError, match=r"^FILE:1: 3 of 2 sources"):
         next(sources.checked(["a\tb\tc"], 2, "FILE"))

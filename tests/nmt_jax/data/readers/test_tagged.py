@@ -10,7 +10,7 @@ from nmt_jax.errors import UserError
 
 
 def read(path, scheme="bio", word=0, tag=-1):
-    return [(item.words, item.tags, item.where) for item in TaggedFile(path, word, tag, scheme)]
+    return [(item.words, item.tags, item.location) for item in TaggedFile(path, word, tag, scheme)]
 
 
 def data(folder, **changes) -> ConfigDict:

@@ -39,7 +39,7 @@ def test_entries_of_single_pieces_count_and_the_others_are_told(tmp_path):
     lexicon = Lexicon.read(write(tmp_path / "table", LINES), SOURCE, TARGET)
     assert entries(lexicon) == {("house", "Haus"): 0.75, ("house", "Heim"): 0.25, ("old", "alt"): 1.0}
     assert lexicon.targets.shape == lexicon.probabilities.shape == (len(SOURCE), 2)
-    assert lexicon.report.startswith("3 of 6 entries, for 2 words; left out: those not of single pieces")
+    assert lexicon.report.startswith("3 of 6 entries, for 2 words; skipped: words of several tokens")
     assert Lexicon.read(write(tmp_path / "table", LINES[:3]), SOURCE, TARGET).report == "3 of 3 entries, for 2 words"
 
 
@@ -72,7 +72,10 @@ def test_only_the_likeliest_translations_of_a_word_count(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("house Haus 0.5", r"table:2: not an entry \('house Haus 0.5'\); write SOURCE, TARGET, PROBABILITY with tabs"),
+        (
+            "house Haus 0.5",
+            r"table:2: not an entry \('house Haus 0.5'\); write SOURCE, TARGET and PROBABILITY, separated by tabs",
+        ),
         ("house\tHaus", "table:2: not an entry"),
         ("house\t\t0.5", "table:2: not an entry"),
         ("", "table:2: not an entry"),
@@ -80,7 +83,7 @@ def test_only_the_likeliest_translations_of_a_word_count(tmp_path, monkeypatch):
         ("house\tHaus\t0", r"table:2: the probability 0 is not in \(0, 1\]"),
         ("house\tHaus\t1.5", r"table:2: the probability 1.5 is not in"),
         ("house\tHaus\tnan", r"table:2: the probability nan is not in"),
-        ("old\talt\t0.5", "table:2: 'old' and 'alt' are listed before"),
+        ("old\talt\t0.5", "table:2: duplicate entry 'old', 'alt'"),
     ],
 )
 def test_a_bad_line_is_named(line, message, tmp_path):
@@ -92,7 +95,7 @@ def test_a_bad_line_is_named(line, message, tmp_path):
     ("lines", "message"),
     [
         ([], "table: the file is empty"),
-        (["castle\tBurg\t1"], "table: none of its 1 entries joins single pieces of the two vocabularies"),
+        (["castle\tBurg\t1"], "table: none of the 1 entries consists of single tokens of the two vocabularies"),
         (None, "table: no such file"),
     ],
 )

@@ -91,9 +91,9 @@ def test_a_size_too_large_for_the_corpus_gives_fewer_pieces(algorithm):
 
 
 def test_a_size_too_small_names_the_least_that_works():
-    with pytest.raises(UserError, match=r"config\.vocab\.size: 100 pieces .* give \d+ or more") as caught:
+    with pytest.raises(UserError, match=r"config\.vocab\.size=100 is too small .* set it to \d+ or more") as caught:
         Vocab.train(TEXTS, size=100)
-    least = int(re.search(r"give (\d+)", str(caught.value))[1])
+    least = int(re.search(r"set it to (\d+)", str(caught.value))[1])
     assert len(Vocab.train(TEXTS, size=least)) <= least
     with pytest.raises(UserError):
         Vocab.train(TEXTS, size=least - 1)
@@ -168,7 +168,9 @@ def test_a_model_with_other_special_pieces_is_refused(tmp_path):
     )
     path = tmp_path / "other.model"
     path.write_bytes(model.getvalue())
-    with pytest.raises(UserError, match=r"\(-1, 0, 1, 2\); train it with --pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3"):
+    with pytest.raises(
+        UserError, match=r"\(-1, 0, 1, 2\); train the vocabulary with --pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3"
+    ):
         Vocab.load(path)
 
 
@@ -235,6 +237,6 @@ def test_a_sample_numbers_what_is_unknown():
 
 def test_words_have_one_segmentation_only():
     with pytest.raises(
-        UserError, match=r"config\.vocab\.sampling_alpha: words have one segmentation only; set it to 0"
+        UserError, match=r"config\.vocab\.sampling_alpha: a vocabulary of words has only one segmentation; set it to 0"
     ):
         without_bytes("word").sample("der Hund", 0.1, 0)
