@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from absl import flags
 
 from nmt_jax import config as configs
-from nmt_jax.distributed.process_spec import define_place_flags, find_place
+from nmt_jax.distributed.process_spec import define_process_flags, find_process_spec
 from nmt_jax.errors import UserError
 from nmt_jax.training.run import train
 
@@ -26,7 +26,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
         "KEY=VALUE changes one key of the config; --config.KEY=VALUE is the same.",
         flag_values=flag_values,
     )
-    define_place_flags(flag_values)
+    define_process_flags(flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
@@ -36,7 +36,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if not flag_values.workdir:
         raise UserError("nmt-jax train needs --workdir=FOLDER, where the run will live")
     overrides = dict(configs.split_override(text) for text in flag_values.override)
-    place = find_place(flag_values, os.environ)
+    spec = find_process_spec(flag_values, os.environ)
     waits = {"join_seconds": flag_values.join_seconds, "lost_seconds": flag_values.lost_seconds}
-    train(flag_values.config, flag_values.workdir, overrides, place, **waits)
+    train(flag_values.config, flag_values.workdir, overrides, spec, **waits)
     return 0

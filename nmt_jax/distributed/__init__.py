@@ -1,1 +1,1 @@
-"""Several processes that train as one: where they meet, what they agree on, how they notice that one is gone."""
+"""Training by several devices and processes: sharding, start-up, and detection of lost processes."""

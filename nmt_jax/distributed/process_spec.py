@@ -1,6 +1,7 @@
-"""Which process of how many this is, and where they meet: from flags, SLURM, Open MPI, or a TPU pod's own variables."""
+"""Which process of a run this is, and where process 0 listens: from flags, SLURM, Open MPI or a TPU pod."""
 
 import re
+import socket
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,65 +11,84 @@ from nmt_jax.errors import UserError
 
 
 class ProcessSpec(NamedTuple):
-    """Process number `process` of `processes`, which meet process 0 at `coordinator`, HOST:PORT."""
+    """Process number `process` of `processes`; process 0 listens at `coordinator`, HOST:PORT."""
 
     coordinator: str
     processes: int
     process: int
 
 
-def define_place_flags(flag_values: flags.FlagValues) -> None:
-    """The flags that launchers set; under SLURM, Open MPI and on a TPU pod none is needed."""
-    given: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_string("coordinator", None, "HOST:PORT at which process 0 is met, of several processes.", **given)
-    flags.DEFINE_integer("processes", None, "How many processes train together.", lower_bound=1, **given)
-    flags.DEFINE_integer("process", None, "The number of this one of them, from 0.", lower_bound=0, **given)
-    flags.DEFINE_float("join_seconds", 300.0, "How long processes wait for each other at the start.", **given)
-    flags.DEFINE_float("lost_seconds", 60.0, "After how long in silence a process is taken for lost.", **given)
+def define_process_flags(flag_values: flags.FlagValues) -> None:
+    """Defines the flags that launchers set; SLURM, Open MPI and TPU pods need none of them."""
+    options: dict[str, Any] = {"flag_values": flag_values}
+    flags.DEFINE_string("coordinator", None, "Address of process 0, HOST:PORT.", **options)
+    flags.DEFINE_integer("processes", None, "Number of processes that train together.", lower_bound=1, **options)
+    flags.DEFINE_integer("process", None, "Number of this process, from 0.", lower_bound=0, **options)
+    flags.DEFINE_float("join_seconds", 300.0, "Time to wait at the start for all processes, in seconds.", **options)
+    flags.DEFINE_float("lost_seconds", 60.0, "A process that is silent for this long counts as lost.", **options)
 
 
-def find_place(flag_values: flags.FlagValues, environment: Mapping[str, str]) -> ProcessSpec | None:
-    """Where this process belongs; None where it trains alone. UserError for flags that do not fit together."""
-    given = (flag_values.coordinator, flag_values.processes, flag_values.process)
-    if given == (None, None, None):
-        return _of_environment(environment)
-    if None in given:
-        raise UserError("--coordinator=HOST:PORT, --processes=N and --process=I belong together: give all three")
-    place = ProcessSpec(*given)
-    if not re.fullmatch(r".+:\d+", place.coordinator):
-        raise UserError(f"--coordinator={place.coordinator}: write it as HOST:PORT")
-    if place.process >= place.processes:
-        raise UserError(f"--process={place.process}: {place.processes} processes count from 0 to {place.processes - 1}")
-    return place if place.processes > 1 else None
+def find_process_spec(flag_values: flags.FlagValues, environment: Mapping[str, str]) -> ProcessSpec | None:
+    """Returns the process that flags or environment describe, or None if there is only one.
+
+    Raises UserError if the flags are incomplete or contradict each other.
+    """
+    values = (flag_values.coordinator, flag_values.processes, flag_values.process)
+    if values == (None, None, None):
+        return _from_environment(environment)
+    if None in values:
+        raise UserError("--coordinator=HOST:PORT, --processes=N and --process=I must be given together")
+    spec = ProcessSpec(*values)
+    if not re.fullmatch(r".+:\d+", spec.coordinator):
+        raise UserError(f"--coordinator={spec.coordinator}: expected HOST:PORT")
+    if spec.process >= spec.processes:
+        raise UserError(f"--process={spec.process}: must be less than --processes={spec.processes}")
+    return spec if spec.processes > 1 else None
 
 
-def _of_environment(environment: Mapping[str, str]) -> ProcessSpec | None:
+def _from_environment(environment: Mapping[str, str]) -> ProcessSpec | None:
     if {"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_JOB_ID"} <= environment.keys():
         job = int(environment["SLURM_JOB_ID"]) + int(environment.get("SLURM_STEP_ID", 0))
-        host = first_host(environment["SLURM_STEP_NODELIST"])
-        place = ProcessSpec(
-            _address(host, job), int(environment["SLURM_STEP_NUM_TASKS"]), int(environment["SLURM_PROCID"])
-        )
+        coordinator = _address(first_host(environment["SLURM_STEP_NODELIST"]), job)
+        processes, process = int(environment["SLURM_STEP_NUM_TASKS"]), int(environment["SLURM_PROCID"])
     elif {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_MCA_orte_hnp_uri"} <= environment.keys():
-        number, host = re.findall(r"^(\d+)\..*?://\[?([^,:\]]+)", environment["OMPI_MCA_orte_hnp_uri"])[0]
-        size, rank = int(environment["OMPI_COMM_WORLD_SIZE"]), int(environment["OMPI_COMM_WORLD_RANK"])
-        place = ProcessSpec(
-            _address(host, int(number) >> 12), size, rank
-        )  # the numbers of its jobs are multiples of 2^12
+        job_id, host = re.findall(r"^(\d+)\..*?://\[?([^,:\]]+)", environment["OMPI_MCA_orte_hnp_uri"])[0]
+        coordinator = _address(host, int(job_id) >> 12)  # Open MPI numbers jobs in multiples of 2^12
+        processes, process = int(environment["OMPI_COMM_WORLD_SIZE"]), int(environment["OMPI_COMM_WORLD_RANK"])
     elif {"TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID"} <= environment.keys():
         hosts = environment["TPU_WORKER_HOSTNAMES"].split(",")
-        place = ProcessSpec(_address(hosts[0], 0), len(hosts), int(environment["TPU_WORKER_ID"]))
+        coordinator, processes, process = _address(hosts[0], 0), len(hosts), int(environment["TPU_WORKER_ID"])
     else:
         return None
-    return place if place.processes > 1 else None
+    return ProcessSpec(coordinator, processes, process) if processes > 1 else None
 
 
 def _address(host: str, job: int) -> str:
-    """Jobs that follow each other on one host meet at different ports, all above those of services."""
+    """Returns HOST:PORT; successive jobs on a host get different ports, all above those of common services."""
     return f"{host}:{50000 + job % 10000}"
 
 
 def first_host(nodes: str) -> str:
-    """The first of SLURM's list of hosts: `gpu[007-009,12],login` -> gpu007."""
+    """Returns the first host of a SLURM node list: `gpu[007-009,12],login` -> gpu007."""
     prefix, numbers, rest = re.findall(r"^([^,\[]+)(?:\[([^\]]+)\]([^,]*))?", nodes)[0]
     return prefix + re.split("[-,]", numbers)[0] + rest
+
+
+def bind_host(host: str) -> str:
+    """Returns the address at which `host` should listen so that other hosts reach it; "" means all interfaces.
+
+    This is the address of the name `host`, except where that means loopback on this machine only, as in Debian's
+    /etc/hosts, or is an address of another machine, such as a router.
+    """
+    try:
+        address = socket.gethostbyname(host)
+        socket.create_server((address, 0)).close()
+    except OSError:
+        return ""
+    return address if host in ("localhost", address) or not address.startswith("127.") else ""
+
+
+def free_port() -> int:
+    """Returns a port of this machine that no program uses."""
+    with socket.create_server(("", 0)) as server:
+        return int(server.getsockname()[1])

@@ -1,12 +1,11 @@
-"""Processes that train as one: they mean the same, hear of each other, and stop at the same step."""
+"""The processes of a run: checks that they agree, values from process 0, and votes on when to stop."""
 
 import atexit
 import hashlib
-import json
 import os
 import platform
-import secrets
-from collections.abc import Callable, Mapping
+import socket
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -16,63 +15,74 @@ import jax.numpy as jnp
 import jaxlib
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from ml_collections import ConfigDict
 
 import metrics_jax
 import nmt_jax
-from nmt_jax.distributed.process_spec import ProcessSpec
+from nmt_jax import config as configs
+from nmt_jax.distributed.process_spec import ProcessSpec, bind_host
 from nmt_jax.distributed.rendezvous import ProcessInfo, Rendezvous
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
-PATIENCE = 10  # so many times later than the roll call does JAX take a process for lost: it would say less
+PATIENCE = 10  # how many times later than Rendezvous JAX detects a lost process, as it does not report it as clearly
 
 
 class Processes:
-    """The processes of one run, of which this is one; alone if there is no `place`.
+    """All processes of one run; without arguments, this process is the only one.
 
-    Raises UserError, the same in all of them, where they do not meet or would not train the same.
+    Raises UserError, the same in all processes, if they do not find each other or would not train the same model.
     """
 
     def __init__(
         self,
-        place: ProcessSpec | None = None,
-        card: ProcessInfo | None = None,
+        spec: ProcessSpec | None = None,
+        config: ConfigDict | None = None,
+        workdir: Path | None = None,
         *,
         join_seconds: float = 300.0,
         lost_seconds: float = 60.0,
     ):
-        """card: what this process says of itself, see `describe`."""
-        self.first = place is None or place.process == 0
-        self._call: Rendezvous | None = None
-        if place:
-            self._call = Rendezvous(place, lost_seconds)
-            address = self._call.meet(card or {}, find_difference, join_seconds)
-            jax.config.update("jax_enable_preemption_service", False)  # SIGTERM is for nmt_jax.interrupts
-            jax.distributed.initialize(
-                address, place.processes, place.process, heartbeat_timeout_seconds=round(PATIENCE * lost_seconds)
-            )
+        self.first = spec is None or spec.process == 0
+        self._rendezvous: Rendezvous | None = None
+        if spec is None or config is None or workdir is None:
+            return
+        info = describe(config, workdir)
+        if self.first and info["workdir"]:
+            raise UserError(find_difference([{"process": 0, "host": socket.gethostname(), **info}]))
+        self._rendezvous = Rendezvous(spec, workdir, lost_seconds)
+        address = self._rendezvous.join(info, find_difference, join_seconds)
+        host, _, port = address.rpartition(":")
+        jax.config.update("jax_enable_preemption_service", False)  # nmt_jax.interrupts handles SIGTERM
+        jax.distributed.initialize(
+            address,
+            spec.processes,
+            spec.process,
+            heartbeat_timeout_seconds=round(PATIENCE * lost_seconds),
+            coordinator_bind_address=f"{bind_host(host) or '[::]'}:{port}",
+        )
 
     def broadcast(self, make: Callable[[], Any]) -> Any:
-        """What `make`, called in the first process alone, returns there: a value that JSON can hold."""
-        return self._call.broadcast(make) if self._call else make()
+        """Returns in all processes what `make`, which is called in process 0 only, returns there: a JSON value."""
+        return self._rendezvous.broadcast(make) if self._rendezvous else make()
 
-    def in_turn(self, make: Callable[[], Made]) -> Made:
-        """What `make` returns, called in the first process before all others: what it leaves on disk is made once."""
+    def in_turn(self, make: Callable[[], Value]) -> Value:
+        """Returns `make()`, called in process 0 before all others, so that they find the files it writes."""
         if not self.first:
             self.broadcast(lambda: None)
             return make()
-        made = make()
+        value = make()
         self.broadcast(lambda: None)
-        return made
+        return value
 
-    def check_same(self, what: str, value: Any) -> None:
-        """UserError where `value`, which JSON can hold, is another in the first process."""
-        if (theirs := self.broadcast(lambda: value)) != value:
+    def check_same(self, name: str, value: Any) -> None:
+        """Raises UserError if `value`, a JSON value, differs from that in process 0."""
+        if (expected := self.broadcast(lambda: value)) != value:
             raise UserError(
-                f"process {jax.process_index()}: the {what} is {value}, for process 0 it is {theirs}: "
-                "give all a --workdir on a file system that their hosts share"
+                f"process {jax.process_index()}: the {name} is {value}, but {expected} in process 0; give all "
+                "processes a --workdir on a file system that their hosts share"
             )
 
     def __enter__(self) -> "Processes":
@@ -81,23 +91,23 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._call is None:
+        if self._rendezvous is None:
             return
-        if error is None or isinstance(error, Interrupted):  # all stop here
+        if error is None or isinstance(error, Interrupted):  # all processes stop here
             jax.distributed.shutdown()
-            self._call.leave()
+            self._rendezvous.leave()
         else:
             if not isinstance(error, UserError):
-                self._call.hear_of_losses()
-            self._call.leave(failed=str(error) or type(error).__name__)
-            # Instead of JAX's own farewell, which waits for the others. The last registered is called first.
+                self._rendezvous.wait_for_loss()
+            self._rendezvous.leave(failed=str(error) or type(error).__name__)
+            # Registered last, so called first: JAX's own exit function waits for the other processes.
             atexit.register(os._exit, 2 if isinstance(error, UserError) else 1)
 
 
 class Vote:
-    """Agrees on a number, step by step: each process gives its own and learns the largest that was given a step ago.
+    """The largest number that any process passed one call earlier.
 
-    The devices compare them between two steps of the training, so that nobody waits; alone, the answer comes at once.
+    The devices compare the numbers between two training steps, so that no process waits.
     """
 
     def __init__(self, mesh: Mesh):
@@ -107,37 +117,34 @@ class Vote:
         self._pending: jax.Array | None = None
 
     def __call__(self, value: int) -> int:
-        """-> the largest value of the call before this one, 0 at first; alone, `value`."""
+        """Returns the largest value of the previous call, at first 0; with a single process, `value` itself."""
         if jax.process_count() == 1:
             return value
-        before = self._pending
+        previous = self._pending
         own = np.full(self._count, value, np.int32)
         self._pending = self._largest(jax.make_array_from_process_local_data(self._sharding, own))
-        return 0 if before is None else int(before)
+        return 0 if previous is None else int(previous)
 
 
-def describe(config: Mapping[str, Any], workdir: Path) -> dict[str, Any]:
-    """What processes must agree on, and whether this one can write where all will."""
-    return {"config": config, "code": code_hash(), "versions": versions(), "workdir": _write_error(workdir)}
-
-
-def versions() -> dict[str, str]:
-    """Of what the numbers depend on."""
-    return {"python": platform.python_version(), "jax": jax.__version__, "jaxlib": jaxlib.__version__}
+def describe(config: ConfigDict, workdir: Path) -> dict[str, Any]:
+    """Returns what processes must agree on, and why this one cannot write the workdir ("" if it can)."""
+    versions = {"python": platform.python_version(), "jax": jax.__version__, "jaxlib": jaxlib.__version__}
+    workdir_error = _write_error(workdir)
+    return {"config": configs.flatten(config), "code": code_hash(), "versions": versions, "workdir": workdir_error}
 
 
 def code_hash() -> str:
-    """SHA-256 of the program's own modules."""
-    found = hashlib.sha256()
+    """Returns the first digits of the SHA-256 of all modules of nmt_jax and metrics_jax."""
+    digest = hashlib.sha256()
     for package in (nmt_jax, metrics_jax):
         folder = Path(str(package.__file__)).parent
         for path in sorted(folder.rglob("*.py")):
-            found.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
-    return found.hexdigest()
+            digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _write_error(workdir: Path) -> str:
-    """Why a file cannot be made in `workdir`; empty if it can."""
+    """Returns why no file can be written in `workdir`, or ""."""
     probe = workdir / f".{platform.node()}-{os.getpid()}"
     try:
         workdir.mkdir(parents=True, exist_ok=True)
@@ -148,55 +155,23 @@ def _write_error(workdir: Path) -> str:
     return ""
 
 
-def find_difference(cards: list[ProcessInfo]) -> str | None:
-    """What keeps processes that say this of themselves from training as one; None if nothing does."""
-    for card in cards:
-        who = f"process {card['process']} ({card['host']})"
-        if card.get("workdir"):
-            return f"{who} cannot write the workdir: {card['workdir']}: give all a --workdir that they share"
-        for what in ("code", "versions"):
-            if card.get(what) != cards[0].get(what):
-                return (
-                    f"{who} has other {what} than process 0 ({cards[0]['host']}): {_shown(card.get(what))} instead of "
-                    f"{_shown(cards[0].get(what))}: install the same everywhere"
-                )
-        own, first = (_flat(each.get("config", {})) for each in (card, cards[0]))
-        differing = [key for key in {**first, **own} if own.get(key) != first.get(key)]
-        if differing:
-            key = differing[0]
-            more = f" and {len(differing) - 1} more keys" if len(differing) > 1 else ""
+def find_difference(infos: list[ProcessInfo]) -> str | None:
+    """Returns why processes with these descriptions cannot train together, or None if they can."""
+    first = infos[0]
+    for info in infos:
+        who, other = f"process {info['process']} ({info['host']})", f"process 0 ({first['host']})"
+        if info["workdir"]:
+            return f"{who} cannot write the workdir: {info['workdir']}; give all processes the same --workdir"
+        for key in ("code", "versions"):
+            if info[key] != first[key]:
+                values = f"{info[key]} instead of {first[key]}"
+                return f"{who} has different {key} than {other}: {values}; install the same version everywhere"
+        own, expected = info["config"], first["config"]
+        keys = [key for key in {**expected, **own} if own.get(key) != expected.get(key)]
+        if keys:
+            more = f" and {len(keys) - 1} more keys" if len(keys) > 1 else ""
             return (
-                f"{who} has another config than process 0 ({cards[0]['host']}): {key}={own.get(key)!r} instead of "
-                f"{first.get(key)!r}{more}: start all with the same command"
+                f"{who} has a different config than {other}: {keys[0]}={own.get(keys[0])!r} instead of "
+                f"{expected.get(keys[0])!r}{more}; start all processes with the same command"
             )
     return None
-
-
-def _shown(value: Any) -> str:
-    return value[:12] if isinstance(value, str) else json.dumps(value)
-
-
-def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(tree, Mapping):
-        return {prefix: tree}
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        flat |= _flat(value, f"{prefix}.{key}" if prefix else key)
-    return flat
-
-
-def check_shared(processes: Processes, workdir: Path) -> None:
-    """UserError where this process does not see in `workdir` what the first has just written there."""
-    path = workdir / ".shared"
-
-    def write() -> str:
-        token = secrets.token_hex(8)
-        path.write_text(token)
-        return token
-
-    token = processes.broadcast(write)
-    if not path.is_file() or path.read_text() != token:
-        raise UserError(
-            f"{workdir}: process {jax.process_index()} does not see what process 0 wrote: give all a --workdir on a "
-            "file system that their hosts share"
-        )

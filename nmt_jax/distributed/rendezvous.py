@@ -1,254 +1,264 @@
-"""The line between processes that train together: who is there, whether all mean the same, and who was lost.
+"""Connections between the processes of a run: joining, broadcasts, and detection of lost processes.
 
-JAX's own service ends a process with a dump of its stack where another does not come or is lost; this one knows names.
-Messages are JSON, one a line, over one TCP connection of every process to process 0, which stays open.
+`jax.distributed` detects missing and lost processes too, but only after missed heartbeats, and it aborts with a stack
+trace of C++. Here each process keeps a TCP connection to process 0 for messages in JSON: a loss shows as soon as the
+connection breaks, and the others report which process it was. Both ends of a connection prove that they know a secret,
+which process 0 writes into the shared workdir; nobody else can join a run or stop it.
 """
 
 import contextlib
+import hmac
 import json
 import os
+import pathlib
 import queue
+import secrets
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from multiprocessing.connection import Connection
 from typing import Any
 
-from nmt_jax.distributed.process_spec import ProcessSpec
+from nmt_jax.distributed.process_spec import ProcessSpec, bind_host, free_port
 from nmt_jax.errors import UserError
 
-LOST = 1  # exit code of those that another process left alone
-FAREWELL_SECONDS = 2.0  # for the last words to reach everybody
+SECRET_FILE = ".rendezvous"
+LOST = 1  # exit code after the loss of another process
+FAREWELL_SECONDS = 2.0  # until last messages have arrived everywhere
+HANDSHAKE_SECONDS, HANDSHAKE_BYTES = 10.0, 64  # limits for messages of unknown programs
+VISIBLE_SECONDS = 30.0  # until other hosts see a new file on a network file system
 
-ProcessInfo = Mapping[str, Any]  # what a process says of itself
-Check = Callable[[list[ProcessInfo]], str | None]  # the cards of all -> what is wrong with them, if anything
+COORDINATOR, MEMBER = b"coordinator", b"member"  # roles in the handshake
 
-
-class _Line:
-    """A connection on which messages are sent from several threads and read from one."""
-
-    def __init__(self, connection: socket.socket):
-        self._connection = connection
-        self._file = connection.makefile("rb")
-        self._lock = threading.Lock()
-
-    def send(self, **message: Any) -> None:
-        with self._lock, contextlib.suppress(OSError):  # the other side is gone: reading will say so
-            self._connection.sendall(json.dumps(message).encode() + b"\n")
-
-    def receive(self, seconds: float | None = None) -> dict[str, Any] | None:
-        """The next message; None where either side has gone. TimeoutError after so many seconds of silence."""
-        try:
-            self._connection.settimeout(seconds)  # fails where another thread has closed the line meanwhile
-            line = self._file.readline()
-        except TimeoutError:
-            raise
-        except OSError:
-            return None
-        return json.loads(line) if line.endswith(b"\n") else None
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._connection.shutdown(socket.SHUT_RDWR)  # ends the reading of another thread
-        self._file.close()
-        self._connection.close()
+ProcessInfo = Mapping[str, Any]  # what a process reports about itself
+Check = Callable[[list[ProcessInfo]], str | None]  # what is wrong with the reports of all, if anything
 
 
 class Rendezvous:
-    """The processes of one run; every process makes the same calls in the same order."""
+    """The connections of one process; all processes of a run make the same calls in the same order."""
 
-    def __init__(self, place: ProcessSpec, lost_seconds: float = 60.0):
-        self.place = place
+    def __init__(self, spec: ProcessSpec, workdir: pathlib.Path, lost_seconds: float = 60.0):
+        self.spec = spec
+        self._secret_file = workdir / SECRET_FILE
         self._lost_seconds = lost_seconds
-        self._lines: dict[int, _Line] = {}  # of process 0 to each other one; of the others to process 0
+        self._connections: dict[int, Connection] = {}  # process 0: to all others; others: to process 0
+        self._sending = threading.Lock()
         self._hosts: list[str] = []
-        self._heard: queue.Queue[Any] = queue.Queue()
-        self._gone: set[int] = set()  # those that have said goodbye
-        self._ending = threading.Event()
-        self._all_gone = threading.Event()
+        self._values: queue.Queue[Any] = queue.Queue()
+        self._finished: set[int] = set()  # processes that have said goodbye
+        self._all_finished, self._ending = threading.Event(), threading.Event()
 
-    # Meeting
+    def _send(self, *connections: Connection, **message: Any) -> None:
+        for connection in connections:
+            with self._sending, contextlib.suppress(OSError):  # `_listen` reports broken connections
+                connection.send_bytes(json.dumps(message).encode())
 
-    def meet(self, card: ProcessInfo, check: Check, seconds: float) -> Any:
-        """Wait for all processes, let process 0 `check` what they say of themselves -> its answer to all.
+    # Joining
 
-        The answer is an address for JAX's service. UserError, the same for all, where one does not come in time, comes
-        twice, counts another number of processes, or `check` finds something.
+    def join(self, info: ProcessInfo, check: Check, seconds: float) -> str:
+        """Waits for all processes and returns an address for JAX's own service, the same in all of them.
+
+        Process 0 calls `check` with the reports of all. Raises UserError, the same in all processes, if one does not
+        join in time, joins twice or expects another number of processes, or if `check` finds an error.
         """
-        card = {"processes": self.place.processes, "process": self.place.process, "host": socket.gethostname(), **card}
-        deadline = time.monotonic() + seconds
-        if self.place.process == 0:
-            cards = self._gather(card, deadline, seconds)
-            if wrong := check(cards):
-                self._fail(wrong)
-            self._hosts = [card["host"] for card in cards]
-            answer = f"{self.place.coordinator.rpartition(':')[0]}:{_free_port()}"
-            for line in self._lines.values():
-                line.send(answer=answer, hosts=self._hosts)
+        info = {"processes": self.spec.processes, "process": self.spec.process, "host": socket.gethostname(), **info}
+        if self.spec.process == 0:
+            reply = self._gather(info, check, seconds)
         else:
-            line = self._connect(deadline, seconds)
-            line.send(**card)
-            reply = self._first_reply(line, seconds)
-            answer, self._hosts, self._lines = reply["answer"], reply["hosts"], {0: line}
-        for process, line in self._lines.items():
-            threading.Thread(target=self._listen, args=(process, line), daemon=True).start()
-        threading.Thread(target=self._beat, daemon=True).start()
-        return answer
+            connection = self._connections[0] = self._connect(seconds)
+            self._send(connection, **info)
+            reply = {"failed": f"process {self.spec.process}: process 0 stopped before all had joined; see its log"}
+            with contextlib.suppress(OSError, EOFError):  # process 0 may have started to wait later
+                reply = json.loads(_receive(connection, seconds + FAREWELL_SECONDS))
+            if "failed" in reply:
+                raise UserError(reply["failed"])
+        self._hosts = reply["hosts"]
+        for process, connection in self._connections.items():
+            threading.Thread(target=self._listen, args=(process, connection), daemon=True).start()
+        threading.Thread(target=self._send_heartbeats, daemon=True).start()
+        return str(reply["address"])
 
-    def _gather(self, own: ProcessInfo, deadline: float, seconds: float) -> list[ProcessInfo]:
-        """Process 0: the cards of all, in order."""
-        port, cards = int(self.place.coordinator.rpartition(":")[2]), {0: own}
+    def _gather(self, info: ProcessInfo, check: Check, seconds: float) -> dict[str, Any]:
+        """Process 0: accepts all others and returns what it replies to them."""
+        host, _, port = self.spec.coordinator.rpartition(":")
+        deadline = time.monotonic() + seconds
+        infos: dict[int, ProcessInfo] = {0: json.loads(json.dumps(info))}  # tuples become lists, as in other processes
+        joined: queue.Queue[tuple[Connection, ProcessInfo]] = queue.Queue()
         try:
-            server = socket.create_server(("", port), backlog=self.place.processes)
-        except OSError as error:
-            raise UserError(f"--coordinator={self.place.coordinator}: cannot listen there: {error.strerror}") from None
-        with server:
-            while len(cards) < self.place.processes:
-                server.settimeout(max(deadline - time.monotonic(), 0.01))
-                try:
-                    line = _Line(server.accept()[0])
-                except TimeoutError:
-                    missing = [process for process in range(self.place.processes) if process not in cards]
+            server = socket.create_server((bind_host(host), int(port)), backlog=self.spec.processes)
+        except OSError as failure:
+            raise UserError(f"--coordinator={self.spec.coordinator}: cannot listen: {failure.strerror}") from None
+        with server, _new_secret(self._secret_file) as secret:
+            server.settimeout(0.05)
+            while len(infos) < self.spec.processes:
+                with contextlib.suppress(TimeoutError):
+                    connection = Connection(server.accept()[0].detach())
+                    threading.Thread(target=_admit, args=(connection, secret, joined), daemon=True).start()
+                while not joined.empty():
+                    self._add(infos, *joined.get())
+                if time.monotonic() > deadline:
+                    missing = ", ".join(str(process) for process in range(self.spec.processes) if process not in infos)
                     self._fail(
-                        f"{_named(missing)} of {self.place.processes} did not come to {self.place.coordinator} within "
-                        f"{seconds:g} s: see what their logs say, or whether the launcher started as many"
+                        f"process{'es' if ',' in missing else ''} {missing} of {self.spec.processes} did not join at "
+                        f"{self.spec.coordinator} within {seconds:g} s; see their logs, and check that the launcher "
+                        "started all of them"
                     )
-                try:
-                    card = line.receive(FAREWELL_SECONDS)
-                except (TimeoutError, ValueError):
-                    card = None
-                if card is None or "process" not in card:  # somebody else
-                    line.close()
-                    continue
-                who = f"process {card['process']} ({card['host']})"
-                if card["processes"] != self.place.processes:
-                    wrong = f"{who} was started as one of {card['processes']}, process 0 as one of "
-                    wrong += f"{self.place.processes}: start all with the same --processes"
-                elif card["process"] in cards:
-                    wrong = f"{who} came twice, also from {cards[card['process']]['host']}: give each its own --process"
-                else:
-                    cards[card["process"]], self._lines[card["process"]] = card, line
-                    continue
-                line.send(failed=wrong)
-                line.close()
-                self._fail(wrong)
-        return [cards[process] for process in range(self.place.processes)]
+        ordered = [infos[process] for process in range(self.spec.processes)]
+        if error := check(ordered):
+            self._fail(error)
+        reply = {"address": f"{host}:{free_port()}", "hosts": [info["host"] for info in ordered]}
+        self._send(*self._connections.values(), **reply)
+        return reply
 
-    def _connect(self, deadline: float, seconds: float) -> _Line:
-        host, _, port = self.place.coordinator.rpartition(":")
+    def _add(self, infos: dict[int, ProcessInfo], connection: Connection, info: ProcessInfo) -> None:
+        """Process 0: adds a process that has joined; fails if it cannot belong to this run."""
+        who, process = f"process {info['process']} ({info['host']})", info["process"]
+        error = ""
+        if info["processes"] != self.spec.processes:
+            error = f"{who} was started with --processes={info['processes']}, process 0 with "
+            error += f"--processes={self.spec.processes}; start all with the same number"
+        elif process in infos:
+            error = f"{who} joined twice, also from {infos[process]['host']}; give each process its own --process"
+        if error:
+            self._send(connection, failed=error)
+            self._fail(error)
+        infos[process], self._connections[process] = info, connection
+
+    def _fail(self, error: str) -> None:
+        """Process 0: raises UserError in all processes that have joined."""
+        self._send(*self._connections.values(), failed=error)
+        raise UserError(error)
+
+    def _connect(self, seconds: float) -> Connection:
+        """Other processes: connects to process 0 as soon as it listens."""
+        host, _, port = self.spec.coordinator.rpartition(":")
+        deadline, answered = time.monotonic() + seconds, float("inf")
         while True:
             try:
-                return _Line(
-                    socket.create_connection((host, int(port)), timeout=max(deadline - time.monotonic(), 0.01))
-                )
-            except OSError as error:
-                if time.monotonic() >= deadline:
+                plain = socket.create_connection((host, int(port)), max(deadline - time.monotonic(), 0.01))
+                plain.settimeout(None)
+                connection, answered = Connection(plain.detach()), min(answered, time.monotonic())
+                if _shake_hands(connection, self._secret_file.read_bytes(), MEMBER, COORDINATOR):
+                    return connection
+            except (OSError, EOFError) as error:
+                reason = getattr(error, "strerror", "") or str(error)
+            now = time.monotonic()
+            if now >= min(deadline, answered + VISIBLE_SECONDS):
+                start = f"process {self.spec.process}: --coordinator={self.spec.coordinator}:"
+                if answered < now:
                     raise UserError(
-                        f"process {self.place.process}: nobody answered at --coordinator={self.place.coordinator} in "
-                        f"{seconds:g} s ({error.strerror or error}): is process 0 started, is this its host and port?"
-                    ) from None
-                time.sleep(min(0.2, max(deadline - time.monotonic(), 0.0)))
+                        f"{start} the program there has another {self._secret_file}; give all processes the same "
+                        "--workdir, on a file system that their hosts share, and the address of process 0"
+                    )
+                raise UserError(
+                    f"{start} no answer within {seconds:g} s ({reason}); check that process 0 runs, and that this is "
+                    "its host and port"
+                )
+            time.sleep(0.1)
 
-    def _first_reply(self, line: _Line, seconds: float) -> dict[str, Any]:
-        try:
-            reply = line.receive(seconds + FAREWELL_SECONDS)  # process 0 began to wait later than this one
-        except TimeoutError:
-            reply = None
-        if reply is not None and "failed" not in reply:
-            return reply
-        line.close()
-        told = reply["failed"] if reply else None
-        raise UserError(told or f"process {self.place.process}: process 0 left before all had met: see its log")
-
-    def _fail(self, wrong: str) -> None:
-        """Process 0: tell all that have come, and raise it here."""
-        for line in self._lines.values():
-            line.send(failed=wrong)
-            line.close()
-        raise UserError(wrong)
-
-    # Being there
+    # Training
 
     def broadcast(self, make: Callable[[], Any]) -> Any:
-        """What `make` returns in process 0, a value that JSON can hold, in all of them; the others wait for it."""
-        if self.place.process:
-            return self._heard.get()
+        """Returns in all processes what `make` returns in process 0, a JSON value; the others wait for it."""
+        if self.spec.process:
+            return self._values.get()
         value = make()
-        for line in self._lines.values():
-            line.send(value=value)
+        self._send(*self._connections.values(), value=value)
         return value
 
-    def _beat(self) -> None:
+    def _send_heartbeats(self) -> None:
         while not self._ending.wait(self._lost_seconds / 4):
-            for line in list(self._lines.values()):
-                line.send()
+            self._send(*self._connections.values())
 
-    def _listen(self, process: int, line: _Line) -> None:
+    def _listen(self, process: int, connection: Connection) -> None:
         while True:
             try:
-                message = line.receive(self._lost_seconds)
+                message = json.loads(_receive(connection, self._lost_seconds))
             except TimeoutError:
-                return self._alone(process, f"has said nothing for {self._lost_seconds:g} s")
-            except ValueError:
-                return self._alone(process, "sends what cannot be read")
-            if message is None:
-                if process in self._gone or self._ending.is_set():
-                    return None
-                return self._alone(process, "is gone: it was killed, or its host or network failed")
+                return self._lose(process, f"has been silent for {self._lost_seconds:g} s")
+            except (OSError, EOFError):
+                if process not in self._finished:
+                    self._lose(process, "is gone: it was killed, or its host or network failed")
+                return None
             if "value" in message:
-                self._heard.put(message["value"])
+                self._values.put(message["value"])
             if "failed" in message:
-                return self._alone(process, f"stopped: {message['failed']}")
+                return self._lose(process, f"stopped: {message['failed']}")
             if "lost" in message:
-                return self._alone(message["lost"], message["why"])
+                return self._lose(message["lost"], message["why"])
             if "bye" in message:
-                self._gone.add(process)
-                if len(self._gone) == len(self._lines):
-                    self._all_gone.set()
+                self._finished.add(process)
+                if len(self._finished) == len(self._connections):
+                    self._all_finished.set()
 
-    def _alone(self, process: int, why: str) -> None:
-        """Without one of them none can go on: say which, pass it on, and leave at once, as nothing can be saved."""
+    def _lose(self, process: int, why: str) -> None:
+        """Reports the loss of a process here and to all others, and exits: without it no step can finish."""
         if self._ending.is_set():
             return
         self._ending.set()
-        text = f"nmt-jax: error: process {process} of {self.place.processes} ({self._hosts[process]}) {why}; the last "
-        text += "finished checkpoint stays: start all again with the same command\n"
+        text = f"nmt-jax: error: process {process} of {self.spec.processes} ({self._hosts[process]}) {why}; to "
+        text += "continue at the last checkpoint, start all processes again with the same command\n"
         os.write(sys.stderr.fileno(), text.encode())
-        if self.place.process == 0:
-            for other, line in self._lines.items():
-                if other != process:
-                    line.send(lost=process, why=why)
-            time.sleep(FAREWELL_SECONDS)  # the others leave first: with this process JAX's service ends
+        if self.spec.process == 0:
+            others = [connection for other, connection in self._connections.items() if other != process]
+            self._send(*others, lost=process, why=why)
+            time.sleep(FAREWELL_SECONDS)  # the others exit first: JAX's service ends with this process
         os._exit(LOST)
 
     # Leaving
 
-    def hear_of_losses(self) -> None:
-        """Wait a moment for the news that another is gone, which ends this process with its name.
+    def wait_for_loss(self) -> None:
+        """Waits a moment for the report of a lost process, which ends this one.
 
-        For a process that has failed itself: a computation on the devices of all breaks with any of them.
+        Called after an error: a computation on the devices of all processes fails everywhere if one is lost.
         """
-        if self._lines and self._ending.wait(FAREWELL_SECONDS):
-            threading.Event().wait()  # until `_alone` has said it
+        if self._ending.wait(FAREWELL_SECONDS):
+            threading.Event().wait()  # `_lose` exits
 
     def leave(self, failed: str | None = None) -> None:
-        """Say goodbye, or why this process stops before the others; process 0 waits until all have."""
-        if self._ending.is_set() or not self._lines:
+        """Tells the others why this process `failed`, or else that it has finished, and waits until all have."""
+        if self._ending.is_set():
             return
-        for line in self._lines.values():
-            line.send(**({"failed": failed} if failed else {"bye": True}))
+        self._send(*self._connections.values(), **({"failed": failed} if failed else {"bye": True}))
         if not failed:
-            self._all_gone.wait(self._lost_seconds)
+            self._all_finished.wait(self._lost_seconds)
         self._ending.set()
-        for line in self._lines.values():
-            line.close()
 
 
-def _free_port() -> int:
-    with socket.create_server(("", 0)) as server:
-        return int(server.getsockname()[1])
+@contextlib.contextmanager
+def _new_secret(path: pathlib.Path) -> Iterator[bytes]:
+    """Yields a new secret, and keeps it in `path` meanwhile, where only this user can read it."""
+    secret = secrets.token_hex(32).encode()
+    try:
+        path.unlink(missing_ok=True)  # left by a process that was killed
+        path.touch(mode=0o600)
+        path.write_bytes(secret)
+        yield secret
+    finally:
+        path.unlink(missing_ok=True)
 
 
-def _named(processes: list[int]) -> str:
-    return ("process " if len(processes) == 1 else "processes ") + ", ".join(map(str, processes))
+def _admit(connection: Connection, secret: bytes, joined: queue.Queue[tuple[Connection, ProcessInfo]]) -> None:
+    """Process 0: puts a new connection into `joined`, with the report of its process, if that knows the secret."""
+    with contextlib.suppress(OSError, EOFError):
+        if _shake_hands(connection, secret, COORDINATOR, MEMBER):
+            joined.put((connection, json.loads(_receive(connection))))
+
+
+def _shake_hands(connection: Connection, secret: bytes, own: bytes, other: bytes) -> bool:
+    """Proves to the other side, which has the role `other`, that this one knows the secret; whether it does, too."""
+    nonce = secrets.token_bytes(32)
+    connection.send_bytes(nonce)
+    other_nonce = _receive(connection, HANDSHAKE_SECONDS, HANDSHAKE_BYTES)
+    connection.send_bytes(hmac.digest(secret, own + nonce + other_nonce, "sha256"))
+    proof = _receive(connection, HANDSHAKE_SECONDS, HANDSHAKE_BYTES)
+    return hmac.compare_digest(proof, hmac.digest(secret, other + other_nonce + nonce, "sha256"))
+
+
+def _receive(connection: Connection, seconds: float | None = None, limit: int | None = None) -> bytes:
+    """Returns the next message. Raises TimeoutError after `seconds` of silence, OSError if it is over `limit` bytes."""
+    if not connection.poll(seconds):
+        raise TimeoutError
+    return connection.recv_bytes(limit)

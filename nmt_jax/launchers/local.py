@@ -4,7 +4,6 @@ import contextlib
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from typing import IO
 
 from absl import flags
 
+from nmt_jax.distributed.process_spec import free_port
 from nmt_jax.interrupts import SIGNALS, Interrupted
 
 LEAVE_SECONDS = 90.0  # for processes to notice by themselves that another has gone: longer than train's --lost_seconds
@@ -22,7 +22,7 @@ LEAVE_SECONDS = 90.0  # for processes to notice by themselves that another has g
 
 def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
     """Start `command` in so many processes -> the first exit code that is not 0."""
-    commands = [["nmt-jax", *arguments] for arguments in placed(command, flag_values.processes, _free_port())]
+    commands = [["nmt-jax", *arguments] for arguments in placed(command, flag_values.processes, free_port())]
     if flag_values.dry_run:
         print("\n".join(map(shlex.join, commands)))
         return 0
@@ -39,11 +39,6 @@ def placed(command: Sequence[str], processes: int, port: int) -> list[list[str]]
         return [list(command)]
     meeting = [f"--coordinator=127.0.0.1:{port}", f"--processes={processes}"]
     return [[*command, *meeting, f"--process={process}"] for process in range(processes)]
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 class _Group:

@@ -37,18 +37,15 @@ def train(
     # Imported here, so that an invalid config is reported before JAX is loaded, which takes seconds.
     from nmt_jax import platforms
     from nmt_jax.distributed import sharding
-    from nmt_jax.distributed.processes import Processes, check_shared, describe
+    from nmt_jax.distributed.processes import Processes
     from nmt_jax.tasks.registry import make_task
     from nmt_jax.training import loop
 
     check_model(config)
     platforms.configure_compilation()
     platforms.keep_freed_memory()
-    info = describe(config.to_dict(), folder.path) if process_spec else None
-    with Processes(process_spec, info, **timeouts) as processes:
+    with Processes(process_spec, config, folder.path, **timeouts) as processes:
         processes.broadcast(lambda: write_config(config, folder))
-        if process_spec:
-            check_shared(processes, folder.path)
         task = make_task(config, folder.path, sharding.make_mesh(config.mesh.model))
         return loop.run(config, folder.path, task, processes)
 

@@ -1,28 +1,28 @@
 """Which process this is: from flags, SLURM, Open MPI, a TPU pod."""
 
+import socket
+
 import pytest
 from absl import flags
 
-from nmt_jax.distributed.process_spec import ProcessSpec, define_place_flags, find_place, first_host
+from nmt_jax.distributed.process_spec import ProcessSpec, bind_host, define_process_flags, find_process_spec, first_host
 from nmt_jax.errors import UserError
 
 SLURM = {"SLURM_JOB_ID": "10123", "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "gpu[007-009,12]"}
 
 
-def place(arguments=(), environment=None):
+def find(arguments=(), environment=None):
     flag_values = flags.FlagValues()
-    define_place_flags(flag_values)
+    define_process_flags(flag_values)
     flag_values(["program", *arguments])
-    return find_place(flag_values, environment or {})
+    return find_process_spec(flag_values, environment or {})
 
 
-def test_alone():
-    assert place() is None
-    assert place(["--coordinator=a:1", "--processes=1", "--process=0"]) is None
-    assert place(environment={**SLURM, "SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}) is None
-    assert (
-        place(environment={"SLURM_JOB_ID": "7", "SLURM_NTASKS": "2", "SLURM_PROCID": "0"}) is None
-    )  # the batch script
+def test_a_single_process():
+    assert find() is None
+    assert find(["--coordinator=a:1", "--processes=1", "--process=0"]) is None
+    assert find(environment={**SLURM, "SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}) is None
+    assert find(environment={"SLURM_JOB_ID": "7", "SLURM_NTASKS": "2", "SLURM_PROCID": "0"}) is None  # the batch script
 
 
 @pytest.mark.parametrize(
@@ -41,29 +41,38 @@ def test_alone():
     ],
 )
 def test_schedulers(environment, expected):
-    assert place(environment=environment) == expected
+    assert find(environment=environment) == expected
 
 
-def test_flags_come_first():
+def test_flags_override_the_environment():
     environment = {**SLURM, "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}
-    assert place(["--coordinator=h:5", "--processes=2", "--process=1"], environment) == ProcessSpec("h:5", 2, 1)
+    assert find(["--coordinator=h:5", "--processes=2", "--process=1"], environment) == ProcessSpec("h:5", 2, 1)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--processes=2"], "belong together: give all three"),
-        (["--coordinator=h", "--processes=2", "--process=0"], "--coordinator=h: write it as HOST:PORT"),
-        (["--coordinator=h:1", "--processes=2", "--process=2"], "--process=2: 2 processes count from 0 to 1"),
+        (["--processes=2"], "must be given together"),
+        (["--coordinator=h", "--processes=2", "--process=0"], "--coordinator=h: expected HOST:PORT"),
+        (["--coordinator=h:1", "--processes=2", "--process=2"], "--process=2: must be less than --processes=2"),
     ],
 )
-def test_flags_that_do_not_fit(arguments, message):
+def test_flags_that_contradict_each_other(arguments, message):
     with pytest.raises(UserError, match=message):
-        place(arguments)
+        find(arguments)
 
 
 @pytest.mark.parametrize(
     ("nodes", "host"), [("n1", "n1"), ("n1,n2", "n1"), ("n[3-5]", "n3"), ("n[01,07-09]-ib,x", "n01-ib")]
 )
-def test_the_first_host_of_a_list(nodes, host):
+def test_the_first_host_of_a_node_list(nodes, host):
     assert first_host(nodes) == host
+
+
+def test_where_process_0_listens(monkeypatch):
+    assert bind_host("127.0.0.1") == bind_host("localhost") == "127.0.0.1"
+    for address in ("127.0.1.1", "192.0.2.1"):  # as in Debian's /etc/hosts; of no interface
+        monkeypatch.setattr(socket, "gethostbyname", lambda host, address=address: address)
+        assert bind_host("node1") == ""
+    monkeypatch.setattr(socket, "gethostbyname", lambda host: "127.0.0.1")
+    assert bind_host("node1") == ""

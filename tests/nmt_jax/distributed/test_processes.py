@@ -1,4 +1,4 @@
-"""Several processes train as one: the same losses, one fate, and no run that hangs."""
+"""Several processes train like one: with the same losses, they stop together, and no run hangs."""
 
 import json
 import os
@@ -12,27 +12,22 @@ import numpy as np
 import pytest
 
 from nmt_jax.checkpoints import checkpoint
-from nmt_jax.distributed.processes import Processes, check_shared, find_difference
-from nmt_jax.errors import UserError
+from nmt_jax.distributed.process_spec import free_port
+from nmt_jax.distributed.processes import find_difference
 from tests.conftest import ROOT, with_devices
 from tests.fixtures import toy
 
 STEPS = 30
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 def start(workdir, processes, devices=1, changes=None, of_one=None):
-    """A toy training in so many processes; `of_one[i]` are settings of process i alone."""
+    """Starts a toy training in several processes; `of_one[i]` are additional settings of process i."""
     environment = with_devices(devices)
     address, started = f"127.0.0.1:{free_port()}", []
     for process in range(processes):
         settings = {"train.steps": STEPS, **(changes or {}), **(of_one or {}).get(process, {})}
         if processes > 1:
-            settings = {"place": [address, processes, process], **settings}
+            settings = {"process": [address, processes, process], **settings}
         arguments = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
         command = [sys.executable, "-m", "tests.fixtures.toy", str(workdir), *arguments]
         started.append(subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True))
@@ -40,7 +35,7 @@ def start(workdir, processes, devices=1, changes=None, of_one=None):
 
 
 def finish(started, seconds=120):
-    """-> (exit code, stderr) of each; none may hang."""
+    """Returns exit code and stderr of each process; none may hang."""
     deadline = time.monotonic() + seconds
     try:
         return [
@@ -75,36 +70,46 @@ def wait_for_step(workdir, step, seconds=60):
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """The workdir of one process with one device, never disturbed."""
+def expected(tmp_path_factory):
+    """The losses of one process with one device, without interruption."""
     workdir = tmp_path_factory.mktemp("alone")
-    run(workdir, 1)
-    return workdir
+    toy.train(workdir, **{"train.steps": STEPS})
+    return losses(workdir)
 
 
-@pytest.mark.parametrize(("processes", "devices"), [(1, 2), (2, 1), (2, 2), (4, 1), (4, 2)])
-def test_any_number_of_processes_logs_the_losses_of_one(alone, tmp_path, processes, devices):
-    np.testing.assert_allclose(run(tmp_path, processes, devices), losses(alone), atol=1e-5, rtol=0)
+def test_two_processes_log_the_losses_of_one_and_save_all_parameters(expected, tmp_path):
+    np.testing.assert_allclose(run(tmp_path, 2, **{"mesh.fsdp": True}), expected, atol=1e-5, rtol=0)
+    params = checkpoint.load_params(tmp_path, "last")
+    assert params["embedding"]["table"].shape == (toy.VOCABULARY, toy.WIDTH)
 
 
-def test_a_checkpoint_of_four_goes_on_in_one_and_in_two(alone, tmp_path):
+@pytest.mark.slow
+@pytest.mark.parametrize(("processes", "devices"), [(1, 2), (2, 2), (4, 1)])
+def test_any_number_of_processes_logs_the_losses_of_one(expected, tmp_path, processes, devices):
+    np.testing.assert_allclose(run(tmp_path, processes, devices), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_of_four_processes_continues_in_one_and_in_two(expected, tmp_path):
     run(tmp_path, 4, **{"train.steps": 10, "mesh.fsdp": True})
     run(tmp_path, 1, **{"train.steps": 20})
-    np.testing.assert_allclose(run(tmp_path, 2), losses(alone), atol=1e-5, rtol=0)
+    np.testing.assert_allclose(run(tmp_path, 2), expected, atol=1e-5, rtol=0)
 
 
-def test_all_stop_at_the_step_where_one_is_told_to(alone, tmp_path):
+@pytest.mark.slow
+def test_a_signal_to_one_process_stops_all_at_the_same_step(expected, tmp_path):
     started = start(tmp_path, 2, changes={"toy.pause": 0.05})
     wait_for_step(tmp_path, 3)
     started[1].send_signal(signal.SIGUSR1)
     results = finish(started)
     assert [code for code, _ in results] == [128 + signal.SIGUSR1] * 2
     assert "saved at step" in results[0][1]
-    np.testing.assert_allclose(run(tmp_path, 2), losses(alone), atol=1e-5, rtol=0)
+    np.testing.assert_allclose(run(tmp_path, 2), expected, atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
-def test_when_one_is_killed_the_others_name_it_and_the_next_start_finishes(alone, tmp_path, killed):
+def test_when_one_process_is_killed_the_others_name_it_and_the_next_start_continues(expected, tmp_path, killed):
     started = start(tmp_path, 2, changes={"toy.pause": 0.05})
     wait_for_step(tmp_path, 7)
     started[killed].kill()
@@ -112,11 +117,12 @@ def test_when_one_is_killed_the_others_name_it_and_the_next_start_finishes(alone
     code, error = results[1 - killed]
     assert code not in (0, None)
     assert f"nmt-jax: error: process {killed} of 2 ({socket.gethostname()}) is gone" in error
-    np.testing.assert_allclose(run(tmp_path, 2), losses(alone), atol=1e-5, rtol=0)
+    np.testing.assert_allclose(run(tmp_path, 2), expected, atol=1e-5, rtol=0)
     assert not [path for path in (tmp_path / "checkpoints").iterdir() if not path.name.isdecimal()]
 
 
-def test_one_that_falls_silent_is_named(tmp_path):
+@pytest.mark.slow
+def test_a_process_that_is_silent_is_named(tmp_path):
     started = start(tmp_path, 2, changes={"toy.pause": 0.05})
     wait_for_step(tmp_path, 2)
     os.kill(started[1].pid, signal.SIGSTOP)
@@ -124,65 +130,40 @@ def test_one_that_falls_silent_is_named(tmp_path):
     started[1].kill()
     started[1].communicate()
     assert code == 1
-    assert f"process 1 of 2 ({socket.gethostname()}) has said nothing for 10 s" in error
+    assert f"process 1 of 2 ({socket.gethostname()}) has been silent for {toy.LOST_SECONDS:g} s" in error
 
 
-def test_a_mistake_of_one_is_told_by_all(tmp_path):
+@pytest.mark.slow
+def test_a_different_config_of_one_process_is_an_error_in_all(tmp_path):
     results = finish(start(tmp_path, 2, of_one={1: {"optimizer.learning_rate": 0.5}}))
     for code, error in results:
         assert code == 2
-        assert "another config than process 0" in error
+        assert "a different config than process 0" in error
         assert "optimizer.learning_rate=0.5 instead of 0.02" in error
 
 
-def test_a_process_that_fails_takes_the_others_along(tmp_path):
-    """Poison in the rows of both stops all; here only that no one waits for ever."""
+@pytest.mark.slow
+def test_an_error_ends_all_processes(tmp_path):
     results = finish(start(tmp_path, 2, changes={"toy.poison": list(range(5, 30))}))
     assert {code for code, _ in results} <= {1, 2}
     assert "no finite loss and gradient in 10 steps" in results[0][1]
 
 
-def cards(**changes):
-    own = {"code": "a1b2", "versions": {"jax": "1"}, "workdir": "", "config": {"model": {"d_model": 8}, "seed": 1}}
-    return [{"process": 0, "host": "a", **own}, {"process": 1, "host": "b", **own, **changes}]
+def infos(**changes):
+    info = {"code": "a1b2", "versions": {"jax": "1"}, "workdir": "", "config": {"model.d_model": 8, "seed": 1}}
+    return [{"process": 0, "host": "a", **info}, {"process": 1, "host": "b", **info, **changes}]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"code": "ffff"}, "process 1 (b) has other code than process 0 (a): ffff instead of a1b2"),
-        ({"versions": {"jax": "2"}}, 'other versions than process 0 (a): {"jax": "2"} instead of {"jax": "1"}'),
+        ({"code": "ffff"}, "process 1 (b) has different code than process 0 (a): ffff instead of a1b2"),
+        ({"versions": {"jax": "2"}}, "different versions than process 0 (a): {'jax': '2'} instead of {'jax': '1'}"),
         ({"workdir": "Permission denied"}, "process 1 (b) cannot write the workdir: Permission denied"),
-        ({"config": {"model": {"d_model": 9}, "seed": 1}}, "model.d_model=9 instead of 8: start all"),
-        ({"config": {"model": {}, "seed": 2}}, "model.d_model=None instead of 8 and 1 more keys"),
+        ({"config": {"model.d_model": 9, "seed": 1}}, "model.d_model=9 instead of 8; start all"),
+        ({"config": {"seed": 2}}, "model.d_model=None instead of 8 and 1 more keys"),
     ],
 )
-def test_what_processes_must_agree_on(changes, message):
-    assert find_difference(cards()) is None
-    assert message in find_difference(cards(**changes))
-
-
-def test_parameters_split_over_processes_are_read_whole(tmp_path):
-    run(tmp_path, 2, **{"train.steps": 5, "mesh.fsdp": True})
-    params = checkpoint.load_params(tmp_path, "last")
-    assert params["embedding"]["table"].shape == (toy.VOCABULARY, toy.WIDTH)
-
-
-class Second:
-    """Another process than the first, which wrote elsewhere, or here."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def broadcast(self, make):
-        self.folder.mkdir(exist_ok=True)
-        (self.folder / ".shared").write_text("of this start")
-        return "of this start"
-
-
-def test_a_workdir_that_is_not_shared(tmp_path):
-    check_shared(Processes(), tmp_path)
-    check_shared(Second(tmp_path), tmp_path)
-    (tmp_path / ".shared").write_text("of the start before")
-    with pytest.raises(UserError, match="process 0 does not see what process 0 wrote: give all a --workdir on a file"):
-        check_shared(Second(tmp_path / "elsewhere"), tmp_path)
+def test_processes_must_agree_on_config_code_and_versions(changes, message):
+    assert find_difference(infos()) is None
+    assert message in find_difference(infos(**changes))
