@@ -1,9 +1,9 @@
-"""Metrics of generated text, each equal to its reference program, with a signature on every number.
+"""Metrics of generated text, each equal to its reference program, with a signature on every score.
 
     from metrics_jax import BLEU
     BLEU()(["the cat sat"], ["the cat sat down"]).score
 
-A metric's room is imported when the metric is first asked for; `parse("chrf|word_order:2")` makes one of a signature.
+`parse("chrf|word_order:2")` makes a metric from a signature. The module of a metric is imported on first use.
 """
 
 import importlib
@@ -12,18 +12,21 @@ from typing import Any
 from metrics_jax.registry import REGISTRY, parse
 from metrics_jax.version import __version__
 
-_MODULE_OF = {kind: module for module, kind in REGISTRY.values()} | {
-    "WordNet": "surface.synonyms",
+_MODULE_OF = {
+    **{class_name: module for module, class_name in REGISTRY.values()},
+    # What metrics take as options.
+    "WordNet": "surface.wordnet",
     "Vectors": "embedding.vectors",
     "Idf": "embedding.idf",
+    "Baseline": "embedding.baseline",
+    "Encoder": "embedding.encoder",
 }
-_MODULE_OF |= {"Baseline": "embedding.baseline", "Encoder": "embedding.encoder"}
 
 __all__ = ["__version__", "parse", *_MODULE_OF]
 
 
 def __getattr__(name: str) -> Any:
-    """A metric's class, or what it is handed, from its room."""
+    """Import a public class from its module on first use."""
     if name in _MODULE_OF:
         return getattr(importlib.import_module(f"metrics_jax.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What every metric is: options in, additive statistics, a score, and a signature that says how it came about."""
+"""The interface of metrics: options, additive statistics, a score, and a signature that names every option."""
 
 import dataclasses
 import itertools
@@ -14,10 +14,10 @@ References = Sequence[str | Sequence[str]]
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """The score of a corpus on the reference program's scale, and what it was made of.
+    """The score of a corpus on the reference program's scale, and its ingredients.
 
-    segments: float[N], each segment's own score. signature: every option that changes the number. parts: named
-    ingredients such as precisions or the brevity penalty.
+    segments: float[N], the score of each segment. signature: every option that changes the score. parts: named
+    ingredients, such as precisions or the brevity penalty.
     """
 
     score: float
@@ -27,11 +27,11 @@ class Result:
 
 
 class Metric(Protocol):
-    """A frozen dataclass whose fields are the metric's options, named as the reference program names them."""
+    """A frozen dataclass whose fields are the metric's options, named as in the reference program."""
 
     @property
     def name(self) -> str:
-        """Short name: "bleu"."""
+        """Short name, such as "bleu"."""
 
     @property
     def higher_is_better(self) -> bool:
@@ -39,13 +39,13 @@ class Metric(Protocol):
 
     @property
     def signature(self) -> str:
-        """Every option that changes the number, `key:value` joined by `|`."""
+        """Every option that changes the score, as `key:value` joined by `|`."""
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, K], additive over segments."""
+        """Statistics float[N, K] of N segments, additive over segments."""
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., K] -> float[...]."""
+        """Summed statistics float[..., K] -> scores float[...]."""
 
     def __call__(
         self, hypotheses: Sequence[str], references: References, sources: Sequence[str] | None = None
@@ -54,47 +54,47 @@ class Metric(Protocol):
 
 
 class AdditiveMetric:
-    """The doors of `Metric` for a frozen dataclass that says how segments are counted and how sums become a score.
+    """Base class of metrics: a subclass is a frozen dataclass that defines `name`, `statistics`, `score` and `parts`.
 
-    A metric whose corpus score is the mean over segments counts (value, ..., 1).
+    A metric whose corpus score is the mean over segments has statistics (value, ..., 1).
     """
 
     name: ClassVar[str]
     higher_is_better: ClassVar[bool] = True
-    at_once: ClassVar[int] = 200  # segments that `statistics` is best given at a time
+    at_once: ClassVar[int] = 200  # how many segments callers should pass to `statistics` per call
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, K], additive over segments; errors as `check_texts`."""
+        """Statistics float[N, K] of N segments, additive over segments. Raises errors as `check_texts`."""
         raise NotImplementedError
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., K] -> float[...]."""
+        """Summed statistics float[..., K] -> scores float[...]."""
         raise NotImplementedError
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """Summed statistics float[K] -> the named ingredients of their score."""
+        """Named ingredients of the score of summed statistics float[K]."""
         raise NotImplementedError
 
     @property
     def signature(self) -> str:
-        """Every option, `key:value` joined by `|`; `metrics_jax.parse` reads it."""
+        """Every option, as `key:value` joined by `|`; `metrics_jax.parse` reads it."""
         return sign(self)
 
     def fitted(self, references: References) -> Self:
-        """This metric with all that it learns from a collection of references frozen; most learn nothing."""
+        """Return this metric with everything it learns from references fixed to these; most metrics learn nothing."""
         return self
 
     def __call__(
         self, hypotheses: Sequence[str], references: References, sources: Sequence[str] | None = None
     ) -> Result:
-        """Score a corpus; `references[i]`, a string or several, belong to `hypotheses[i]`; sources do not matter."""
+        """Score a corpus. `references[i]` is the reference or references of `hypotheses[i]`; sources are ignored."""
         grouped = check_texts(hypotheses, references)
         return self.result(self.statistics(hypotheses, grouped), [len(group) for group in grouped])
 
     def result(self, statistics: np.ndarray, num_references: Sequence[int]) -> Result:
-        """Statistics float[N, K] of segments with so many references each -> the corpus's result.
+        """The result of a corpus, from its statistics float[N, K] and the number of references of each segment.
 
-        Its signature also says how many references a segment had (`nrefs`, `var` if that varied).
+        The signature also holds the number of references per segment: `nrefs`, or `nrefs:var` if it varies.
         """
         total = statistics.sum(axis=0)
         counts = set(num_references)
@@ -106,46 +106,47 @@ class AdditiveMetric:
         )
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """-> float[H, R], the score of every hypothesis against every single reference."""
+        """Scores float[H, R] of every hypothesis against every single reference."""
         check_sequences(hypotheses, references)
         rows = [self.score(self.statistics([text] * len(references), references)) for text in hypotheses]
         return np.array(rows).reshape(len(hypotheses), len(references))
 
     def among(self, texts: Sequence[str]) -> "Texts":
-        """N texts, to be compared with one another."""
+        """Prepare N texts to be compared with one another."""
         return Texts(self, texts)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Texts:
-    """N texts that a metric compares with one another, by their numbers; it reads them once if that is what takes time.
+    """N texts that a metric compares with one another, addressed by index.
 
-    aggregated: for metrics that have it.
+    Metrics for which reading a text is expensive override this class and read each text once. `aggregated` is available
+    for metrics that define it.
     """
 
     metric: Any
     texts: Sequence[str]
 
     def fitted(self, references: np.ndarray) -> Self:
-        """With all that the metric learns from references int[R] frozen; nothing is read again."""
+        """Fix everything the metric learns from references to the texts int[R]; no text is read again."""
         metric = self.metric.fitted([self.texts[k] for k in references])
         return self if metric is self.metric else dataclasses.replace(self, metric=metric)
 
     def pairwise(self, hypotheses: np.ndarray, references: np.ndarray) -> np.ndarray:
-        """int[H] and int[R] -> float[H, R], as the metric's."""
+        """Scores float[H, R] of texts int[H] against texts int[R]."""
         return self.metric.pairwise([self.texts[k] for k in hypotheses], [self.texts[k] for k in references])
 
     def aggregated(self, hypotheses: np.ndarray, references: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """int[H], int[R] and their weights float[R] -> float[H], as the metric's."""
+        """Scores float[H] of texts int[H] against the references int[R] in aggregate, with weights float[R]."""
         sides = ([self.texts[k] for k in side] for side in (hypotheses, references))
         return self.metric.aggregated(*sides, weights)
 
 
 def check_sequences(hypotheses: Sequence[str], references: References) -> None:
-    """TypeError for a string where a sequence of strings is wanted."""
-    for what, texts in (("hypotheses", hypotheses), ("references", references)):
+    """Raise TypeError if hypotheses or references are a string instead of a sequence of strings."""
+    for name, texts in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(texts, str):
-            raise TypeError(f"{what} must be a sequence of strings, one a segment, not a single string")
+            raise TypeError(f"{name} must be a sequence of strings, one per segment, not a single string")
 
 
 def check_lengths(hypotheses: Sized, references: Sized) -> None:
@@ -158,19 +159,19 @@ def check_lengths(hypotheses: Sized, references: Sized) -> None:
 
 
 def check_texts(hypotheses: Sequence[str], references: References) -> list[list[str]]:
-    """-> the references of each of N >= 1 hypotheses, as a list of lists.
+    """Return the references of each of N >= 1 hypotheses as a list of lists.
 
-    ValueError for unequal lengths (both are named), no segments, or a segment without a reference; TypeError for a
-    string where a sequence of strings is wanted, and for anything that is not text.
+    Raises ValueError for unequal lengths, no segments, or a segment without a reference; TypeError for a string instead
+    of a sequence of strings, and for anything that is not text.
     """
     check_sequences(hypotheses, references)
     check_lengths(hypotheses, references)
     if not len(hypotheses):
-        raise ValueError("no segments: a corpus of no hypotheses has no score")
+        raise ValueError("no segments: an empty corpus has no score")
     grouped = [[group] if isinstance(group, str) else list(group) for group in references]
     if all(grouped) and {*map(type, hypotheses), *map(type, itertools.chain.from_iterable(grouped))} == {str}:
         return grouped
-    for number, (hypothesis, group) in enumerate(zip(hypotheses, grouped, strict=True)):  # what is wrong, and where?
+    for number, (hypothesis, group) in enumerate(zip(hypotheses, grouped, strict=True)):  # find the wrong segment
         if not group:
             raise ValueError(f"segment {number} has no reference")
         if not all(isinstance(text, str) for text in (hypothesis, *group)):

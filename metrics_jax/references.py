@@ -1,4 +1,4 @@
-"""Several references a segment: each is compared by itself, and the best one counts."""
+"""Several references per segment: each is scored separately, and the best one is used."""
 
 import itertools
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ Text = TypeVar("Text")
 
 
 def flatten(hypotheses: Sequence[str], references: References) -> tuple[list[str], np.ndarray]:
-    """-> N hypotheses and then R references as one list, and owner int64[R], the segment of each reference.
+    """Put N hypotheses and their R references into one list; owner int64[R] is the segment of each reference.
 
-    Errors as `api.check_texts`.
+    Raises errors as `api.check_texts`.
     """
     grouped = check_texts(hypotheses, references)
     owner = np.repeat(np.arange(len(grouped)), [len(group) for group in grouped])
@@ -22,19 +22,20 @@ def flatten(hypotheses: Sequence[str], references: References) -> tuple[list[str
 
 
 def pair(texts: Sequence[Text], owner: np.ndarray) -> tuple[list[Text], list[Text]]:
-    """N hypotheses, then R references -> for each reference its hypothesis, the references."""
+    """Split N hypotheses followed by R references into the hypothesis of each reference, and the references."""
     hypotheses, references = texts[: owner[-1] + 1], texts[owner[-1] + 1 :]
     return [hypotheses[i] for i in owner.tolist()], list(references)
 
 
 def starts(owner: np.ndarray) -> np.ndarray:
-    """-> int64[N]: each segment's first reference."""
+    """Index int64[N] of the first reference of each segment."""
     return np.flatnonzero(np.diff(owner, prepend=-1))
 
 
 def best(scores: np.ndarray, owner: np.ndarray, *ties: np.ndarray) -> np.ndarray:
-    """Scores float[R] -> int64[N]: which reference of each segment scores highest.
+    """Index int64[N] of the reference of each segment with the highest of the scores float[R].
 
-    Of equals that with the least in the first of `ties` (float[R] each), then in the second ..., then the first of all.
+    Among equal scores, the reference with the smallest value in the first of `ties` (float[R] each) is used, then in
+    the second, and so on; then the first reference.
     """
     return np.lexsort((*reversed(ties), -scores, owner))[starts(owner)]

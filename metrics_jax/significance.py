@@ -1,15 +1,16 @@
-"""How sure a score is: bootstrap intervals, paired tests against a baseline, averages over documents.
+"""Statistical significance: bootstrap intervals, paired tests against a baseline, averages over documents.
 
     systems = {"baseline": bleu.statistics(hypotheses, references), "ours": bleu.statistics(others, references)}
     for row in significance.paired_bootstrap(bleu, systems):
         print(row.system, row.interval.score, row.interval.half_width, row.p_value, row.significant)
 
-Nothing here knows a metric but by its additive statistics: a resample is a row of counts, all resamples of all systems
-are one matrix product, and the metric scores the sums at once. Draws and formulas are those of sacrebleu, so equal
-seeds give equal numbers, but for two things. A sampled difference equal to the observed one speaks for chance (Riezler
-& Maxwell 2005, figure 1), so that two copies of a system have p = 1; sacrebleu counts larger ones only (`strict`),
-which calls copies significant, and makes p too small where scores take few values, as TER's do. And all intervals come
-from the same resamples, where sacrebleu draws others for all but the baseline once it has randomised.
+A metric is used only through its additive statistics: a resample is a row of counts, all resamples of all systems are
+one matrix product, and the metric scores all sums at once. Random draws and formulas are those of sacrebleu, so that
+equal seeds give equal numbers, with two exceptions. First, a sampled difference equal to the observed one counts as
+evidence for chance (Riezler & Maxwell 2005, figure 1), so that two copies of a system have p = 1. Sacrebleu counts only
+larger differences (`strict`), which makes copies significantly different, and makes p too small where scores take few
+values, as those of TER do. Second, all intervals are computed from the same resamples; with randomisation tests,
+sacrebleu uses different ones for all systems but the baseline.
 """
 
 import dataclasses
@@ -23,28 +24,29 @@ import numpy as np
 Score = Callable[[np.ndarray], np.ndarray]
 
 SEED = 12345  # sacrebleu's
-_CHUNK = 2**16  # counts held at once: half a megabyte, which stays in a processor's cache
-_KEPT = 2**21  # counts remembered between calls: 16 megabytes
-_TIE = 1e-9  # differences this close, relative to the scores, are equal: sums of floats depend on their order
+_CHUNK = 2**16  # counts per block: half a megabyte, which fits into a processor's cache
+_CACHED = 2**21  # counts cached between calls: 16 megabytes
+_TIE = 1e-9  # relative tolerance for equal differences: floating-point sums depend on their order
 
 
 class Scorer(Protocol):
-    """What a metric must offer here: every `api.Metric` does."""
+    """The part of a metric that is used here; every `api.Metric` has it."""
 
     @property
     def higher_is_better(self) -> bool:
         """False for error rates."""
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., K] -> float[...]."""
+        """Summed statistics float[..., K] -> scores float[...]."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A score and where it may lie, all on the metric's scale.
+    """A score and its confidence interval, on the metric's scale.
 
-    score: of the sample itself. mean: of the resamples. lower, upper: percentile bounds (Efron 1979), the resamples'
-    scores n alpha/2 from either end. half_width: (upper - lower) / 2, printed as mean ± half_width by sacrebleu.
+    score: of the sample itself. mean: of the resamples. lower, upper: percentile bounds (Efron 1979), the scores at n
+    alpha/2 from either end of the n sorted resamples. half_width: (upper - lower) / 2; sacrebleu prints mean ±
+    half_width.
     """
 
     score: float
@@ -56,10 +58,10 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """One system beside the baseline; the baseline's own row has no `wins` and no `p_value`.
+    """A system compared with the baseline; in the row of the baseline itself, `wins` and `p_value` are None.
 
-    difference: score minus the baseline's. wins: share of bootstrap resamples in which the system is better (Koehn
-    2004). p_value: chance, in (0, 1], of a difference this large in either direction between equally good
+    difference: score minus the baseline's score. wins: fraction of bootstrap resamples in which the system is better
+    (Koehn 2004). p_value: probability, in (0, 1], of a difference this large in either direction between equally good
     systems. significant: p_value < alpha.
     """
 
@@ -73,7 +75,7 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True)
 class DocumentScores:
-    """Documents in the order of their first segments: `scores` float[D], and `score`, their mean."""
+    """Scores of documents, in the order of their first segments: `scores` float[D], and `score`, their mean."""
 
     score: float
     documents: tuple[Hashable, ...]
@@ -89,10 +91,10 @@ def bootstrap(
     alpha: float = 0.05,
     documents: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """Statistics float[N, K] -> the score and its 1 - alpha interval over `resamples` draws of N segments.
+    """Bootstrap statistics float[N, K] -> the score and its 1 - alpha interval, from `resamples` draws of N segments.
 
-    With `documents` (a label a segment) the score is the mean over documents, and documents are drawn. ValueError for
-    statistics that are not finite or not a table, and for impossible numbers.
+    With `documents`, a label per segment, the score is the mean over documents, and documents are drawn. Raises
+    ValueError for statistics that are not finite or not two-dimensional, and for invalid alpha or resamples.
     """
     check_sampling(alpha, resamples=resamples)
     score, table = _units(metric, {"the system": statistics}, documents)
@@ -111,13 +113,14 @@ def paired_bootstrap(
     strict: bool = False,
     documents: Sequence[Hashable] | None = None,
 ) -> list[Comparison]:
-    """Statistics float[N, K] of each system -> a row each, tested on the same resamples (Koehn 2004).
+    """Test systems against a baseline by paired bootstrap resampling (Koehn 2004) -> a row per system.
 
-    The p-value is that of Moses and sacrebleu: with d the absolute differences of the resamples, the share of those
-    whose d - mean(d) reaches the observed one (exceeds it, if `strict`), the observed itself counted as one more. So
-    defined it looks at one side only: equal systems are called different about 2 alpha of the time (11 % measured at
-    5 %), where `paired_randomisation` keeps alpha. The baseline is the first system unless named; `documents` and
-    errors as in `bootstrap`, and ValueError for systems of different sizes.
+    `systems` maps names to statistics float[N, K]; all are tested on the same resamples. The p-value is that of Moses
+    and sacrebleu: with d the absolute differences of the resamples, the fraction of d - mean(d) that are at least the
+    observed difference (greater, if `strict`), with the observed one counted once more. This definition is one-sided:
+    equal systems are called different about 2 alpha of the time (11 % measured at 5 %), whereas `paired_randomisation`
+    keeps alpha. The baseline is the first system by default. `documents` and errors are as in `bootstrap`; also raises
+    ValueError for systems of different sizes.
     """
     check_sampling(alpha, resamples=resamples)
     score, table = _units(metric, systems, documents)
@@ -141,11 +144,12 @@ def paired_randomisation(
     strict: bool = False,
     documents: Sequence[Hashable] | None = None,
 ) -> list[Comparison]:
-    """Statistics float[N, K] of each system -> a row each, by approximate randomisation (Riezler & Maxwell 2005).
+    """Test systems against a baseline by approximate randomisation (Riezler & Maxwell 2005) -> a row per system.
 
-    Each trial swaps system and baseline in a random half of the segments; the p-value is the share of trials whose
-    absolute difference reaches the observed one (exceeds it, if `strict`), the observed itself counted as one more.
-    Intervals and `wins` are those of `paired_bootstrap`, as are the baseline, `documents` and errors.
+    `systems` maps names to statistics float[N, K]. Each trial swaps system and baseline in a random half of the
+    segments. The p-value is the fraction of trials whose absolute difference is at least the observed one (greater, if
+    `strict`), with the observed one counted once more. Intervals, `wins`, the baseline, `documents` and errors are as
+    in `paired_bootstrap`.
     """
     check_sampling(alpha, trials=trials, resamples=resamples)
     score, table = _units(metric, systems, documents)
@@ -159,13 +163,17 @@ def paired_randomisation(
 
 
 def document_scores(metric: Scorer, statistics: np.ndarray, documents: Sequence[Hashable]) -> DocumentScores:
-    """Statistics float[N, K] and N document labels -> each document's score, from its summed statistics, and the mean.
+    """Score documents -> each document's score, from its summed statistics, and the mean.
 
-    A document's segments need not be neighbours. ValueError if there is not one label a segment.
+    `statistics` is float[N, K], `documents` holds a label per segment; segments of a document need not be adjacent.
+    Raises ValueError if the lengths differ.
     """
     table = _tables({"the system": statistics})[0]
     if len(documents) != len(table):
-        raise ValueError(f"{len(table)} segments but {len(documents)} document labels: one each, in the same order")
+        raise ValueError(
+            f"{len(table)} segments but {len(documents)} document labels: "
+            "there must be one per segment, in the same order"
+        )
     numbers: dict[Hashable, int] = {}
     of_segment = [numbers.setdefault(label, len(numbers)) for label in documents]
     sums = np.zeros((len(numbers), table.shape[1]))
@@ -175,30 +183,32 @@ def document_scores(metric: Scorer, statistics: np.ndarray, documents: Sequence[
 
 
 def _tables(systems: Mapping[str, np.ndarray]) -> np.ndarray:
-    """-> float[systems, N, K]; ValueError for what cannot be one."""
+    """Stack the systems' statistics into float[systems, N, K]; raises ValueError for invalid ones."""
     if not systems:
         raise ValueError("no systems to compare")
     tables = {name: np.asarray(statistics, np.float64) for name, statistics in systems.items()}
-    (one, shape), *_ = ((name, table.shape) for name, table in tables.items())
+    (first, shape), *_ = ((name, table.shape) for name, table in tables.items())
     for name, table in tables.items():
         if table.ndim != 2 or not table.size:
             raise ValueError(f"statistics of {name} must be float[segments, K], not of shape {table.shape}")
         if table.shape != shape:
-            raise ValueError(f"{name} has statistics {table.shape} but {one} {shape}: use the same segments and metric")
+            raise ValueError(
+                f"{name} has statistics of shape {table.shape} but {first} of {shape}: use the same segments and metric"
+            )
         if not np.isfinite(table).all():
-            raise ValueError(f"statistics of {name} hold NaN or infinity, which no resample can be scored with")
+            raise ValueError(f"statistics of {name} contain NaN or infinity, so that resamples have no score")
     return np.stack(list(tables.values()))
 
 
 def _mean(statistics: np.ndarray) -> np.ndarray:
-    """The score of values counted as (value, 1)."""
+    """The score of statistics (value, 1)."""
     return statistics[..., 0] / statistics[..., 1]
 
 
 def _units(
     metric: Scorer, systems: Mapping[str, np.ndarray], documents: Sequence[Hashable] | None
 ) -> tuple[Score, np.ndarray]:
-    """What is drawn, float[systems, units, K], and how sums of it are scored: segments, or scored documents."""
+    """Segments or documents to draw, as float[systems, units, K], and the function that scores their sums."""
     tables = _tables(systems)
     if documents is None:
         return metric.score, tables
@@ -207,19 +217,21 @@ def _units(
 
 
 def _observed(score: Score, systems: Mapping[str, np.ndarray], table: np.ndarray) -> np.ndarray:
-    """The systems' own scores; ValueError for one that is infinite, which no resample can be compared with."""
+    """The scores of the systems themselves; raises ValueError if one is infinite."""
     observed = score(table.sum(axis=1))
     for name, value in zip(systems, observed, strict=True):
         if not np.isfinite(value):
-            raise ValueError(f"the score of {name} is infinite: a segment has no distance; for WMD use wmd|missing:2.0")
+            raise ValueError(
+                f"the score of {name} is infinite: a segment has no finite distance; for WMD use wmd|missing:2.0"
+            )
     return observed
 
 
 def _baseline(systems: Mapping[str, np.ndarray], baseline: str | None) -> int:
-    """The baseline's place among the systems."""
+    """Index of the baseline among the systems."""
     names = list(systems)
     if baseline is not None and baseline not in names:
-        raise ValueError(f"no system {baseline!r} to be the baseline; there are {', '.join(names)}")
+        raise ValueError(f"no system {baseline!r} for the baseline; choose one of {', '.join(names)}")
     return 0 if baseline is None else names.index(baseline)
 
 
@@ -227,48 +239,48 @@ def check_sampling(alpha: float, **counts: int) -> None:
     """Raise ValueError unless 0 < alpha < 1 and every count is at least 1."""
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must be between 0 and 1, not {alpha}")
-    for what, count in counts.items():
+    for name, count in counts.items():
         if count < 1:
-            raise ValueError(f"{what} must be at least 1, not {count}")
+            raise ValueError(f"{name} must be at least 1, not {count}")
 
 
 def _resample(table: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """Float[systems, N, K] -> float[systems, resamples, K], sums of N units drawn with replacement, alike in all."""
+    """Sums float[systems, resamples, K] of N units drawn with replacement, the same for all systems."""
     systems, n, k = table.shape
     columns = table.transpose(1, 0, 2).reshape(n, systems * k)
     sums = np.empty((resamples, systems * k))
     start = 0
-    for counts in (_kept_counts if resamples * n <= _KEPT else _draw_counts)(n, resamples, seed):
+    for counts in (_cached_counts if resamples * n <= _CACHED else _draw_counts)(n, resamples, seed):
         np.matmul(counts, columns, out=sums[start : start + len(counts)])
         start += len(counts)
     return np.moveaxis(sums.reshape(resamples, systems, k), 1, 0)
 
 
 def _draw_counts(n: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
-    """How often each of n units is drawn, float64[rows, n] for some resamples at a time."""
+    """Count how often each of n units is drawn: float64[rows, n], a block of resamples at a time."""
     generator = np.random.default_rng(seed)
     rows = max(1, _CHUNK // n)
-    for start in range(0, resamples, rows):  # the draws do not depend on where they are cut
+    for start in range(0, resamples, rows):  # the draws do not depend on the size of the blocks
         draws = generator.integers(n, size=(min(rows, resamples - start), n))
         draws += n * np.arange(len(draws))[:, None]
         yield np.bincount(draws.ravel(), minlength=draws.size).reshape(draws.shape).astype(np.float64)
 
 
 @functools.lru_cache(maxsize=2)
-def _kept_counts(n: int, resamples: int, seed: int) -> list[np.ndarray]:
-    """The same for all: one corpus is resampled for every system and metric, and drawing takes most of the time."""
+def _cached_counts(n: int, resamples: int, seed: int) -> list[np.ndarray]:
+    """`_draw_counts` with a cache: all systems and metrics share the draws, and drawing takes most of the time."""
     return list(_draw_counts(n, resamples, seed))
 
 
 def _shuffle(table: np.ndarray, trials: int, seed: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Float[systems, N, K] -> for spans of trials, sums float[systems, span, K] over a random half and over the rest.
+    """float[systems, N, K] -> for blocks of trials, sums float[systems, block, K] over a random half and over the rest.
 
-    Both are summed, rather than one subtracted from the total, so that no sum of positive numbers comes out negative.
+    Both are summed, instead of subtracting one from the total, so that sums of positive numbers stay positive.
     """
     systems, n, k = table.shape
     columns = table.transpose(1, 0, 2).reshape(n, systems * k)
     generator = np.random.default_rng(seed)
-    whole = 32 // math.gcd(n, 32)  # bits are drawn 32 at a time: a cut anywhere else would lose some
+    whole = 32 // math.gcd(n, 32)  # bits are drawn 32 at a time: other block sizes would drop some of them
     rows = whole * max(1, _CHUNK // (whole * n))
     for start in range(0, trials, rows):
         span = slice(start, min(start + rows, trials))
@@ -286,12 +298,12 @@ def percentile_interval(score: float, resampled: np.ndarray, alpha: float) -> In
 
 
 def _ties(observed: np.ndarray, first: int) -> np.ndarray:
-    """Float[systems]: below this a difference from the baseline is one of rounding."""
+    """float[systems]: differences from the baseline below this are rounding errors."""
     return _TIE * np.maximum(np.abs(observed), np.abs(observed[first]))
 
 
 def _p_values(distances: np.ndarray, observed: np.ndarray, first: int, strict: bool) -> np.ndarray:
-    """Sampled distances float[systems, R] -> float[systems]: the share that reach, or exceed, the observed distance."""
+    """Sampled distances float[systems, R] -> p-values float[systems], the fraction at or above the observed one."""
     observed_distances, ties = np.abs(observed - observed[first])[:, None], _ties(observed, first)[:, None]
     counted = distances > observed_distances + ties if strict else distances >= observed_distances - ties
     return (1 + counted.sum(axis=1)) / (1 + distances.shape[1])
@@ -306,7 +318,7 @@ def _rows(
     p_values: np.ndarray,
     alpha: float,
 ) -> list[Comparison]:
-    """Scores float[systems], of resamples float[systems, R], and p-values float[systems] -> the table."""
+    """The table of results, from scores float[systems], resamples float[systems, R] and p-values float[systems]."""
     gains = (resampled - resampled[first]) * (1 if metric.higher_is_better else -1)
     wins = (gains > _ties(observed, first)[:, None]).mean(axis=1)
     return [

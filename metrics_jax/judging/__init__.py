@@ -1,1 +1,1 @@
-"""How well metrics agree with people: coefficients, their intervals and tests."""
+"""Agreement of metrics with human judgements: coefficients, confidence intervals and significance tests."""

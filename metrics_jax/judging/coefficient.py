@@ -1,4 +1,4 @@
-"""What a coefficient of agreement can do, at whatever level: be computed, on bootstrap samples too, and be tested."""
+"""The interface of coefficients of agreement: values, bootstrap samples and permutation tests."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,64 +11,67 @@ from metrics_jax.prediction import correlation
 
 VECTORS: dict[str, Any] = {"pearson": correlation.pearson, "spearman": correlation.spearman}
 NAMES = (*VECTORS, *pairs.COEFFICIENTS, "kendall_c", "spa")
-AT_ONCE = 2**23  # numbers held in memory
+BLOCK_SIZE = 2**23  # numbers held in memory at a time
 TINY = 1e-12
-Advance = Callable[[float], None]  # is told how many more trials have been done, of two metrics each
+Advance = Callable[[float], None]  # called with the number of trials, each of two metrics, done since the last call
 
 
-def ignored(done: float) -> None:
-    """An `Advance` of nobody who watches."""
+def no_progress(done: float) -> None:
+    """An `Advance` that does nothing."""
 
 
 class Coefficient:
-    """A coefficient of some judgements, or several sets of them; M metrics are judged at once.
+    """A coefficient of agreement with some judgements, computed for M metrics at once.
 
-    Scores are float[M, N], higher is better, of the N texts of the judgements. of_systems: their means are compared.
+    Scores are float[M, N], higher is better, for the N judged texts. of_systems: whether the means of systems are
+    compared.
     """
 
     of_systems = False
 
     def values(self, scores: np.ndarray) -> np.ndarray:
-        """-> float[M], the coefficient of each metric; NaN where it has none. ValueError for scores that are NaN."""
+        """The coefficients float[M] of M metrics; NaN if undefined. Raises ValueError unless all scores are finite."""
         raise NotImplementedError
 
     def resampled(self, scores: np.ndarray, draws: int, generator: np.random.Generator) -> np.ndarray:
-        """-> float[M, draws], the coefficients of bootstrap samples, the same for all metrics."""
+        """The coefficients float[M, draws] of bootstrap samples, which are the same for all metrics."""
         raise NotImplementedError
 
     def swapped(
-        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = ignored
+        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = no_progress
     ) -> Iterator[tuple[int, int, np.ndarray]]:
-        """-> for each two metrics differences float[T] of their coefficients, once random halves are swapped.
+        """Swap random halves of the scores of each two metrics; yields both, and differences float[T] of coefficients.
 
-        The scores are standardised first, so that they can be (Deutsch et al., 2021, section 4.2: PERM-BOTH). Two
-        metrics come more than once, until T have summed to `trials`. What is done is told on the way.
+        Scores are standardised first, so that they can be swapped (PERM-BOTH of Deutsch et al., 2021, section 4.2).
+        Each pair of metrics is yielded several times, until the T add up to `trials`. `advance` reports progress.
         """
         raise NotImplementedError
 
 
 def checked(scores: np.ndarray, judgements: Judgements) -> np.ndarray:
-    """As float64[M, N]; ValueError for another shape, and for a score that is not finite, naming its text."""
+    """Convert scores to float64[M, N]. Raises ValueError for another shape, and for a score that is not finite."""
     scores = np.asarray(scores, np.float64)
     if scores.ndim != 2 or scores.shape[1] != len(judgements.human):
-        raise ValueError(f"scores must be float[metrics, {len(judgements.human)}], one a judgement, not {scores.shape}")
+        raise ValueError(
+            f"scores must be float[metrics, {len(judgements.human)}], one per judgement, not of shape {scores.shape}"
+        )
     if not (finite := np.isfinite(scores)).all():
         metric, text = np.argwhere(~finite)[0]
-        raise ValueError(f"metric {metric} scores text {text} with {scores[metric, text]}: nothing agrees with that")
+        raise ValueError(f"the score of text {text} by metric {metric} is {scores[metric, text]}: it must be finite")
     return scores
 
 
 def standardised(scores: np.ndarray) -> np.ndarray:
-    """Scores float[M, N] -> each metric's with mean 0 and standard deviation 1."""
+    """Scores float[M, N], shifted and scaled to mean 0 and standard deviation 1 for each metric."""
     return (scores - scores.mean(axis=1, keepdims=True)) / np.maximum(scores.std(axis=1, keepdims=True), TINY)
 
 
 def vector_coefficient(
     name: str, scores: np.ndarray, human: np.ndarray, copies: np.ndarray | None = None
 ) -> np.ndarray:
-    """Scores float[..., n] and human judgements float[..., n] -> float[...].
+    """Coefficient float[...] of scores float[..., n] with human judgements float[..., n].
 
-    copies: int[n], what was drawn: two of one number are no pair.
+    copies: int[n], the numbers of the texts in a bootstrap sample: two copies of a text do not form a pair.
     """
     if name in VECTORS:
         return np.asarray(VECTORS[name](scores, human))
@@ -76,15 +79,17 @@ def vector_coefficient(
     if name == "kendall_c":
         flat = zip(scores.reshape(-1, scores.shape[-1]), human.reshape(-1, scores.shape[-1]), strict=True)
         return np.array([correlation.kendall(x, y, "c") for x, y in flat]).reshape(scores.shape[:-1])
-    one, other = np.triu_indices(scores.shape[-1], 1)
+    first, second = np.triu_indices(scores.shape[-1], 1)
     if copies is not None:
-        different = copies[one] != copies[other]
-        one, other = one[different], other[different]
-    counted = pairs.COEFFICIENTS[name].count(scores[..., one], scores[..., other], human[..., one], human[..., other])
-    return pairs.ratio(counted.sum(axis=-1))
+        different = copies[first] != copies[second]
+        first, second = first[different], second[different]
+    credits = pairs.COEFFICIENTS[name].count(
+        scores[..., first], scores[..., second], human[..., first], human[..., second]
+    )
+    return pairs.ratio(credits.sum(axis=-1))
 
 
-def counts_of_draws(size: int, draws: int, generator: np.random.Generator) -> np.ndarray:
-    """How often each of `size` things is drawn, of `size` with replacement, float64[draws, size]."""
+def draw_counts(size: int, draws: int, generator: np.random.Generator) -> np.ndarray:
+    """Draw `size` items with replacement, `draws` times -> float64[draws, size], how often each item is drawn."""
     drawn = generator.integers(size, size=(draws, size)) + size * np.arange(draws)[:, None]
     return np.bincount(drawn.ravel(), minlength=drawn.size).reshape(draws, size).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Human judgements of texts: which system wrote each, what it was made from, and what people said of it."""
+"""Human judgements of texts, with the system that wrote each text and the item it was written for."""
 
 import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
@@ -9,17 +9,17 @@ import numpy as np
 from metrics_jax.judging.pairs import Groups
 
 GROUPINGS = ("none", "item", "system")
-OUTLIER = 2.5  # median absolute deviations, scaled as standard deviations of a normal distribution are
-_SCALE = 1.483
+OUTLIER = 2.5  # limit in scaled median absolute deviations
+_SCALE = 1.483  # makes the median absolute deviation of a normal distribution equal its standard deviation
 
 
 @dataclasses.dataclass(frozen=True)
 class Judgements:
-    """What people said of N texts.
+    """Human judgements of N texts.
 
-    human: float[N], higher is better. systems and items: N labels, which system wrote the text, and from which source
-    segment, document or topic. system_human: scores of whole systems, where people gave such; else a system's is the
-    mean of its texts'. ValueError for unequal lengths, fewer than two texts, judgements that are not finite, a system
+    human: float[N], higher is better. systems and items: N labels each, the system that wrote a text, and the source
+    segment, document or topic. system_human: human scores of whole systems; by default, a system's score is the mean of
+    its texts'. Raises ValueError for unequal lengths, fewer than two texts, judgements that are not finite, a system
     with two texts of one item, and a system without a score.
     """
 
@@ -30,12 +30,14 @@ class Judgements:
 
     def __post_init__(self) -> None:
         if self.human.ndim != 1 or len(self.human) < 2:
-            raise ValueError(f"human judgements {self.human.shape}: two texts or more, one number each")
+            raise ValueError(
+                f"human judgements must be one number for each of two or more texts, not {self.human.shape}"
+            )
         if not np.isfinite(self.human).all():
-            raise ValueError("human judgements hold NaN or infinity: leave such texts out")
-        for what, labels in (("systems", self.systems), ("items", self.items)):
+            raise ValueError("human judgements contain NaN or infinity: leave such texts out")
+        for name, labels in (("systems", self.systems), ("items", self.items)):
             if labels is not None and len(labels) != len(self.human):
-                raise ValueError(f"{len(self.human)} human judgements but {len(labels)} {what}: one each")
+                raise ValueError(f"{len(self.human)} human judgements but {len(labels)} {name}: there must be one each")
         if self.systems is not None and self.items is not None:
             seen: set[tuple[Hashable, Hashable]] = set()
             for pair in zip(self.systems, self.items, strict=True):
@@ -49,63 +51,64 @@ class Judgements:
 
     @property
     def system_names(self) -> list[Hashable]:
-        """S systems, in the order of their first texts; ValueError where no text has one."""
+        """The S systems, in the order of their first texts; raises ValueError if systems are unknown."""
         if self.systems is None:
-            raise ValueError("there are no systems")
+            raise ValueError("the systems of the texts are unknown")
         return list(dict.fromkeys(self.systems))
 
     def labels(self, grouping: str) -> np.ndarray:
-        """-> int[N], which group each text is in; ValueError for a grouping that these texts do not have."""
+        """The group of each text, int[N]. Raises ValueError for a grouping that does not exist for these texts."""
         if grouping == "none":
             return np.zeros(len(self.human), int)
         names = {"item": self.items, "system": self.systems}.get(grouping)
         if names is None:
-            what = f"{grouping}s" if grouping in GROUPINGS else f"grouping {grouping!r}, but {', '.join(GROUPINGS)}"
-            raise ValueError(f"there are no {what}")
+            if grouping not in GROUPINGS:
+                raise ValueError(f"there is no grouping {grouping!r}; choose one of {', '.join(GROUPINGS)}")
+            raise ValueError(f"the {grouping}s of the texts are unknown")
         numbers: dict[Hashable, int] = {}
         return np.array([numbers.setdefault(name, len(numbers)) for name in names])
 
     def groups(self, grouping: str) -> Groups:
-        """Texts that are compared with one another: all, those of each item, or those of each system."""
+        """The groups of texts that are compared with one another."""
         return Groups.of(self.labels(grouping))
 
     def system_means(self, scores: np.ndarray) -> np.ndarray:
-        """Scores float[..., N] of texts -> float[..., S], their means by system."""
+        """Means float[..., S] by system of scores float[..., N] of texts."""
         groups = self.groups("system")
-        return (scores[..., groups.rows] * groups.real).sum(axis=-1) / groups.sizes
+        return (scores[..., groups.rows] * groups.mask).sum(axis=-1) / groups.sizes
 
     def system_scores(self) -> np.ndarray:
-        """-> float[S], what people said of the systems."""
+        """The human scores of the systems, float[S]."""
         if self.system_human is None:
             return self.system_means(self.human)
         return np.array([self.system_human[name] for name in self.system_names], np.float64)
 
     def table(self, scores: np.ndarray) -> np.ndarray:
-        """Scores float[N] -> float[S, I], by system and item, NaN where there is none."""
+        """Scores float[N] arranged by system and item, float[S, I]; NaN where there is no text."""
         table = np.full((len(self.system_names), self.labels("item").max() + 1), np.nan)
         table[self.labels("system"), self.labels("item")] = scores
         return table
 
-    def kept(self, texts: np.ndarray) -> "Judgements":
-        """Those of the texts, bool[N]."""
-        places = np.flatnonzero(texts).tolist()
+    def select(self, texts: np.ndarray) -> "Judgements":
+        """The judgements of a subset of the texts, given as a mask bool[N]."""
+        indices = np.flatnonzero(texts).tolist()
         systems, items = (
-            [some[k] for k in places] if some is not None else None for some in (self.systems, self.items)
+            [labels[k] for k in indices] if labels is not None else None for labels in (self.systems, self.items)
         )
-        return Judgements(self.human[places], systems, items, self.system_human)
+        return Judgements(self.human[indices], systems, items, self.system_human)
 
     def without_outliers(self) -> tuple["Judgements", np.ndarray]:
-        """Without systems far from the median, as WMT judges metrics of systems; and which texts stay, bool[N].
+        """Drop systems far from the median, as WMT does -> other judgements, and the mask bool[N] of their texts.
 
-        Far: |score - median| / (1.483 MAD) > 2.5, where MAD is the median of the |score - median| (Mathur et al., 2020,
-        section 4.2).
+        A system is dropped if |score - median| / (1.483 MAD) > 2.5, where MAD is the median of |score - median| (Mathur
+        et al., 2020, section 4.2).
         """
         outliers = far_from_median(self.system_scores())
         texts = ~outliers[self.labels("system")]
-        return self.kept(texts), texts
+        return self.select(texts), texts
 
 
 def far_from_median(scores: np.ndarray) -> np.ndarray:
-    """Scores float[S] of systems -> bool[S]: which are outliers, as `Judgements.without_outliers`."""
+    """Mask bool[S] of the outliers among system scores float[S]; see `Judgements.without_outliers`."""
     distances = np.abs(scores - np.median(scores))
     return distances > OUTLIER * _SCALE * np.median(distances)

@@ -1,7 +1,7 @@
-"""Pairs of judged texts: does a metric order them as people do? Kendall's tau, WMT's variants of it, pairwise accuracy.
+"""Coefficients of pairs of texts: Kendall's tau, WMT's variants of it, and pairwise accuracy.
 
-A pair has u, the sign of the difference of its scores, and s, that of people's; 0 is a tie. A coefficient is a sum of
-credits over pairs, divided by the root of a product of two sums of weights.
+For each pair, u is the sign of the difference of the metric's scores, and s that of the human judgements; 0 is a tie. A
+coefficient is a sum of credits over pairs, divided by the square root of the product of two sums of weights.
 """
 
 import dataclasses
@@ -11,64 +11,66 @@ from typing import NamedTuple
 
 import numpy as np
 
-Signs = Callable[[np.ndarray, np.ndarray], np.ndarray]  # u and s, int8[...] -> what each pair counts
+Signs = Callable[[np.ndarray, np.ndarray], np.ndarray]  # u and s, int8[...] -> credit or weight of each pair
 
-_AT_ONCE = 2**21  # pairs held in memory
-_CELLS = 2**20  # of matrices of pairs, likewise
-_CANDIDATES = 2**22  # differences that a threshold is chosen from
-_EQUAL = 1e-12  # accuracies this close are equal: sums of floats depend on their order
+_BLOCK_SIZE = 2**21  # pairs held in memory at a time
+_MATRIX_SIZE = 2**20  # entries of matrices of pairs held in memory at a time
+_CANDIDATES = 2**22  # number of differences that a threshold is chosen from
+_EQUAL = 1e-12  # tolerance for equal accuracies: floating-point sums depend on their order
 
 
 class Groups(NamedTuple):
-    """Which of N texts are compared with one another: rows int[G, n], and real bool[G, n], False in padding."""
+    """Groups of texts that are compared with one another: rows int[G, n], and mask bool[G, n], False for padding."""
 
     rows: np.ndarray
-    real: np.ndarray
+    mask: np.ndarray
 
     @classmethod
     def of(cls, labels: np.ndarray) -> "Groups":
-        """Labels int[N], 0 to G - 1 -> the groups of equal ones."""
+        """Group N texts by their labels int[N], numbered from 0 to G - 1."""
         sizes = np.bincount(labels)
-        real = np.arange(sizes.max())[None] < sizes[:, None]
-        rows = np.zeros(real.shape, int)
-        rows[real] = np.argsort(labels, kind="stable")
-        return cls(rows, real)
+        mask = np.arange(sizes.max())[None] < sizes[:, None]
+        rows = np.zeros(mask.shape, int)
+        rows[mask] = np.argsort(labels, kind="stable")
+        return cls(rows, mask)
 
     @property
     def sizes(self) -> np.ndarray:
-        """int[G]."""
-        return self.real.sum(axis=1)
+        """Number of texts of each group, int[G]."""
+        return self.mask.sum(axis=1)
 
     @property
     def num_pairs(self) -> int:
-        """Of all groups."""
+        """Number of pairs in all groups."""
         return int((self.sizes * (self.sizes - 1) // 2).sum())
 
     def blocks(self) -> list[slice]:
-        """The groups, as many at a time as have matrices of pairs that are not too large."""
-        step = max(1, _CELLS // self.rows.shape[1] ** 2)
+        """Slices of groups whose matrices of pairs fit into memory together."""
+        step = max(1, _MATRIX_SIZE // self.rows.shape[1] ** 2)
         return [slice(start, start + step) for start in range(0, len(self.rows), step)]
 
     def pairs(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """-> some groups int[g], and of each all or some pairs, as rows int[g, P] and int[g, P]; all in the end."""
+        """Yield all pairs in blocks: groups int[g], and the rows int[g, P] of the first and of the second texts."""
         sizes = self.sizes
         for size in np.unique(sizes[sizes > 1]).tolist():
             groups = np.flatnonzero(sizes == size)
-            height = max(1, _AT_ONCE // size)  # of a block of the triangle above the diagonal
+            height = max(1, _BLOCK_SIZE // size)  # rows of the triangle above the diagonal
             for start in range(0, size - 1, height):
                 first, second = np.triu_indices(min(height, size - start), 1, size - start)
-                step = max(1, _AT_ONCE // max(len(first), 1))
-                for some in range(0, len(groups), step):
-                    rows = self.rows[groups[some : some + step], start:size]
-                    yield groups[some : some + step], rows[:, first], rows[:, second]
+                step = max(1, _BLOCK_SIZE // max(len(first), 1))
+                for begin in range(0, len(groups), step):
+                    block = groups[begin : begin + step]
+                    rows = self.rows[block, start:size]
+                    yield block, rows[:, first], rows[:, second]
 
 
 @dataclasses.dataclass(frozen=True)
 class PairCoefficient:
-    """The sum of credits, divided by sqrt(sum of `first` weights times sum of `second` weights).
+    """A sum of credits, divided by sqrt(sum of `first` weights times sum of `second` weights).
 
-    pooled: sums run over all groups, rather than a mean over groups being taken. least: pairs whose human judgements
-    differ by less are left out. calibrated: scores that differ by no more than a threshold, the best one, are ties.
+    pooled: sum over the pairs of all groups, instead of averaging over groups. least: smallest difference of the human
+    judgements of a pair; others are left out. calibrated: scores that differ by at most a threshold, chosen by
+    `calibrate`, are ties.
     """
 
     name: str
@@ -80,16 +82,17 @@ class PairCoefficient:
     calibrated: bool = False
 
     def value(self, sums: np.ndarray) -> np.ndarray:
-        """Sums float[3, ..., G] of `sums` -> the coefficient float[...]; NaN where no group has one."""
+        """The coefficient float[...] of `sums` float[3, ..., G]; NaN if it is undefined for all groups."""
         if self.pooled:
             sums = sums.sum(axis=-1, keepdims=True)
         return nan_mean(ratio(sums))
 
     def sums(self, groups: Groups, scores: np.ndarray, human: np.ndarray, threshold: float = 0.0) -> np.ndarray:
-        """Scores and human judgements float[N] -> float[3, G]: credits, first and second weights of each group."""
+        """Sums float[3, G] of credits and weights in each group, from scores and human judgements float[N]."""
         sums = np.zeros((3, len(groups.rows)))
-        for some, one, other in groups.pairs():
-            sums[:, some] += self.count(scores[one], scores[other], human[one], human[other], threshold).sum(axis=-1)
+        for block, first, second in groups.pairs():
+            counted = self.count(scores[first], scores[second], human[first], human[second], threshold)
+            sums[:, block] += counted.sum(axis=-1)
         return sums
 
     def count(
@@ -100,7 +103,7 @@ class PairCoefficient:
         other_human: np.ndarray,
         threshold: float = 0.0,
     ) -> np.ndarray:
-        """Scores and human judgements float[...] of the two texts of pairs -> float[3, ...], what they count."""
+        """Credit and weights float[3, ...] of pairs, from scores and human judgements float[...] of both texts."""
         u, s = signs(score - other_score, threshold), signs(human - other_human)
         counted = np.stack(np.broadcast_arrays(self.credit(u, s), self.first(u, s), self.second(u, s)))
         if self.least:
@@ -108,18 +111,18 @@ class PairCoefficient:
         return counted
 
     def threshold(self, groups: Groups, scores: np.ndarray, human: np.ndarray) -> float:
-        """The least difference of scores that is no tie, as `calibrate`; 0 for a coefficient that has no such thing."""
+        """The smallest difference of scores that is not a tie, by `calibrate`; 0 unless calibrated."""
         return calibrate(groups, scores, human) if self.calibrated else 0.0
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:
-    """Sums float[3, ...] -> credits per weight float[...]; NaN where nothing has weight."""
+    """Sums float[3, ...] -> sum of credits divided by weight, float[...]; NaN where the weight is 0."""
     weight = np.sqrt(sums[1] * sums[2])
     return np.divide(sums[0], weight, out=np.full(weight.shape, np.nan), where=weight > 0)
 
 
 def nan_mean(values: np.ndarray) -> np.ndarray:
-    """Float[..., G] -> the mean of what is not NaN, float[...]; NaN where all is."""
+    """Mean over the last axis of the values that are not NaN: float[..., G] -> float[...]; NaN if all are."""
     known = ~np.isnan(values)
     count = known.sum(axis=-1)
     total = np.where(known, values, 0.0).sum(axis=-1)
@@ -127,27 +130,27 @@ def nan_mean(values: np.ndarray) -> np.ndarray:
 
 
 def signs(differences: np.ndarray, threshold: float | np.ndarray = 0.0) -> np.ndarray:
-    """-> int8[...]: -1, 0, 1; 0 for differences up to the threshold."""
+    """Signs -1, 0, 1 of differences, as int8[...]; 0 for absolute differences up to the threshold."""
     return (differences > threshold).astype(np.int8) - (differences < -threshold).astype(np.int8)
 
 
 def calibrate(groups: Groups, scores: np.ndarray, human: np.ndarray) -> float:
-    """The threshold at which most pairs are ordered, or tied, as people do, on the mean of the groups.
+    """The tie threshold with the highest pairwise accuracy, averaged over groups.
 
-    Of all differences of scores, and 0, the smallest of the best (Deutsch et al., 2023, section 5); of more than four
-    million differences every k-th is tried.
+    Candidates are 0 and all absolute differences of scores; the smallest of the best is returned (Deutsch et al., 2023,
+    section 5). If there are more than four million differences, every k-th is tried.
     """
     stride = math.ceil(max(groups.num_pairs, 1) / _CANDIDATES)
-    some = [np.abs(scores[one] - scores[other]).ravel()[::stride] for _, one, other in groups.pairs()]
-    candidates = np.unique(np.concatenate([[0.0], *some]))
+    differences = [np.abs(scores[first] - scores[second]).ravel()[::stride] for _, first, second in groups.pairs()]
+    candidates = np.unique(np.concatenate([[0.0], *differences]))
     sizes = groups.sizes
     gains = np.zeros(len(candidates) + 1)
-    for group, one, other in groups.pairs():
-        difference, s = scores[one] - scores[other], signs(human[one] - human[other])
-        gain = (s == 0).astype(np.int8) - (signs(difference) == s)  # of becoming a tie
+    for group, first, second in groups.pairs():
+        difference, s = scores[first] - scores[second], signs(human[first] - human[second])
+        gain = (s == 0).astype(np.int8) - (signs(difference) == s)  # change of accuracy if the pair becomes a tie
         weights = gain / (sizes[group] * (sizes[group] - 1) / 2)[:, None]
-        places = np.searchsorted(candidates, np.abs(difference).ravel())
-        gains += np.bincount(places, weights.ravel(), len(gains))
+        indices = np.searchsorted(candidates, np.abs(difference).ravel())
+        gains += np.bincount(indices, weights.ravel(), len(gains))
     accuracy = np.cumsum(gains[:-1])
     return float(candidates[np.argmax(accuracy >= accuracy.max() - _EQUAL * len(sizes))])
 
@@ -186,13 +189,13 @@ COEFFICIENTS = {
         # Kendall's tau-b and tau-a
         PairCoefficient("kendall", _agreement, _score_differs, _human_differs),
         PairCoefficient("kendall_a", _agreement, _all, _all),
-        # WMT's: human ties are dropped, and ties of scores are discordant (2012), dropped (2013), neither (2014-2016)
+        # WMT's variants drop human ties. Ties of scores are discordant (2012), dropped (2013), or neither (2014-2016).
         PairCoefficient("wmt_discordant", _strict, _human_differs, _human_differs, pooled=True),
         PairCoefficient("wmt_excluded", _agreement, _both_differ, _both_differ, pooled=True),
         PairCoefficient("wmt_neutral", _agreement, _human_differs, _human_differs, pooled=True),
-        # daRR (2017-2020): pairs 25 points of 100 apart
+        # daRR (2017-2020): pairs whose judgements differ by at least 25 of 100 points
         PairCoefficient("darr", _strict, _human_differs, _human_differs, pooled=True, least=25.0),
-        # Pairwise accuracy (Kocmi et al., 2021), and with tie calibration, acc*_eq (Deutsch et al., 2023)
+        # Pairwise accuracy (Kocmi et al., 2021), also with tie calibration, acc*_eq (Deutsch et al., 2023)
         PairCoefficient("acc", _same, _all, _all),
         PairCoefficient("acc_eq", _same, _all, _all, calibrated=True),
     )

@@ -1,4 +1,4 @@
-"""Soft pairwise accuracy (Thompson et al., 2024): is a metric as sure as people that a system is better?"""
+"""Soft pairwise accuracy (Thompson et al., 2024): agreement on how confidently one system is better than another."""
 
 import numpy as np
 
@@ -8,12 +8,12 @@ PERMUTATIONS = 1000
 
 
 def p_values(segments: np.ndarray, *, permutations: int = PERMUTATIONS, seed: int = SEED) -> np.ndarray:
-    """Scores float[S, N] of S systems' segments, NaN where there is none -> float[S, S], the p-values of i over j.
+    """P-values float[S, S] of system i over system j, from segment scores float[S, N], NaN if missing.
 
-    Each is the share of `permutations` in which the two systems' segments, swapped at random, give a difference of the
-    means as large as the observed one, or larger: near 0 where i is better, near 1 where it is worse. Two systems are
-    compared on the segments that both have, NaN if there are none; the same segments are swapped for every pair
-    (section 4). ValueError for what is not a table.
+    Each is the fraction of `permutations` in which the segments of the two systems, swapped at random, give a
+    difference of means at least as large as the observed one: near 0 if i is better, near 1 if it is worse. Two systems
+    are compared on the segments that both have (NaN if there are none), and the same segments are swapped for every
+    pair (section 4). Raises ValueError unless the scores are two-dimensional.
     """
     segments = np.asarray(segments, np.float64)
     if segments.ndim != 2:
@@ -22,11 +22,11 @@ def p_values(segments: np.ndarray, *, permutations: int = PERMUTATIONS, seed: in
     scores = np.where(known, segments, 0.0)
     flips = np.random.default_rng(seed).integers(2, size=(permutations, segments.shape[1])) * 2.0 - 1.0
     p = np.full((len(segments), len(segments)), np.nan)
-    for system, (own, there) in enumerate(zip(scores, known, strict=True)):
-        both = known & there
-        differences = (own - scores) * both
+    for system, (own_scores, own_known) in enumerate(zip(scores, known, strict=True)):
+        both = known & own_known
+        differences = (own_scores - scores) * both
         observed = differences.sum(axis=1)
-        # Sums of the same numbers in another order may differ by their rounding.
+        # Sums of the same numbers in another order may differ by rounding.
         margin = 1e-9 * np.abs(differences).sum(axis=1)
         swapped = flips @ differences.T
         share = (swapped >= observed - margin).mean(axis=0)
@@ -36,9 +36,10 @@ def p_values(segments: np.ndarray, *, permutations: int = PERMUTATIONS, seed: in
 
 
 def soft_accuracy(metric: np.ndarray, human: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """P-values float[..., S, S] of a metric and of people -> 1 - the mean |difference| of pairs, 0 to 1, float[...].
+    """Soft pairwise accuracy float[...], 0 to 1, of p-values float[..., S, S] of a metric and of humans.
 
-    weights: float[..., S], how often each system counts. NaN where no pair of systems has segments in common.
+    It is 1 - mean |difference of p-values| over pairs of systems. weights: float[..., S], how often each system counts.
+    NaN if no pair of systems has segments in common.
     """
     first, second = np.triu_indices(metric.shape[-1], 1)
     distances = np.abs(metric - human)[..., first, second]

@@ -1,4 +1,4 @@
-"""METEOR as its papers define it (Banerjee and Lavie, 2005; Lavie and Agarwal, 2007)."""
+"""METEOR as defined in its papers (Banerjee and Lavie, 2005; Lavie and Agarwal, 2007)."""
 
 import dataclasses
 import functools
@@ -11,27 +11,27 @@ from metrics_jax.api import AdditiveMetric, References
 from metrics_jax.meteor.alignment import Group, count_chunks, extend
 from metrics_jax.references import best, flatten, pair
 from metrics_jax.surface.stemmers import porter
-from metrics_jax.surface.synonyms import WordNet
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
+from metrics_jax.surface.wordnet import WordNet
 
 MODULES = ("exact", "stem", "synonym")
 
 
 @dataclasses.dataclass(frozen=True)
 class Meteor(AdditiveMetric):
-    """METEOR, 0 to 1: the harmonic mean of unigram precision and recall, less a penalty for scattered matches.
+    """METEOR, 0 to 1: a weighted harmonic mean of unigram precision and recall, with a penalty for scattered matches.
 
     F_mean = P R / (alpha P + (1 - alpha) R), penalty = gamma (chunks / matches)^beta, score = (1 - penalty) F_mean. The
     defaults are those of 2005; Lavie and Agarwal tuned alpha 0.81, beta 0.83, gamma 0.28 for English.
 
-    modules: the stages of the alignment in order, of "exact", "stem" (Porter, 1980) and "synonym" (both words are in
-    one set of synonyms of `wordnet`, by default the database that `synonyms.WordNet` finds). Each may match words that
-    no stage before it has matched, and adds the largest set of one-to-one matches; of several the one with the fewest
-    crossings, among themselves and with earlier stages'; and of those, where the papers are silent, the one with the
-    fewest chunks. tokenize: see `tokenizers`; "none" splits at white space.
+    modules: the stages of the alignment in order: "exact", "stem" (Porter, 1980) and "synonym" (both words are in one
+    synset of `wordnet`, by default the database that `wordnet.WordNet` finds). Each stage matches words that earlier
+    stages left unmatched, and adds the largest set of one-to-one matches; among several, the one with the fewest
+    crossings, including those with matches of earlier stages; among these, where the papers do not define a choice, the
+    one with the fewest chunks. tokenize: see `tokenizers`; "none" splits at white space.
 
-    Of several references the best counts, on ties the shorter. A corpus is scored on its summed counts. No match at
-    all, an empty text included, scores 0; identical texts of n words score 1 - gamma / n^beta.
+    Of several references, the best is used, on ties the shorter. A corpus is scored on its summed counts. A text
+    without matches scores 0; identical texts of n words score 1 - gamma / n^beta.
     """
 
     alpha: float = 0.9
@@ -50,21 +50,21 @@ class Meteor(AdditiveMetric):
         object.__setattr__(self, "modules", tuple(self.modules))
         check_modules(self.modules, MODULES)
         if "synonym" not in self.modules:
-            object.__setattr__(self, "wordnet", None)  # it does not change the number, so it is not signed
+            object.__setattr__(self, "wordnet", None)  # it does not affect the score
         elif self.wordnet is None:
             object.__setattr__(self, "wordnet", WordNet())
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, 4]: matches, chunks, hypothesis length, reference length, of the best reference."""
+        """Statistics float[N, 4] for the best reference: matches, chunks, hypothesis length, reference length."""
         split = functools.partial(tokenize, tokenizer=self.tokenize, lowercase=self.lowercase)
         return best_counts(hypotheses, references, split, self.align, self.score)[0]
 
     def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[int, int]:
-        """The words of two texts -> matched positions, hypothesis: reference."""
+        """Align the words of two texts -> matched positions, hypothesis: reference."""
         alignment: dict[int, int] = {}
         for module in self.modules:
-            words = _places(hypothesis, module, alignment)
-            others = _places(reference, module, set(alignment.values()))
+            words = _index_words(hypothesis, module, alignment)
+            others = _index_words(reference, module, set(alignment.values()))
             if module == "synonym" and self.wordnet is not None:
                 groups = _synonym_groups(words, others, self.wordnet)
             else:
@@ -77,22 +77,22 @@ class Meteor(AdditiveMetric):
         return score_counts(statistics, self.alpha, self.beta, self.gamma)
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """Summed statistics float[4] -> precision, recall, f_mean, penalty and the counts."""
+        """Precision, recall, f_mean, penalty and the counts, from summed statistics float[4]."""
         return name_parts(statistics, self.alpha, self.beta, self.gamma)
 
 
-def _places(words: Sequence[str], module: str, taken: Container[int]) -> dict[str, list[int]]:
-    """Word, or its stem for the module of that name, -> its positions that are not taken."""
+def _index_words(words: Sequence[str], module: str, taken: Container[int]) -> dict[str, list[int]]:
+    """Map each word (or its stem, for that module) to its positions that are not taken."""
     stem = porter("ORIGINAL_ALGORITHM") if module == "stem" else None
-    places: dict[str, list[int]] = {}
+    index: dict[str, list[int]] = {}
     for position, word in enumerate(words):
         if position not in taken:
-            places.setdefault(stem(word) if stem else word, []).append(position)
-    return places
+            index.setdefault(stem(word) if stem else word, []).append(position)
+    return index
 
 
 def _synonym_groups(words: Mapping[str, list[int]], others: Mapping[str, list[int]], wordnet: WordNet) -> list[Group]:
-    """The connected parts of the graph that joins a word and a word of the reference if they share a synset."""
+    """The connected components of the graph that joins a word and a reference word if they share a synset."""
     members: dict[object, list[str]] = {}
     for other in others:
         for synset in wordnet.synsets(other):
@@ -109,37 +109,37 @@ def _synonym_groups(words: Mapping[str, list[int]], others: Mapping[str, list[in
     for word in words:
         if not partners[word] or word in seen:
             continue
-        part = [word]
+        component = [word]
         seen.add(word)
-        for one in part:  # grows as it is read
-            more = {neighbour for other in partners[one] for neighbour in joined[other]} - seen
+        for member in component:  # grows while it is read
+            more = {neighbour for other in partners[member] for neighbour in joined[other]} - seen
             seen |= more
-            part += more
-        reached = set().union(*(partners[one] for one in part))
-        pairs = {i: _positions(others, partners[one]) for one in part for i in words[one]}
-        complete = all(partners[one] == reached for one in part)
+            component += more
+        reached = set().union(*(partners[member] for member in component))
+        pairs = {i: _positions(others, partners[member]) for member in component for i in words[member]}
+        complete = all(partners[member] == reached for member in component)
         groups.append(Group(sorted(pairs), _positions(others, reached), None if complete else pairs))
     return groups
 
 
-def _positions(places: Mapping[str, list[int]], words: set[str]) -> list[int]:
-    return sorted(position for word in words for position in places[word])
+def _positions(index: Mapping[str, list[int]], words: set[str]) -> list[int]:
+    return sorted(position for word in words for position in index[word])
 
 
 def check_parameters(alpha: float, beta: float, gamma: float) -> None:
-    """ValueError for numbers that are none of METEOR's."""
+    """Raise ValueError for parameters outside their ranges."""
     if not 0 <= alpha <= 1:
-        raise ValueError(f"alpha={alpha}: the weight of recall lies between 0 and 1")
+        raise ValueError(f"alpha={alpha}: the weight of recall must be between 0 and 1")
     if not 0 <= beta < np.inf:
-        raise ValueError(f"beta={beta}: the exponent of the penalty is finite and at least 0")
+        raise ValueError(f"beta={beta}: the exponent of the penalty must be finite and at least 0")
     if not 0 <= gamma <= 1:
-        raise ValueError(f"gamma={gamma}: the largest penalty lies between 0 and 1")
+        raise ValueError(f"gamma={gamma}: the maximum penalty must be between 0 and 1")
 
 
 def check_modules(modules: tuple[str, ...], known: tuple[str, ...]) -> None:
-    """ValueError for stages that do not exist, none, or one twice."""
+    """Raise ValueError for unknown or repeated modules, or none."""
     if not modules or len(set(modules)) < len(modules) or not set(modules) <= set(known):
-        raise ValueError(f"modules={modules!r}: one or more of {', '.join(known)}, each once")
+        raise ValueError(f"modules={modules!r}: choose one or more of {', '.join(known)}, each at most once")
 
 
 def best_counts(
@@ -149,9 +149,9 @@ def best_counts(
     align: Callable[[Sequence[str], Sequence[str]], Mapping[int, int]],
     score: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """-> counts float[N, 4] (see `Meteor.statistics`) and scores float[N], with each segment's best reference.
+    """Counts float[N, 4] (see `Meteor.statistics`) and scores float[N] with each segment's best reference.
 
-    Of references that score alike the shorter counts, then the one with fewer matches.
+    Among references with equal scores, the shorter is used, then the one with fewer matches.
     """
     texts, owner = flatten(hypotheses, references)
     rows = []
@@ -165,13 +165,13 @@ def best_counts(
 
 
 def score_counts(counts: np.ndarray, alpha: float, beta: float, gamma: float) -> np.ndarray:
-    """Counts float[..., 4] (see `Meteor.statistics`) -> METEOR float[...], 0 to 1; 0 without a match."""
+    """METEOR float[...], 0 to 1, of counts float[..., 4] (see `Meteor.statistics`); 0 without a match."""
     f_mean, penalty = _f_mean_and_penalty(counts, alpha, beta, gamma)
     return (1 - penalty) * f_mean
 
 
 def _f_mean_and_penalty(counts: np.ndarray, alpha: float, beta: float, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Counts float[..., 4] -> F_mean and penalty, float[...] each; 0 without a match."""
+    """F_mean and penalty, float[...] each, of counts float[..., 4]; 0 without a match."""
     matches, chunks, length, reference_length = np.moveaxis(counts, -1, 0)
     matched = matches > 0
     # P R / (alpha P + (1 - alpha) R) with P = m / |h| and R = m / |r|
@@ -184,7 +184,7 @@ def _divide(numerator: np.ndarray, denominator: np.ndarray, where: np.ndarray) -
 
 
 def name_parts(counts: np.ndarray, alpha: float, beta: float, gamma: float) -> dict[str, float | np.ndarray]:
-    """Summed counts float[4] -> what METEOR is made of, by name."""
+    """The parts of METEOR by name, from summed counts float[4]."""
     matches, chunks, length, reference_length = (float(count) for count in counts)
     f_mean, penalty = _f_mean_and_penalty(counts, alpha, beta, gamma)
     return {

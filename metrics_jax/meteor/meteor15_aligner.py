@@ -1,6 +1,6 @@
 """METEOR 1.5's aligner (Denkowski and Lavie, 2014, section 2): candidate matches of all modules, then a beam search.
 
-What the Java program does and the paper does not say is written beside the code; all of it changes scores.
+Behaviour of the Java program that the paper does not mention is documented beside the code; all of it affects scores.
 """
 
 import dataclasses
@@ -12,14 +12,14 @@ from typing import NamedTuple
 from metrics_jax.meteor.meteor15_tables import LONGEST_PHRASE, Paraphrases
 
 BEAM_SIZE = 40
-Place = tuple[int, int]
+Span = tuple[int, int]
 Path = tuple[int, int, int]
 Option = tuple[int, int, int, int, int]
 MODULES = ("exact", "stem", "synonym", "paraphrase")
 
 
 class Match(NamedTuple):
-    """A phrase of the reference and a phrase of the hypothesis, by first word and length; module: its number."""
+    """A phrase of the reference and one of the hypothesis, by first word and length, and the module's number."""
 
     reference_start: int
     reference_length: int
@@ -30,9 +30,9 @@ class Match(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Aligner:
-    """Aligns the words of two texts by `modules`, of which the others are what three of them need.
+    """Aligns the words of two texts by `modules`; the other fields are resources of single modules.
 
-    stem: word -> stem. synsets: word -> the sets of synonyms it is in.
+    stem: function from word to stem. synsets: function from word to the synsets it is in.
     """
 
     modules: tuple[str, ...]
@@ -41,13 +41,13 @@ class Aligner:
     paraphrases: Paraphrases | None = None
 
     def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> list[Match]:
-        """-> the matches, in the order of the reference; no word is in two of them."""
+        """The matches, in the order of the reference; no word is in two of them."""
         return search(self.candidates(hypothesis, reference), len(hypothesis), len(reference), self.modules)
 
     def candidates(self, hypothesis: Sequence[str], reference: Sequence[str]) -> list[Match]:
         """Every match that a module allows, by module and in the order in which the search tries them.
 
-        If the texts are the same, the first module decides alone.
+        If the texts are equal, only the first module is used.
         """
         keys, reference_keys = list(map(java_hash, hypothesis)), list(map(java_hash, reference))
         found: list[Match] = []
@@ -67,27 +67,27 @@ class Aligner:
         return found
 
     def _synonyms(self, hypothesis: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
-        """Positions j, i of words that share a set of synonyms."""
+        """Positions j, i of words that share a synset."""
         assert self.synsets is not None
-        ours = [(i, sets) for i, word in enumerate(hypothesis) if (sets := self.synsets(word))]
-        theirs = [(j, sets) for j, word in enumerate(reference) if (sets := self.synsets(word))]
-        return [(j, i) for j, others in theirs for i, sets in ours if not others.isdisjoint(sets)]
+        words = [(i, sets) for i, word in enumerate(hypothesis) if (sets := self.synsets(word))]
+        reference_words = [(j, sets) for j, word in enumerate(reference) if (sets := self.synsets(word))]
+        return [(j, i) for j, others in reference_words for i, sets in words if not others.isdisjoint(sets)]
 
     def _paraphrase_matches(self, hypothesis: Sequence[str], reference: Sequence[str], number: int) -> list[Match]:
-        """Paraphrases of the reference's phrases, then of the hypothesis's; a pair may be in the table both ways."""
+        """Paraphrases of reference phrases, then of hypothesis phrases; a pair may be found in both directions."""
         assert self.paraphrases is not None
-        ours, theirs = _Phrases(hypothesis), _Phrases(reference)
-        backward = theirs.paraphrased(ours, self.paraphrases)
-        forward = ours.paraphrased(theirs, self.paraphrases)
+        phrases, reference_phrases = _Phrases(hypothesis), _Phrases(reference)
+        backward = reference_phrases.paraphrased(phrases, self.paraphrases)
+        forward = phrases.paraphrased(reference_phrases, self.paraphrases)
         return [
-            *(Match(*place, *other, number) for place, other in backward),
-            *(Match(*other, *place, number) for place, other in forward),
+            *(Match(*span, *other, number) for span, other in backward),
+            *(Match(*other, *span, number) for span, other in forward),
         ]
 
 
 @functools.lru_cache(2**18)
 def java_hash(word: str) -> int:
-    """Java's String.hashCode, without its sign: METEOR compares words and stems by it, so "to" equals "v1"."""
+    """Java's String.hashCode, unsigned: METEOR compares words and stems by it, so that "to" equals "v1"."""
     code = 0
     units = word.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -97,14 +97,14 @@ def java_hash(word: str) -> int:
 
 def _equal(keys: Sequence[int], reference_keys: Sequence[int]) -> list[tuple[int, int]]:
     """Positions j, i of equal keys, sorted."""
-    places: dict[int, list[int]] = {}
+    positions: dict[int, list[int]] = {}
     for i, key in enumerate(keys):
-        places.setdefault(key, []).append(i)
-    return [(j, i) for j, key in enumerate(reference_keys) for i in places.get(key, ())]
+        positions.setdefault(key, []).append(i)
+    return [(j, i) for j, key in enumerate(reference_keys) for i in positions.get(key, ())]
 
 
 class _Phrases:
-    """The phrases of a text: those of one word, of two words ... where they stand, words separated by one blank."""
+    """The phrases of a text by length, with words separated by one space."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._by_length = [words]
@@ -113,33 +113,33 @@ class _Phrases:
             self._by_length.append([f"{phrase} {word}" for phrase, word in pairs])
         self._all = set().union(*self._by_length)
 
-    def paraphrased(self, other: "_Phrases", paraphrases: Paraphrases) -> list[tuple[Place, Place]]:
-        """Places of a phrase and of a paraphrase of it in the other text, by place, then by rank in the table."""
+    def paraphrased(self, other: "_Phrases", paraphrases: Paraphrases) -> list[tuple[Span, Span]]:
+        """Spans of phrases and of their paraphrases in the other text, by span, then by rank in the table."""
         found = []
         for phrase in paraphrases.phrases & self._all:
             known = paraphrases.of(phrase)
             if not other._all.isdisjoint(known):
-                targets = [place for one in known if one in other._all for place in other._places(one)]
-                found += [(place, target) for place in self._places(phrase) for target in targets]
+                targets = [span for one in known if one in other._all for span in other._spans(one)]
+                found += [(span, target) for span in self._spans(phrase) for target in targets]
         return sorted(found, key=itemgetter(0))
 
-    def _places(self, phrase: str) -> list[Place]:
-        """Where a phrase stands: first word and length."""
+    def _spans(self, phrase: str) -> list[Span]:
+        """The occurrences of a phrase: first word and length."""
         length = phrase.count(" ") + 1
         return [(start, length) for start, one in enumerate(self._by_length[length - 1]) if one == phrase]
 
 
 def search(candidates: Sequence[Match], length: int, reference_length: int, modules: Sequence[str]) -> list[Match]:
-    """The best of the alignments that can be made of `candidates`, as METEOR's beam search finds it.
+    """The best alignment that can be made of `candidates`, by METEOR's beam search.
 
-    A match without a rival for any of its words is certain. Over the others the search goes from left to right in the
-    reference and takes or leaves each. Of two paths that is better which covers more words: in an exact match each
-    counts, in others half of a phrase's words, rounded down (so a single stem or synonym counts nothing, and taking it
-    may cost a chunk). Then counts which has fewer chunks, where a gap in the reference closes a chunk; then which has
-    less distance, which adds up |i - j| not of the matches in a path, but of those tried after it. Ties keep their
-    order, and the last chunk is closed after the last sort.
+    A match is certain if no other candidate covers any of its words. The search processes the other matches from left
+    to right in the reference, and takes or leaves each. Paths are compared by the number of words they cover: all words
+    of an exact match, but only half of a phrase's words, rounded down, for other matches. Single stems and synonyms
+    therefore count 0, and taking one may cost a chunk. Ties are resolved by fewer chunks, where a gap in the reference
+    closes a chunk; then by smaller distance, which sums |i - j|, not of the matches in the path, but of those tried
+    after it. Remaining ties keep their order. The last chunk is closed after the last sort.
     """
-    rivals, reference_rivals = [0] * length, [0] * reference_length  # candidates that cover each word
+    rivals, reference_rivals = [0] * length, [0] * reference_length  # number of candidates that cover each word
     for reference_start, reference_words, start, words, _ in candidates:
         for j in range(reference_start, reference_start + reference_words):
             reference_rivals[j] += 1
@@ -160,14 +160,14 @@ def search(candidates: Sequence[Match], length: int, reference_length: int, modu
 def _beam(
     candidates: Sequence[Match], certain: Mapping[int, Match], reference_length: int, modules: Sequence[str]
 ) -> list[Match]:
-    """The matches of `candidates` that the best path takes, between those that are certain."""
-    chunk = 1 + sum(abs(match[2] - match[0]) for match in candidates)  # more than any distance
-    word = chunk * (reference_length + 2)  # more than any number of chunks
+    """The matches of `candidates` in the best path, given the certain matches."""
+    chunk = 1 + sum(abs(match[2] - match[0]) for match in candidates)  # cost of a chunk; exceeds all distances
+    word = chunk * (reference_length + 2)  # gain of a word; exceeds the cost of all chunks
     starting: dict[int, list[Match]] = {}
     for match in candidates:
         starting.setdefault(match.reference_start, []).append(match)
-    # What a path uses is one number: for each j the number of the match that it takes there, then a bit for each
-    # contested word, under the reference's place j or the hypothesis's ~i.
+    # What a path uses is encoded in one integer: for each j, the number of the match that it takes there, followed by a
+    # bit for each contested word, with key j for reference words and ~i for hypothesis words.
     numbers: dict[int, int] = {}
     size = 0
     for j, matches in starting.items():
@@ -179,16 +179,17 @@ def _beam(
         options[j] = []
         for number, (_, reference_words, i, words, module) in enumerate(matches, 1):
             mask = number << numbers[j]
-            for place in (*range(j, j + reference_words), *range(~i, ~(i + words), -1)):
-                mask |= bits.setdefault(place, 1 << size + len(bits))
+            for key in (*range(j, j + reference_words), *range(~i, ~(i + words), -1)):
+                mask |= bits.setdefault(key, 1 << size + len(bits))
             gain = reference_words + words if modules[module] == "exact" else reference_words // 2 + words // 2
             options[j].append((mask, i, i + words, gain * word, abs(i - j)))
 
-    # A path: its rank (least is best), the word of the hypothesis that would continue its chunk (-1: none is open), and
-    # what it uses. What is the same for all paths is not counted.
+    # A path: its rank (lowest is best), the hypothesis word that would continue its chunk (-1: no open chunk), and what
+    # it uses. Terms that are equal for all paths are left out.
     paths: list[Path] = [(0, -1, 0)]
-    run: tuple[int, int] | None = None  # of words that none competes for: what continues a chunk into it, and out of it
-    busy = 0  # where the last certain match ends
+    # For a run of uncontested words: the hypothesis word that continues a chunk into it, and the one after it.
+    run: tuple[int, int] | None = None
+    busy = 0  # end of the last certain match
     for j in range(reference_length + 1):
         if j not in bits and j < reference_length:
             if j in certain:
@@ -212,11 +213,12 @@ def _beam(
 
 
 def _best(paths: list[Path]) -> list[Path]:
+    """The best paths, at most BEAM_SIZE; ties keep their order."""
     return sorted(paths, key=itemgetter(0))[:BEAM_SIZE]
 
 
 def _branch(paths: Sequence[Path], options: Sequence[Option], here: int, chunk: int) -> list[Path]:
-    """Paths, continued by each of the matches that start here, and by none; here: the bit of this word."""
+    """Continue paths by each match that starts at this word, and by none; here: the bit of this word."""
     following: list[Path] = []
     for path in paths:
         rank, end, used = path
@@ -227,6 +229,6 @@ def _branch(paths: Sequence[Path], options: Sequence[Option], here: int, chunk: 
             if not used & mask:
                 jump = chunk if end >= 0 and end != start else 0
                 following.append((rank - gain + jump, stop, used | mask))
-                rank += distance  # this match's distance goes to the paths made after it
+                rank += distance  # the distance of this match is added to later paths
         following.append((rank + chunk if end >= 0 else rank, -1, used))
     return following

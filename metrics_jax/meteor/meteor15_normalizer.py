@@ -1,20 +1,20 @@
-"""METEOR 1.5's normaliser (option -norm): Moses' tokeniser for six languages, with abbreviations undotted."""
+"""METEOR 1.5's normaliser (option -norm): Moses' tokeniser for six languages, with undotted abbreviations."""
 
 import dataclasses
 import re
 
 LANGUAGES = ("en", "cz", "de", "es", "fr", "ru")
-# What METEOR takes for a letter: Latin, Cyrillic and phonetic extensions, not "ǎ", Greek or any other script. Whatever
-# else is no digit, white space, period, apostrophe, comma or hyphen becomes a word of its own.
+# METEOR's letters: Latin, Cyrillic and phonetic extensions, but not "ǎ", Greek or any other script. Other characters
+# except digits, white space, periods, apostrophes, commas and hyphens become separate words.
 _LETTERS = "A-Za-zÀ-ÖØ-öø-žЀ-ԧᴀ-ᵿꙀ-ꙮ꙾-ꚗ"
 _SYMBOL = re.compile(rf"[^{_LETTERS}0-9 \v.',-]")
 _PUNCTUATION = re.compile(rf"[^{_LETTERS}0-9]")
 _PERIODS = re.compile(r"\.\.+")
-# Patterns that take in both neighbours do not see a mark right after the one they changed: "a-b-c" -> "a b-c".
+# Patterns that consume both neighbours miss a mark right after the one they changed: "a-b-c" -> "a b-c".
 _COMMAS = tuple(map(re.compile, ("([^0-9]),([^0-9])", "([0-9]),([^0-9])", "([^0-9]),([0-9])")))
 _HYPHEN = re.compile(rf"([{_LETTERS}0-9.])-([{_LETTERS}0-9])")
 _LETTER = re.compile(f"[{_LETTERS}]")
-_APOSTROPHES = {  # language: patterns and what they become
+_APOSTROPHES = {  # language: patterns and replacements
     "en": (
         (re.compile(rf"([^{_LETTERS}])'([^{_LETTERS}])"), r"\1 ' \2"),
         (re.compile(rf"([^{_LETTERS}0-9])'([{_LETTERS}])"), r"\1 ' \2"),
@@ -32,15 +32,16 @@ _APOSTROPHES = {  # language: patterns and what they become
 _OTHER_APOSTROPHES = ((re.compile("'"), " ' "),)
 _UNIFORM = str.maketrans({**dict.fromkeys("\t\n\r\f", " "), **dict.fromkeys("`‘’", "'"), **dict.fromkeys("“”", '"')})
 _WIDE_SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
-_ENDS = "".join(map(chr, range(33)))  # what Java's trim() takes off
+_ENDS = "".join(map(chr, range(33)))  # characters removed by Java's trim()
 
 
 @dataclasses.dataclass(frozen=True)
 class Normalizer:
-    """Text -> normalised words in lower case.
+    """Normalises a text into lower-case words.
 
-    language: one of `LANGUAGES`. A final period is split off its word unless the next word begins in a-z, the word is
-    one of `prefixes`, or one of `numeric` and a digit follows. no_punct: leave out whatever is no letter or digit.
+    language: one of `LANGUAGES`. A final period is separated from its word unless the next word begins with a-z, the
+    word is in `prefixes`, or the word is in `numeric` and a digit follows. no_punct: remove all characters but letters
+    and digits.
     """
 
     language: str
@@ -49,7 +50,7 @@ class Normalizer:
     no_punct: bool = False
 
     def words(self, text: str) -> list[str]:
-        """The words of a text; none of an empty one."""
+        """The normalised words of a text."""
         text = f" {text.translate(_UNIFORM)} ".replace("''", '"').replace("–", " - ")
         text = _SYMBOL.sub(r" \g<0> ", text)
         if ".." in text:
@@ -72,17 +73,17 @@ class Normalizer:
         return [word for word in text.strip(_ENDS).lower().split(" ") if word]
 
     def _split_periods(self, text: str) -> str:
-        """Take the periods out of abbreviations (U.S. -> US), and split the period at a sentence's end off its word."""
+        """Remove the periods of abbreviations (U.S. -> US), and separate the period at the end of a sentence."""
         words = [word for word in text.split(" ") if word]
-        for place, word in enumerate(words):
+        for index, word in enumerate(words):
             if word[-1] == "." and len(word) > 1 and word[-2] != ".":
-                stem, following = word[:-1], words[place + 1][0] if place + 1 < len(words) else ""
+                stem, following = word[:-1], words[index + 1][0] if index + 1 < len(words) else ""
                 if "." in stem and _LETTER.search(stem):
-                    words[place] = word.replace(".", "")
+                    words[index] = word.replace(".", "")
                 elif not (
                     stem in self.prefixes
                     or "a" <= following <= "z"
                     or (stem in self.numeric and "0" <= following <= "9")
                 ):
-                    words[place] = f"{stem} ."
+                    words[index] = f"{stem} ."
         return " ".join(words)

@@ -1,9 +1,9 @@
-"""METEOR 1.5's stemmers: Snowball as it stood in 2011, whose English and German rules today's libraries have changed.
+"""METEOR 1.5's stemmers: Snowball of 2011, whose English and German rules differ from today's libraries.
 
-Snowball has since learnt exceptions ("evening", "international", "-ologist", German "-niss"), so a library of today
-gives other words one stem. English and German are therefore written out here, after Porter's definitions of that time;
-the other languages come from the library that agrees best with METEOR's own classes. Of 110,000 words, most of another
-language, none differs in es, nl, no, ro, ru, se and tr, 1 in it, 3 in hu, 9 in fr, 14 in pt, 129 in da, 3,822 in fi.
+Snowball has since added exceptions ("evening", "international", "-ologist", German "-niss"). English and German are
+therefore implemented here, following Porter's definitions of that time; for other languages, the library that agrees
+best with METEOR's own classes is used. Of 110,000 words, most of them in another language, none differs in es, nl, no,
+ro, ru, se and tr, 1 in it, 3 in hu, 9 in fr, 14 in pt, 129 in da, 3,822 in fi.
 """
 
 import functools
@@ -24,7 +24,7 @@ NLTK = {
     "se": "swedish",
 }
 SNOWBALL = {"es": "spanish", "pt": "portuguese", "ru": "russian", "tr": "turkish"}
-NO_LETTERS = {"ru": "ё", "tr": "'"}  # a character of which the algorithms knew nothing in 2011
+UNKNOWN_LETTERS = {"ru": "ё", "tr": "'"}  # characters that the algorithms of 2011 did not handle
 STEMMED = ("en", "de", *NLTK, *SNOWBALL)
 
 _WHOLE_WORDS = {
@@ -53,34 +53,34 @@ _SHORT_SYLLABLE = re.compile(r"[^aeiouy][aeiouy][^aeiouywxY]\Z|\A[aeiouy][^aeiou
 
 @functools.cache
 def stemmer(language: str) -> Callable[[str], str]:
-    """METEOR 1.5's stemmer of a language of `STEMMED` -> word to stem."""
+    """METEOR 1.5's stemmer of a language in `STEMMED`, as a function from word to stem."""
     if language in ("en", "de"):
         return functools.lru_cache(2**18)(english if language == "en" else german)
     if language in NLTK:
         from nltk.stem.snowball import SnowballStemmer
 
-        program = SnowballStemmer(NLTK[language])
-        return functools.lru_cache(2**18)(lambda word: str(program.stem(_Cased(word))))
+        snowball_stemmer = SnowballStemmer(NLTK[language])
+        return functools.lru_cache(2**18)(lambda word: str(snowball_stemmer.stem(_Cased(word))))
     stem = snowball(SNOWBALL[language])
-    no_letter = NO_LETTERS.get(language, "\0")
-    return lambda word: stem(word.replace(no_letter, "\0")).replace("\0", no_letter)
+    unknown = UNKNOWN_LETTERS.get(language, "\0")
+    return lambda word: stem(word.replace(unknown, "\0")).replace("\0", unknown)
 
 
 class _Cased(str):
-    """A word that nltk does not lower-case: METEOR, told not to, does not either."""
+    """A word that nltk cannot lower-case, since METEOR's stemmers do not."""
 
     def lower(self) -> str:
-        """The word as it is."""
+        """Return the word unchanged."""
         return self
 
 
 def english(word: str) -> str:
-    """Porter's second English stemmer ("porter2", 2011): word in lower case -> its stem."""
+    """Porter's second English stemmer ("porter2", 2011), for a lower-case word."""
     if word in _WHOLE_WORDS:
         return _WHOLE_WORDS[word]
     if len(word) <= 2:
         return word
-    word, consonants = re.subn("(^|[aeiouy])y", r"\1Y", word.removeprefix("'"))  # Y: a consonant
+    word, consonants = re.subn("(^|[aeiouy])y", r"\1Y", word.removeprefix("'"))  # Y marks a consonant
     one, two = _regions(word, "aeiouy", re.match("gener|commun|arsen", word))
 
     word = word.removesuffix(_suffix(word, ("'", "'s", "'s'")))  # step 0
@@ -95,7 +95,7 @@ def english(word: str) -> str:
 
 
 def _steps_1b_to_5(word: str, one: int, two: int) -> str:
-    """The part of the English stemmer that few words escape; one and two are where the regions R1 and R2 begin."""
+    """Steps 1b to 5 of the English stemmer; one and two are the beginnings of the regions R1 and R2."""
     suffix = _suffix(word, ("eed", "eedly", "ed", "edly", "ing", "ingly"))
     stem = word.removesuffix(suffix)
     if suffix.startswith("ee"):
@@ -130,7 +130,7 @@ def _steps_1b_to_5(word: str, one: int, two: int) -> str:
 
 
 def german(word: str) -> str:
-    """The German Snowball stemmer of 2011: word in lower case -> its stem, without umlauts."""
+    """The German Snowball stemmer of 2011, for a lower-case word; the stem has no umlauts."""
     word = _BETWEEN_VOWELS.sub(lambda match: match[1] + match[2].upper(), word.replace("ß", "ss"))
     one, two = _regions(word, "aeiouyäöü") if len(word) > 2 else (len(word), len(word))
     one = max(one, 3)
@@ -158,12 +158,12 @@ def german(word: str) -> str:
 
 
 def _suffix(word: str, suffixes: Iterable[str]) -> str:
-    """The longest of the suffixes that the word ends in; "" if none."""
+    """The longest of the suffixes that the word ends with; "" if there is none."""
     return max((suffix for suffix in suffixes if word.endswith(suffix)), key=len, default="")
 
 
 def _regions(word: str, vowels: str, prefix: re.Match[str] | None = None) -> tuple[int, int]:
-    """Where R1 and R2 begin: after the first consonant behind a vowel (or a prefix), and once more from there."""
+    """The beginnings of R1 and R2: after the first consonant behind a vowel (or after a prefix), and once more."""
     step = re.compile(f"[^{vowels}]*[{vowels}]+[^{vowels}]")
     first = prefix or step.match(word)
     one = first.end() if first else len(word)

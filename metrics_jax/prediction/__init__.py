@@ -1,1 +1,1 @@
-"""Metrics of predictions: classification, regression, entities, answers, perplexity."""
+"""Metrics of predictions: classification, correlation, entities, answers, perplexity."""

@@ -1,6 +1,6 @@
-"""How well answers agree with the given ones: exact match and F1 of words, as SQuAD's evaluation computes them.
+"""Question answering: exact match and word F1 of answers, as in the evaluation script of SQuAD 1.1.
 
-Rajpurkar et al. (2016), section 6.1. Values equal those of the evaluation script of SQuAD 1.1.
+Source: Rajpurkar et al. (2016), section 6.1. Values equal those of the script.
 """
 
 import collections
@@ -16,45 +16,48 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalized(answer: str) -> str:
-    """In small letters, without ASCII punctuation, without the words a, an, the, one blank between words."""
+def normalize_answer(answer: str) -> str:
+    """Lower-case the answer, remove ASCII punctuation and the words a, an, the, and collapse white space."""
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """N answers and the given ones of each -> the share that equals one of them once normalised, 0 to 1.
+    """Fraction, 0 to 1, of N answers that equal one of their reference answers after normalisation.
 
-    ValueError for unequal lengths, none at all, or a question without a given answer; TypeError for a string where a
-    sequence is wanted.
+    Raises ValueError for unequal lengths, no answers, or a question without a reference answer; TypeError for a string
+    instead of a sequence.
     """
-    return _mean_best(hypotheses, references, lambda one, other: float(normalized(one) == normalized(other)))
+    return _mean_best(
+        hypotheses, references, lambda one, other: float(normalize_answer(one) == normalize_answer(other))
+    )
 
 
 def word_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """N answers and the given ones of each -> the mean F1 of the words they share with the nearest one, 0 to 1.
+    """Mean F1, 0 to 1, of the words that N answers share with the closest of their reference answers.
 
-    Words count as often as they occur. Errors as `exact_match`.
+    A repeated word counts as often as it occurs in both. Raises errors as `exact_match`.
     """
     return _mean_best(hypotheses, references, _f1)
 
 
-def _f1(answer: str, given: str) -> float:
-    words, wanted = normalized(answer).split(), normalized(given).split()
-    shared = (collections.Counter(words) & collections.Counter(wanted)).total()
-    return 2 * shared / (len(words) + len(wanted)) if shared else 0.0
+def _f1(answer: str, reference: str) -> float:
+    words, reference_words = normalize_answer(answer).split(), normalize_answer(reference).split()
+    shared = (collections.Counter(words) & collections.Counter(reference_words)).total()
+    return 2 * shared / (len(words) + len(reference_words)) if shared else 0.0
 
 
 def _mean_best(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], score: Callable[[str, str], float]
 ) -> float:
+    """Mean over answers of the best score against a reference answer."""
     if (
         isinstance(hypotheses, str)
         or isinstance(references, str)
-        or any(isinstance(given, str) for given in references)
+        or any(isinstance(group, str) for group in references)
     ):
-        raise TypeError("hypotheses must be a sequence of strings, references a sequence of sequences of strings")
+        raise TypeError("hypotheses must be a sequence of strings, and references a sequence of sequences of strings")
     check_lengths(hypotheses, references)
     if not len(hypotheses) or not all(references):
-        raise ValueError("no answers: nothing to compare")
-    best = [max(score(answer, one) for one in given) for answer, given in zip(hypotheses, references, strict=True)]
+        raise ValueError("nothing to compare: there are no answers, or a question has no reference answer")
+    best = [max(score(answer, one) for one in group) for answer, group in zip(hypotheses, references, strict=True)]
     return float(np.mean(best))

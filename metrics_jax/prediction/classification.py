@@ -1,6 +1,6 @@
-"""How well predicted labels agree with the true ones: accuracy, precision, recall, F1, Matthews correlation.
+"""Classification: accuracy, precision, recall, F1 and Matthews correlation of predicted labels.
 
-Labels are anything hashable, compared by equality; values are those of scikit-learn with `zero_division=0`.
+Labels are any hashable values, compared by equality. Values equal those of scikit-learn with `zero_division=0`.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ Labels = Sequence[Hashable] | np.ndarray
 
 @dataclasses.dataclass(frozen=True)
 class PrecisionRecall:
-    """Precision, recall and their harmonic mean F1, each 0 to 1."""
+    """Precision, recall and F1, their harmonic mean; each from 0 to 1."""
 
     precision: float
     recall: float
@@ -27,16 +27,17 @@ class PrecisionRecall:
 
 
 def confusion(hypotheses: Labels, references: Labels) -> tuple[tuple[Hashable, ...], np.ndarray]:
-    """N predicted, N true labels -> the L labels as they first appear, and int64[L, L], rows true, columns predicted.
+    """Confusion matrix int64[L, L] of N predicted and N true labels, true ones in rows, predicted ones in columns.
 
-    ValueError for unequal lengths or none at all, TypeError for a string where a sequence of labels is wanted.
+    Returns the L labels, in order of first occurrence, and the matrix. Raises ValueError for unequal lengths or no
+    labels, and TypeError for a string instead of a sequence of labels.
     """
-    for what, labels in (("hypotheses", hypotheses), ("references", references)):
+    for name, labels in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(labels, str):
-            raise TypeError(f"{what} must be a sequence of labels, not a single string")
+            raise TypeError(f"{name} must be a sequence of labels, not a single string")
     check_lengths(hypotheses, references)
     if not len(hypotheses):
-        raise ValueError("no labels: nothing to compare")
+        raise ValueError("nothing to compare: there are no labels")
     plain = [labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in (hypotheses, references)]
     numbers = {label: number for number, label in enumerate(dict.fromkeys(itertools.chain(*plain)))}
     predicted, true = (np.fromiter(map(numbers.__getitem__, side), np.int64, len(side)) for side in plain)
@@ -45,7 +46,7 @@ def confusion(hypotheses: Labels, references: Labels) -> tuple[tuple[Hashable, .
 
 
 def accuracy(hypotheses: Labels, references: Labels) -> float:
-    """N predicted and N true labels -> the share that are equal, 0 to 1; errors as `confusion`."""
+    """Fraction of N predicted labels that equal the true ones, 0 to 1. Raises errors as `confusion`."""
     counts = confusion(hypotheses, references)[1]
     return float(counts.trace() / counts.sum())
 
@@ -53,14 +54,15 @@ def accuracy(hypotheses: Labels, references: Labels) -> float:
 def precision_recall_f1(
     hypotheses: Labels, references: Labels, average: str = "binary", positive: Hashable = 1
 ) -> PrecisionRecall:
-    """N predicted and N true labels -> precision, recall and F1; 0 where a denominator is 0.
+    """Precision, recall and F1 of N predicted labels; 0 where a denominator is 0.
 
-    average: "binary", those of the label `positive`, where there are at most two; "macro", the plain mean of each of
-    the three over all labels that occur on either side; "micro", over pooled counts, where all three are the accuracy.
-    ValueError for another average, for more than two labels with "binary", or if neither of two is `positive`.
+    average: "binary" scores the label `positive` and allows at most two labels; "macro" is the mean of each of the
+    three over all labels that occur on either side; "micro" pools the counts, so that all three equal the accuracy.
+    Raises ValueError for another average, for more than two labels with "binary", or if neither of two labels is
+    `positive`; other errors as `confusion`.
     """
     if average not in AVERAGES:
-        raise ValueError(f"average={average!r} is none of {', '.join(AVERAGES)}")
+        raise ValueError(f"average={average!r}: choose one of {', '.join(AVERAGES)}")
     labels, counts = confusion(hypotheses, references)
     hits, predicted, true = counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)
     if average == "micro":
@@ -76,19 +78,21 @@ def precision_recall_f1(
 
 
 def matthews(hypotheses: Labels, references: Labels) -> float:
-    """N predicted and N true labels -> Matthews correlation, -1 to 1, for any number of labels (Gorodkin 2004).
+    """Matthews correlation, -1 to 1, for any number of labels (Gorodkin 2004).
 
-    0 where it is undefined: all predictions equal, or all true labels equal. Errors as `confusion`.
+    It is 0 where it is undefined, when all predictions or all true labels are equal. Raises errors as `confusion`.
     """
     counts = confusion(hypotheses, references)[1]
     predicted, true = counts.sum(axis=0), counts.sum(axis=1)
     total, hits = int(counts.sum()), int(counts.trace())
-    spread = [total**2 - int(column @ column) for column in (predicted, true)]  # total^2 times each side's variance
+    spread = [
+        total**2 - int(column @ column) for column in (predicted, true)
+    ]  # total^2 times the variance of each side
     if not all(spread):
         return 0.0
     return (hits * total - int(predicted @ true)) / math.sqrt(spread[0] * spread[1])
 
 
 def _mean(numerators: np.ndarray, denominators: np.ndarray) -> float:
-    """The mean of ratios float[L], 0 for none; numerators are 0 where denominators are."""
+    """Mean of ratios float[L], 0 for L = 0; numerators are 0 where denominators are 0."""
     return float((numerators / np.maximum(denominators, 1)).mean()) if len(numerators) else 0.0

@@ -18,20 +18,21 @@ from metrics_jax.surface.ngrams import (
 )
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 
-SMOOTHING = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}  # the method: its default value
+SMOOTHING = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}  # method: default of smooth_value
 BREVITY = ("exponential", "ratio")
-_LOG_ZERO = -9999999999.0  # sacreBLEU's: exp() of anything near it is exactly 0
+_LOG_ZERO = -9999999999.0  # as in sacreBLEU: exp() of anything near it is exactly 0
 
 
 @dataclasses.dataclass(frozen=True)
 class BLEU(AdditiveMetric):
-    """BLEU, 0 to 100, over clipped n-gram precisions up to `max_ngram_order`.
+    """BLEU, 0 to 100: geometric mean of clipped n-gram precisions up to `max_ngram_order`, times a brevity penalty.
 
-    smooth_method: for orders without a match, "exp" halves (method 3 of Chen and Cherry, 2014), "floor" counts
-    smooth_value (0.1) matches, "add-k" adds smooth_value (1) to matches and totals of every order above 1, "none".
-    effective_order: orders that a short text does not reach are left out (for single sentences). brevity: the penalty
-    for short output, "exponential" exp(1 - r/c), or the textbook's "ratio" min(1, c/r). tokenize: see `tokenizers`.
-    No matching n-gram at all, an empty text included, scores 0 whatever the smoothing.
+    smooth_method: treatment of orders without a match. "exp" halves the count each time (method 3 of Chen and Cherry,
+    2014), "floor" counts smooth_value (0.1) matches, "add-k" adds smooth_value (1) to matches and totals of every order
+    above 1, "none" does nothing. effective_order: leave out orders that a short text does not reach, for scores of
+    single sentences. brevity: the penalty for short output with length c and reference length r, "exponential" for
+    exp(1 - r/c), or "ratio" for min(1, c/r), used in teaching. tokenize: see `tokenizers`. If no n-gram matches at all,
+    as for an empty text, the score is 0 whatever the smoothing.
     """
 
     tokenize: str = "13a"
@@ -47,24 +48,27 @@ class BLEU(AdditiveMetric):
     def __post_init__(self) -> None:
         check_tokenizer(self.tokenize)
         if self.smooth_method not in SMOOTHING:
-            raise ValueError(f"smooth_method={self.smooth_method!r} is none of {', '.join(SMOOTHING)}")
+            raise ValueError(f"smooth_method={self.smooth_method!r}: choose one of {', '.join(SMOOTHING)}")
         if self.brevity not in BREVITY:
-            raise ValueError(f"brevity={self.brevity!r} is none of {', '.join(BREVITY)}")
+            raise ValueError(f"brevity={self.brevity!r}: choose one of {', '.join(BREVITY)}")
         if self.max_ngram_order < 1:
-            raise ValueError(f"max_ngram_order={self.max_ngram_order}: at least 1")
+            raise ValueError(f"max_ngram_order={self.max_ngram_order}: must be at least 1")
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, 2 + 2 * max_ngram_order]: sys_len, ref_len (closest reference's), matches, totals by order."""
+        """Statistics float[N, 2 + 2 * max_ngram_order]: sys_len, ref_len, then matches and totals by order.
+
+        ref_len is the length of the reference that is closest in length.
+        """
         texts, owner = flatten(hypotheses, references)
         tokens, order = self._encode(texts), self.max_ngram_order
         lengths, reference_lengths = np.split(tokens.lengths, [len(hypotheses)])
-        closest = best(-np.abs(reference_lengths - lengths[owner]), owner, reference_lengths)  # if two are, the shorter
+        closest = best(-np.abs(reference_lengths - lengths[owner]), owner, reference_lengths)  # the shorter of two
         matches = clipped_matches(tokens, np.bincount(owner), order)
         columns = [lengths, reference_lengths[closest], *matches, *num_ngrams(lengths, order)]
         return np.column_stack(columns).astype(np.float64)
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """-> float[H, R], the BLEU of every hypothesis against every single reference."""
+        """BLEU float[H, R] of every hypothesis against every single reference."""
         check_sequences(hypotheses, references)
         tokens = self._encode([*hypotheses, *references])
         lengths, reference_lengths = tokens.lengths[: len(hypotheses)], tokens.lengths[len(hypotheses) :]
@@ -76,9 +80,9 @@ class BLEU(AdditiveMetric):
         return self.score(np.stack(columns, axis=-1).astype(np.float64))
 
     def aggregated(self, hypotheses: Sequence[str], references: Sequence[str], weights: np.ndarray) -> np.ndarray:
-        """-> float[H], the BLEU of every hypothesis against expected counts (DeNero et al., 2009).
+        """BLEU float[H] of every hypothesis against the expected n-gram counts of the references (DeNero et al., 2009).
 
-        weights: float[R], of the references, adding up to 1; their expected length is the reference's.
+        weights: float[R], summing to 1. The expected reference length is used as the reference length.
         """
         check_sequences(hypotheses, references)
         tokens, order = self._encode([*hypotheses, *references]), self.max_ngram_order
@@ -92,13 +96,13 @@ class BLEU(AdditiveMetric):
         precisions, reached = self._precisions(statistics)
         bp = self._brevity_penalty(statistics)
         logs = np.log(precisions, out=np.full_like(precisions, _LOG_ZERO), where=precisions > 0)
-        counted = np.arange(self.max_ngram_order) < reached[..., None]
-        mean = np.where(counted, logs, 0.0).sum(axis=-1) / np.maximum(reached, 1)
+        included = np.arange(self.max_ngram_order) < reached[..., None]
+        mean = np.where(included, logs, 0.0).sum(axis=-1) / np.maximum(reached, 1)
         matched = statistics[..., 2 : 2 + self.max_ngram_order].any(axis=-1)
         return np.where(matched, bp * np.exp(mean), 0.0)
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """precisions (percent), bp, counts (clipped matches) and totals by order, sys_len, ref_len."""
+        """Precisions (percent), bp, counts (clipped matches) and totals by order, sys_len, ref_len."""
         order = self.max_ngram_order
         counts, totals = self._smoothed_counts(statistics)
         return {
@@ -114,7 +118,7 @@ class BLEU(AdditiveMetric):
         return encode_words(tokenize(texts, self.tokenize, self.lowercase))
 
     def _smoothed_counts(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Matches and totals float[..., N]; add-k adds to both, from the bigrams on."""
+        """Matches and totals float[..., N]; add-k adds to both for orders above 1."""
         order = self.max_ngram_order
         counts, totals = statistics[..., 2 : 2 + order], statistics[..., 2 + order :]
         if self.smooth_method == "add-k":
@@ -128,9 +132,9 @@ class BLEU(AdditiveMetric):
         return float(self.smooth_value if self.smooth_value is not None else default or 0.0)
 
     def _precisions(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """-> precisions in percent float[..., N], and how many orders the score averages int[...]."""
+        """Precisions in percent, float[..., N], and the number of orders that the score averages, int[...]."""
         counts, totals = self._smoothed_counts(statistics)
-        reached = np.minimum.accumulate(totals > 0, axis=-1)  # the first order without n-grams ends the count
+        reached = np.minimum.accumulate(totals > 0, axis=-1)  # orders before the first one without n-grams
         numerators = counts
         missed = reached & (counts == 0)
         if self.smooth_method == "exp":
@@ -144,8 +148,10 @@ class BLEU(AdditiveMetric):
         return precisions, orders
 
     def _brevity_penalty(self, statistics: np.ndarray) -> np.ndarray:
-        """float[...], at most 1; 0 for no output at all."""
+        """The penalty float[...], at most 1; 0 for empty output."""
         system, reference = statistics[..., 0], statistics[..., 1]
-        some = np.maximum(system, 1.0)
-        short = system / np.maximum(reference, 1.0) if self.brevity == "ratio" else np.exp(1.0 - reference / some)
-        return np.where(system >= reference, 1.0, np.where(system > 0, short, 0.0))
+        if self.brevity == "ratio":
+            penalty = system / np.maximum(reference, 1.0)
+        else:
+            penalty = np.exp(1.0 - reference / np.maximum(system, 1.0))
+        return np.where(system >= reference, 1.0, np.where(system > 0, penalty, 0.0))

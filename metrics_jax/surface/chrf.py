@@ -20,17 +20,17 @@ from metrics_jax.surface.ngrams import (
     pairwise_matches,
 )
 
-_EPSILON = 1e-16  # of eps_smoothing
+_EPSILON = 1e-16  # for eps_smoothing
 _PUNCTUATION = frozenset(string.punctuation)
 
 
 @dataclasses.dataclass(frozen=True)
 class ChrF(AdditiveMetric):
-    """F-score of character n-grams, 0 to 100; `word_order=2` adds word unigrams and bigrams: chrF++.
+    """F-score of character n-grams, 0 to 100; `word_order=2` adds word unigrams and bigrams, as in chrF++.
 
-    Precision and recall are averaged over the orders that both texts reach, then combined with recall weighing `beta`
-    times precision. eps_smoothing: the mean of all orders' F-scores instead, as chrF++.py and NLTK do. whitespace:
-    blanks are characters, too. An empty text scores 0 (with eps_smoothing nearly 0).
+    Precision and recall are averaged over the orders that both texts reach, then combined, with recall weighted `beta`
+    times as much as precision. eps_smoothing: average the F-scores of all orders instead, as chrF++.py and NLTK do.
+    whitespace: count white space as characters, too. An empty text scores 0 (almost 0 with eps_smoothing).
     """
 
     char_order: int = 6
@@ -44,14 +44,16 @@ class ChrF(AdditiveMetric):
 
     def __post_init__(self) -> None:
         if self.char_order < 0 or self.word_order < 0 or self.char_order + self.word_order < 1:
-            raise ValueError(f"char_order={self.char_order}, word_order={self.word_order}: at least one n-gram order")
+            raise ValueError(
+                f"char_order={self.char_order}, word_order={self.word_order}: at least one n-gram order is needed"
+            )
         if self.beta <= 0:
-            raise ValueError(f"beta={self.beta}: positive")
+            raise ValueError(f"beta={self.beta}: must be positive")
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, 3 * orders]: n-grams of hypothesis and reference and their matches, characters' orders first.
+        """Statistics float[N, 3 * orders]: n-grams of hypothesis and reference and their matches, by order.
 
-        Of several references the one with the best segment score counts, the first of equals.
+        Characters come first, then words. Of several references, the first one with the best segment score is used.
         """
         texts, owner = flatten(hypotheses, references)
         one_each = np.ones(len(owner), np.int64)
@@ -65,7 +67,7 @@ class ChrF(AdditiveMetric):
         return pairs[best(self.score(pairs), owner)]
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """-> float[H, R], the chrF of every hypothesis against every single reference."""
+        """chrF float[H, R] of every hypothesis against every single reference."""
         check_sequences(hypotheses, references)
         shape = (len(hypotheses), len(references))
         columns: list[np.ndarray] = []
@@ -79,9 +81,9 @@ class ChrF(AdditiveMetric):
         return self.score(np.stack(columns, axis=-1).astype(np.float64))
 
     def aggregated(self, hypotheses: Sequence[str], references: Sequence[str], weights: np.ndarray) -> np.ndarray:
-        """-> float[H], the chrF of every hypothesis against expected counts (Vamvas and Sennrich, 2024).
+        """chrF float[H] of every hypothesis against the expected n-gram counts of the references.
 
-        weights: float[R], of the references, adding up to 1.
+        weights: float[R], summing to 1. Source: Vamvas and Sennrich (2024).
         """
         check_sequences(hypotheses, references)
         columns: list[np.ndarray] = []
@@ -104,12 +106,12 @@ class ChrF(AdditiveMetric):
         return 100.0 * self._f(*self._means(precision, recall, reached), otherwise=0.0)
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """precision and recall (0 to 1): means over the orders that both sides reach."""
+        """Precision and recall (0 to 1), averaged over the orders that both texts reach."""
         precision, recall = self._means(*self._by_order(statistics))
         return {"precision": float(precision), "recall": float(recall)}
 
     def _encode(self, texts: Sequence[str]) -> Iterator[tuple[Tokens, int]]:
-        """The texts as characters, then as words, each with the largest order that counts."""
+        """Yield the texts as characters, then as words, each with the maximum n-gram order."""
         if self.lowercase:
             texts = [text.lower() for text in texts]
         if self.char_order:
@@ -121,27 +123,27 @@ class ChrF(AdditiveMetric):
             yield encode_words([_words(text) for text in texts]), self.word_order
 
     def _by_order(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """-> precision and recall float[..., orders], 0 where undefined, and bool: both sides reach the order."""
+        """Precision and recall float[..., orders], 0 where undefined, and a mask of orders that both texts reach."""
         hypothesis, reference, matches = statistics[..., 0::3], statistics[..., 1::3], statistics[..., 2::3]
         precision = matches / np.where(hypothesis > 0, hypothesis, 1.0)
         recall = matches / np.where(reference > 0, reference, 1.0)
         return precision, recall, (hypothesis > 0) & (reference > 0)
 
     def _means(self, precision: np.ndarray, recall: np.ndarray, reached: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means over the orders that are reached -> float[...] each."""
+        """Means float[...] of precision and of recall over the orders that are reached."""
         orders = np.maximum(reached.sum(axis=-1), 1)
         return (precision * reached).sum(axis=-1) / orders, (recall * reached).sum(axis=-1) / orders
 
     def _f(self, precision: np.ndarray, recall: np.ndarray, otherwise: float) -> np.ndarray:
-        """F_beta = (1 + beta^2) P R / (beta^2 P + R), `otherwise` where both are zero."""
+        """F_beta = (1 + beta^2) P R / (beta^2 P + R); `otherwise` if both are zero."""
         weight = self.beta**2
         denominator = weight * precision + recall
-        some = denominator > 0
-        return np.where(some, (1 + weight) * precision * recall / np.where(some, denominator, 1.0), otherwise)
+        defined = denominator > 0
+        return np.where(defined, (1 + weight) * precision * recall / np.where(defined, denominator, 1.0), otherwise)
 
 
 def _words(text: str) -> list[str]:
-    """White-space words with one punctuation mark split off, the last rather than the first."""
+    """Split at white space, then split off one punctuation mark per word: a final one, otherwise an initial one."""
     words = []
     for word in text.split():
         if len(word) > 1 and word[-1] in _PUNCTUATION:

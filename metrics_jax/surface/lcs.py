@@ -1,8 +1,9 @@
-"""Longest common subsequences (LCS) of words: how long, where in the reference, and weighted by unbroken runs.
+"""Longest common subsequences (LCS) of words: their length, their positions in the reference, and weighted variants.
 
-A set of positions in a text is an integer: bit i stands for word i. A row of the usual table L[j][i] (LCS of the
-first j hypothesis words and the first i reference words) is one, too: bit i is 0 where L[j][i + 1] = L[j][i] + 1. The
-next row then takes a few operations on whole integers (Hyyrö, 2004, "Bit-parallel LCS-length computation revisited").
+A set of positions in a text is represented by an integer: bit i stands for word i. A row of the usual table L[j][i]
+(LCS of the first j hypothesis words and the first i reference words) is an integer, too: bit i is 0 where L[j][i + 1] =
+L[j][i] + 1. The next row then takes a few operations on whole integers (Hyyrö, 2004, "Bit-parallel LCS-length
+computation revisited").
 """
 
 import functools
@@ -18,17 +19,17 @@ Word = TypeVar("Word", bound=Hashable)
 Words = Sequence[str]
 Marks = Callable[[Words, Words], int]
 
-_PAIRED = 256  # second texts compared at once
+_BLOCK = 256  # number of second texts compared at a time
 
 
 def positions(words: Sequence[Word]) -> dict[Word, int]:
-    """Where each word stands."""
-    where: dict[Word, int] = {}
+    """The set of positions of each word."""
+    sets: dict[Word, int] = {}
     bit = 1
     for word in words:
-        where[word] = where.get(word, 0) | bit
+        sets[word] = sets.get(word, 0) | bit
         bit <<= 1
-    return where
+    return sets
 
 
 def length(first: Words, second: Words) -> int:
@@ -42,22 +43,23 @@ def length(first: Words, second: Words) -> int:
 
 
 def pairwise_lengths(firsts: Sequence[Words], seconds: Sequence[Words]) -> np.ndarray:
-    """int64[F, S]: `length` of every first text with every second one, all rows of all tables in step."""
+    """`length` int64[F, S] of every first text with every second text; the rows of all tables are computed together."""
     lengths = np.zeros((len(firsts), len(seconds)), np.int64)
     numbers = {word: number for number, word in enumerate(set(itertools.chain.from_iterable(seconds)))}
-    ids = np.full((len(firsts), max(map(len, firsts), default=0)), len(numbers))  # a word that no second text has
+    # len(numbers) stands for padding and for words that are in no second text.
+    ids = np.full((len(firsts), max(map(len, firsts), default=0)), len(numbers))
     for row, words in enumerate(firsts):
         ids[row, : len(words)] = [numbers.get(word, len(numbers)) for word in words]
-    fits = [place for place, words in enumerate(seconds) if len(words) < 64]
-    for place in set(range(len(seconds))) - set(fits):
-        lengths[:, place] = [length(words, seconds[place]) for words in firsts]
-    for start in range(0, len(fits), _PAIRED):
-        block = fits[start : start + _PAIRED]
+    short = [index for index, words in enumerate(seconds) if len(words) < 64]  # their rows fit into a machine word
+    for index in set(range(len(seconds))) - set(short):
+        lengths[:, index] = [length(words, seconds[index]) for words in firsts]
+    for start in range(0, len(short), _BLOCK):
+        block = short[start : start + _BLOCK]
         where = np.zeros((len(numbers) + 1, len(block)), np.uint64)
-        for column, place in enumerate(block):
-            for word, marked in positions(seconds[place]).items():
+        for column, index in enumerate(block):
+            for word, marked in positions(seconds[index]).items():
                 where[numbers[word], column] = marked
-        widths = np.array([len(seconds[place]) for place in block])
+        widths = np.array([len(seconds[index]) for index in block])
         full = (np.uint64(1) << widths.astype(np.uint64)) - np.uint64(1)
         rows = np.tile(full, (len(firsts), 1))
         for words_at in ids.T:
@@ -68,10 +70,10 @@ def pairwise_lengths(firsts: Sequence[Words], seconds: Sequence[Words]) -> np.nd
 
 
 def marks(reference: Words, hypothesis: Words) -> int:
-    """The positions in the reference of one longest common subsequence: the one both ROUGE programs read out.
+    """The positions in the reference of one longest common subsequence, the one that both ROUGE programs choose.
 
-    From the end, equal words belong to it; else a hypothesis word is dropped if that alone keeps the length, otherwise
-    a reference word.
+    Going backwards from the end, equal words belong to it; otherwise a hypothesis word is dropped if only that keeps
+    the length, and a reference word in all other cases.
     """
     where, rows = positions(reference), [(1 << len(reference)) - 1]
     for word in hypothesis:
@@ -82,7 +84,7 @@ def marks(reference: Words, hypothesis: Words) -> int:
         if where.get(hypothesis[j - 1], 0) & last:
             found |= last
             i, j = i - 1, j - 1
-        elif rows[j] & last:  # without this reference word the LCS is as long
+        elif rows[j] & last:  # the LCS without this reference word is as long
             i -= 1
         else:
             j -= 1
@@ -90,21 +92,22 @@ def marks(reference: Words, hypothesis: Words) -> int:
 
 
 def weighted_marks(reference: Words, hypothesis: Words, weight: Callable[[int], float]) -> int:
-    """As `marks`, for the subsequence that is best if an unbroken run of k words counts weight(k) (Lin, 2004, 3.3).
+    """As `marks`, for the best subsequence if a run of k consecutive words counts weight(k) (Lin, 2004, section 3.3).
 
-    The recursion is the paper's, which extends a run wherever words are equal. It need not find the best subsequence.
+    This is the paper's recursion, which extends a run wherever words are equal. It does not always find the best
+    subsequence.
     """
     gains = [weight(k + 1) for k in range(min(len(reference), len(hypothesis)))]
     losses = [weight(k) for k in range(len(gains))]
     scores, runs = [0.0] * (len(hypothesis) + 1), [0] * (len(hypothesis) + 1)
-    drops_reference = []  # for each cell of the table, where words differ: is a reference word dropped?
+    drops_reference = []  # for each cell of the table where words differ: whether a reference word is dropped
     for word in reference:
         above, scores, runs_above, runs = scores, [0.0], runs, [0]
         drops = []
         for j, other in enumerate(hypothesis):
             if word == other:
                 run = runs_above[j]
-                scores.append(above[j] + gains[run] - losses[run])  # in this order: ties depend on rounding
+                scores.append(above[j] + gains[run] - losses[run])  # in this order, since rounding decides ties
                 runs.append(run + 1)
                 drops.append(False)
             else:
@@ -125,9 +128,10 @@ def weighted_marks(reference: Words, hypothesis: Words, weight: Callable[[int], 
 
 
 def union_matches(references: Sequence[Words], hypotheses: Sequence[Words]) -> int:
-    """Matches of two texts as lists of sentences: the union of each reference sentence's LCS (Lin, 2004, 3.2).
+    """Matches of two texts as lists of sentences: the union of the LCS of each reference sentence.
 
-    As in both ROUGE programs no word of the hypothesis counts more often than it occurs there.
+    As in both ROUGE programs, no word counts more often than it occurs in the hypothesis. Source: Lin (2004), section
+    3.2.
     """
     if len(references) == len(hypotheses) == 1:
         return length(references[0], hypotheses[0])
@@ -137,10 +141,11 @@ def union_matches(references: Sequence[Words], hypotheses: Sequence[Words]) -> i
 def weighted_union_matches(
     references: Sequence[Words], hypotheses: Sequence[Words], weight: Callable[[int], float]
 ) -> float:
-    """As `union_matches`, each run of k words of the reference counting weight(k), the way ROUGE-1.5.5 finds runs.
+    """As `union_matches`, but each run of k consecutive reference words counts weight(k), with runs as in ROUGE-1.5.5.
 
-    A run ends before a position that is not in the union, and with the sentence. A word that does not count is passed
-    over; if a run ends with one, the words before it go into the next run, or are lost at the end of the sentence.
+    A run ends before a position that is not in the union, and at the end of the sentence. A word that does not count is
+    skipped; if a run ends with such a word, the words before it are added to the next run, or lost at the end of the
+    sentence.
     """
     matches = 0.0
     for marked, counted in _union(references, hypotheses, functools.partial(weighted_marks, weight=weight)):
@@ -155,7 +160,7 @@ def weighted_union_matches(
 
 
 def _union(references: Sequence[Words], hypotheses: Sequence[Words], marks: Marks) -> list[tuple[int, int]]:
-    """For each reference sentence the union of its marks with every hypothesis sentence, and those that count."""
+    """For each reference sentence, the union of its marks with all hypothesis sentences, and the part that counts."""
     left = Counter(itertools.chain.from_iterable(hypotheses))
     unions = []
     for reference in references:
@@ -170,6 +175,6 @@ def _union(references: Sequence[Words], hypotheses: Sequence[Words], marks: Mark
 
 
 def _next_row(row: int, matches: int, width: int) -> int:
-    """The table's next row, of a hypothesis word with these positions in the reference."""
+    """The next row of the table, for a hypothesis word with these positions in the reference."""
     used = row & matches
     return ((row + used) | (row - used)) & ((1 << width) - 1) if used else row

@@ -1,4 +1,4 @@
-"""Counting n-grams of many texts at once: n-grams become codes, and one sort serves all orders."""
+"""N-gram counts of many texts at once: n-grams are encoded as integers, and one sort serves all orders."""
 
 import itertools
 from collections import defaultdict
@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse
 
 _LIMIT = 2**62  # codes are packed into int64
-_BLOCK = 2**16  # tokens sorted at a time: what a processor's cache holds
+_BLOCK = 2**16  # tokens sorted at a time; they fit into a processor's cache
 
 
 class Tokens(NamedTuple):
-    """N texts as numbers: ids int64[M] of all texts in a row, lengths int64[N], size (ids are below it)."""
+    """N texts as integers: concatenated ids int64[M], lengths int64[N], and size, an upper bound of the ids."""
 
     ids: np.ndarray
     lengths: np.ndarray
@@ -21,7 +21,7 @@ class Tokens(NamedTuple):
 
 
 def encode_words(texts: Iterable[Sequence[Hashable]]) -> Tokens:
-    """Number the tokens of texts in the order in which they are met."""
+    """Number the tokens of texts in order of first occurrence."""
     texts = list(texts)
     numbers: defaultdict[Hashable, int] = defaultdict(itertools.count().__next__)
     ids = np.fromiter(map(numbers.__getitem__, itertools.chain.from_iterable(texts)), np.int64)
@@ -29,7 +29,7 @@ def encode_words(texts: Iterable[Sequence[Hashable]]) -> Tokens:
 
 
 def encode_characters(texts: Sequence[str]) -> Tokens:
-    """Number the characters (code points) of texts, densely."""
+    """Number the characters (code points) that occur in the texts."""
     points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
     used = np.zeros(int(points.max(initial=0)) + 1, np.bool_)
     used[points] = True
@@ -38,15 +38,16 @@ def encode_characters(texts: Sequence[str]) -> Tokens:
 
 
 def num_ngrams(lengths: np.ndarray, max_order: int) -> np.ndarray:
-    """int64[max_order, ...]: n-grams of each order in texts of `lengths` tokens."""
+    """Number of n-grams of each order, int64[max_order, ...], in texts of `lengths` tokens."""
     return np.stack([np.maximum(lengths - n, 0) for n in range(max_order)])
 
 
 def clipped_matches(tokens: Tokens, num_references: np.ndarray, max_order: int) -> np.ndarray:
-    """int64[max_order, H]: n-grams of each hypothesis found in its references, clipped (Papineni et al., 2002, 2.1).
+    """Clipped n-gram matches int64[max_order, H] of H hypotheses (Papineni et al., 2002, section 2.1).
 
-    The first H texts are the hypotheses, then come the references of the first, of the second ...; num_references
-    int64[H] says how many. An n-gram counts min(its count in the hypothesis, its largest count in one reference).
+    The first H texts are the hypotheses; the references of the first follow, then those of the second, and so on;
+    num_references int64[H] holds their numbers. An n-gram counts min(count in the hypothesis, largest count in a
+    reference).
     """
     hypotheses = len(num_references)
     matches = np.zeros((max_order, hypotheses), np.int64)
@@ -56,7 +57,7 @@ def clipped_matches(tokens: Tokens, num_references: np.ndarray, max_order: int) 
     block = np.cumsum(sizes) // _BLOCK
     for first, last in itertools.pairwise([*np.flatnonzero(np.diff(block, prepend=-1)), hypotheses]):
         texts = [np.arange(first, last), np.arange(reference_starts[first], reference_starts[last])]
-        ids = [tokens.ids[text_starts[some[0]] : text_starts[some[-1] + 1]] for some in texts]
+        ids = [tokens.ids[text_starts[side[0]] : text_starts[side[-1] + 1]] for side in texts]
         part = Tokens(np.concatenate(ids), tokens.lengths[np.concatenate(texts)], tokens.size)
         matches[:, first:last] = _clipped_matches(part, num_references[first:last], max_order)
     return matches
@@ -65,18 +66,20 @@ def clipped_matches(tokens: Tokens, num_references: np.ndarray, max_order: int) 
 def _clipped_matches(tokens: Tokens, num_references: np.ndarray, max_order: int) -> np.ndarray:
     """`clipped_matches` of one block.
 
-    Sorted by the longest n-gram that starts at a token, all n-grams of all orders lie in runs of equal ones.
+    After sorting by the longest n-gram that starts at each token, equal n-grams of every order are adjacent.
     """
     hypotheses = np.arange(len(num_references))
     first = np.cumsum(num_references) - num_references
-    slots = 1 + np.arange(num_references.sum()) - np.repeat(first, num_references)  # which reference of its hypothesis
+    slots = (
+        1 + np.arange(num_references.sum()) - np.repeat(first, num_references)
+    )  # number of the reference among its segment's
     text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
     group = np.concatenate([hypotheses, np.repeat(hypotheses, num_references)])[text]
     side = np.concatenate([np.zeros_like(hypotheses), slots])[text]  # 0 = the hypothesis
-    room = np.cumsum(tokens.lengths)[text] - np.arange(len(text))  # tokens to the end of the text
-    codes = list(_codes(tokens, room, group, len(hypotheses), max_order))
-    order = np.argsort(codes[-1], kind="stable")  # faster than the default where much is in order
-    side, group, room = side[order], group[order], room[order]
+    remaining = np.cumsum(tokens.lengths)[text] - np.arange(len(text))  # tokens to the end of the text
+    codes = list(_codes(tokens, remaining, group, len(hypotheses), max_order))
+    order = np.argsort(codes[-1], kind="stable")  # faster than the default on partly sorted input
+    side, group, remaining = side[order], group[order], remaining[order]
     count = [np.cumsum(side == slot, dtype=np.int32) for slot in range(num_references.max(initial=0) + 1)]
     matches = []
     for n, code in enumerate(codes, 1):
@@ -84,70 +87,73 @@ def _clipped_matches(tokens: Tokens, num_references: np.ndarray, max_order: int)
         ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], np.True_)) if len(order) else order
         runs = [np.diff(total[ends], prepend=0) for total in count]
         clipped = np.minimum(runs[0], np.maximum.reduce(runs[1:]))
-        clipped[room[ends] < n] = 0  # the text ends within the n-gram
+        clipped[remaining[ends] < n] = 0  # the text ends before the n-gram does
         matches.append(np.bincount(group[ends], clipped, len(hypotheses)))
     return np.array(matches).astype(np.int64)
 
 
 def pairwise_matches(tokens: Tokens, num_hypotheses: int, max_order: int) -> np.ndarray:
-    """int64[max_order, H, R]: clipped matches of every hypothesis (the first H texts) with every other text.
+    """Clipped matches int64[max_order, H, R] of every hypothesis (the first H texts) with every other text.
 
-    The k-th occurrence of an n-gram in a text is an item of its own; clipped matches are then common items, and all of
-    them together one sparse matrix product.
+    The k-th occurrence of an n-gram in a text is an item; clipped matches are then common items, and all of them are
+    one sparse matrix product.
     """
     tables = (table for table, _, _ in _occurrences(tokens, max_order))
     return np.array([(table[:num_hypotheses] @ table[num_hypotheses:].T).toarray() for table in tables])
 
 
 def expected_matches(tokens: Tokens, num_hypotheses: int, weights: np.ndarray, max_order: int) -> np.ndarray:
-    """float64[max_order, H]: matches of each hypothesis (the first H texts), clipped at expected counts.
+    """Matches float64[max_order, H] of each hypothesis (the first H texts), clipped at expected counts.
 
-    An n-gram's expected count is the mean of its counts in the other texts, weighted by `weights` float64[R], which add
-    up to 1 (DeNero et al., 2009).
+    The expected count of an n-gram is the mean of its counts in the other texts, weighted by `weights` float64[R],
+    which sum to 1 (DeNero et al., 2009).
     """
     matches = []
     for table, gram, occurrence in _occurrences(tokens, max_order):
         expected = np.bincount(gram, table[num_hypotheses:].T @ weights) if len(gram) else np.zeros(1)
-        # A whole number clipped at E is the sum over its occurrences 0, 1, ... of what E has left for them.
+        # min(count, E) is the sum of clip(E - k, 0, 1) over the occurrences k = 0, 1, ..., count - 1.
         left = np.clip(expected[gram] - occurrence, 0, 1)
         matches.append(table[:num_hypotheses] @ left if len(left) else np.zeros(num_hypotheses))
     return np.array(matches)
 
 
 def _occurrences(tokens: Tokens, max_order: int) -> Iterator[tuple[scipy.sparse.csr_array, np.ndarray, np.ndarray]]:
-    """For each order the texts' items, N x items, each 1; an item's n-gram by number, and which occurrence it is."""
+    """For each order, a matrix texts x items of ones, and the n-gram and the occurrence number of each item."""
     texts = len(tokens.lengths)
     text = np.repeat(np.arange(texts), tokens.lengths)
-    room = np.cumsum(tokens.lengths)[text] - np.arange(len(text))
-    for n, code in enumerate(_codes(tokens, room, np.zeros_like(text), 1, max_order), 1):
-        distinct, gram = np.unique(code[room >= n], return_inverse=True)
-        found = np.sort(text[room >= n] * len(distinct) + gram)
+    remaining = np.cumsum(tokens.lengths)[text] - np.arange(len(text))
+    for n, code in enumerate(_codes(tokens, remaining, np.zeros_like(text), 1, max_order), 1):
+        distinct, gram = np.unique(code[remaining >= n], return_inverse=True)
+        found = np.sort(text[remaining >= n] * len(distinct) + gram)
         row, gram = np.divmod(found, max(len(distinct), 1))
         position = np.arange(len(found))
         new = np.diff(found, prepend=-1) > 0
         occurrence = position - np.maximum.accumulate(np.where(new, position, 0))
         item, again, most = gram.copy(), ~new, occurrence.max(initial=0) + 1
-        repeated, place = np.unique(gram[again] * most + occurrence[again], return_inverse=True)
-        item[again] = len(distinct) + place  # the first occurrence of n-gram g is item g
+        repeated, index = np.unique(gram[again] * most + occurrence[again], return_inverse=True)
+        item[again] = len(distinct) + index  # the first occurrence of n-gram g is item g
         starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=texts))])
         items = len(distinct) + len(repeated)
         table = scipy.sparse.csr_array((np.ones(len(item), np.int64), item, starts), (texts, max(items, 1)))
-        which, times = np.divmod(repeated, most)
-        yield table, np.append(np.arange(len(distinct)), which), np.append(np.zeros(len(distinct), np.int64), times)
+        repeated_gram, times = np.divmod(repeated, most)
+        grams = np.append(np.arange(len(distinct)), repeated_gram)
+        yield table, grams, np.append(np.zeros(len(distinct), np.int64), times)
 
 
-def _codes(tokens: Tokens, room: np.ndarray, group: np.ndarray, groups: int, max_order: int) -> Iterator[np.ndarray]:
-    """For each order the n-grams that start at every token as int64[M], equal within a group where they are equal.
+def _codes(
+    tokens: Tokens, remaining: np.ndarray, group: np.ndarray, groups: int, max_order: int
+) -> Iterator[np.ndarray]:
+    """For each order, codes int64[M] of the n-grams that start at every token, equal for equal n-grams of a group.
 
-    Codes sort like the n-grams themselves, so those of one order lie together when a longer order is sorted. Behind
-    the end of a text stands 0.
+    Codes sort like the n-grams themselves, so that n-grams of all orders are adjacent after sorting by the longest.
+    Positions beyond the end of a text are encoded as 0.
     """
     symbols = np.append(tokens.ids + 1, np.zeros(max_order, np.int64))
     code, size = group, groups
     for n in range(max_order):
-        if size * (tokens.size + 1) >= _LIMIT:  # too many possible codes to pack: number those that occur
+        if size * (tokens.size + 1) >= _LIMIT:  # too many possible codes: renumber those that occur
             distinct, code = np.unique(code, return_inverse=True)
             size = len(distinct)
-        code = code * (tokens.size + 1) + np.where(room > n, symbols[n : n + len(code)], 0)
+        code = code * (tokens.size + 1) + np.where(remaining > n, symbols[n : n + len(code)], 0)
         size *= tokens.size + 1
         yield code

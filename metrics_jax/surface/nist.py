@@ -13,16 +13,16 @@ import numpy as np
 from metrics_jax.api import AdditiveMetric, References, check_texts
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 
-_BETA = math.log(0.5) / math.log(1.5) ** 2  # the penalty is 0.5 where the output has two thirds of the words
+_BETA = math.log(0.5) / math.log(1.5) ** 2  # the penalty is 0.5 if the output has two thirds of the reference length
 
 Ngram = tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Information:
-    """What an n-gram tells, in bits: log2(count of its first n-1 words / its count), counted in a set of references."""
+    """Information of n-grams in bits, log2(count of the first n-1 words / count), in a set of references."""
 
-    counts: Mapping[Ngram, int]  # of every order; (): the number of words
+    counts: Mapping[Ngram, int]  # n-grams of every order; the key () holds the number of words
 
     @classmethod
     def fit(cls, texts: Iterable[Sequence[str]], max_ngram_order: int) -> "Information":
@@ -47,11 +47,11 @@ class Information:
 
 @dataclasses.dataclass(frozen=True)
 class NIST(AdditiveMetric):
-    """Information-weighted n-gram matches per n-gram, summed over orders; 0 and up (Doddington, 2002, eq. 3).
+    """Information-weighted n-gram matches per n-gram, summed over orders; 0 and up (Doddington, 2002, equation 3).
 
-    information: how rare n-grams are; None counts them in the references of each call, as mteval does, so that a
-    segment's score depends on the others' references: `fitted` freezes them. lowercase is off, unlike in mteval, which
-    lower-cases ASCII. The reference length is the mean over a segment's references. No output scores 0.
+    information: n-gram information. None computes it from the references of each call, as mteval does, so that the
+    score of a segment depends on the other segments; `fitted` fixes it. lowercase: off by default, unlike in mteval,
+    which lower-cases ASCII. The reference length is the mean over the segment's references. Empty output scores 0.
     """
 
     max_ngram_order: int = 5
@@ -64,16 +64,16 @@ class NIST(AdditiveMetric):
     def __post_init__(self) -> None:
         check_tokenizer(self.tokenize)
         if self.max_ngram_order < 1:
-            raise ValueError(f"max_ngram_order={self.max_ngram_order}: at least 1")
+            raise ValueError(f"max_ngram_order={self.max_ngram_order}: must be at least 1")
 
     def fitted(self, references: References) -> "NIST":
-        """This metric with the information of these references."""
+        """This metric with the information computed from these references."""
         texts = [text for group in references for text in ([group] if isinstance(group, str) else group)]
         words = tokenize(texts, self.tokenize, self.lowercase)
         return dataclasses.replace(self, information=Information.fit(words, self.max_ngram_order))
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, 2 + 2 * max_ngram_order]: sys_len, ref_len, matched information and n-grams by order."""
+        """Statistics float[N, 2 + 2 * max_ngram_order]: sys_len, ref_len, matched information and n-grams by order."""
         grouped = check_texts(hypotheses, references)
         order = self.max_ngram_order
         hypothesis_words = tokenize(hypotheses, self.tokenize, self.lowercase)
@@ -104,7 +104,7 @@ class NIST(AdditiveMetric):
         return self._by_order(statistics).sum(axis=-1) * np.exp(_BETA * np.log(ratio) ** 2)
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """information: matched bits an n-gram, by order, before the length penalty; sys_len, ref_len."""
+        """Information (matched bits per n-gram, by order, before the length penalty), sys_len, ref_len."""
         return {
             "information": self._by_order(statistics),
             "sys_len": float(statistics[0]),

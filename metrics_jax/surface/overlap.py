@@ -1,4 +1,4 @@
-"""Precision, recall and F-score of common words: the textbook's baseline."""
+"""Precision, recall and F-score of common words, a simple baseline."""
 
 import dataclasses
 import itertools
@@ -15,10 +15,10 @@ from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 
 @dataclasses.dataclass(frozen=True)
 class WordOverlap(AdditiveMetric):
-    """F-score of words common to hypothesis and reference, each counted as often as in both; 0 to 1.
+    """F-score of words common to hypothesis and reference, counted with multiplicity; 0 to 1.
 
-    Counts are pooled over segments. Of several references the one with the best F counts, the first of equals. An empty
-    text scores 0. beta: how much more recall weighs than precision.
+    Counts are summed over segments. Of several references, the first one with the best F-score is used. An empty text
+    scores 0. beta: weight of recall relative to precision.
     """
 
     tokenize: str = "none"
@@ -30,10 +30,10 @@ class WordOverlap(AdditiveMetric):
     def __post_init__(self) -> None:
         check_tokenizer(self.tokenize)
         if self.beta <= 0:
-            raise ValueError(f"beta={self.beta}: positive")
+            raise ValueError(f"beta={self.beta}: must be positive")
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, 3]: common words, words of the hypothesis, words of the reference."""
+        """Statistics float[N, 3]: common words, words of the hypothesis, words of the reference."""
         texts, owner = flatten(hypotheses, references)
         words = tokenize(texts, self.tokenize, self.lowercase)
         tokens = encode_words(itertools.chain(*pair(words, owner)))
@@ -42,14 +42,14 @@ class WordOverlap(AdditiveMetric):
         return pairs[best(self.score(pairs), owner)]
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 3] -> F float[...], 0 to 1."""
+        """Summed statistics float[..., 3] -> F-score float[...], 0 to 1."""
         matches, hypothesis, reference = np.moveaxis(statistics, -1, 0)
         weight = self.beta**2
-        words = weight * reference + hypothesis  # (1 + b^2) P R / (b^2 P + R), with the matches divided out
+        words = weight * reference + hypothesis  # (1 + b^2) P R / (b^2 P + R) divided by the matches
         return (1 + weight) * matches / np.where(words > 0, words, 1.0)
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """precision, recall, f1 (of this beta), matches."""
+        """Precision, recall, f1 (the F-score with this beta), matches."""
         matches, hypothesis, reference = statistics
         return {
             "precision": float(matches / max(hypothesis, 1.0)),

@@ -1,4 +1,4 @@
-"""ROUGE (Lin, 2004) as the rouge-score package 0.1.2 computes it; ROUGE-1.5.5, the Perl script, is in `rouge155`."""
+"""ROUGE (Lin, 2004) as the rouge-score package 0.1.2 computes it; the Perl script ROUGE-1.5.5 is in `rouge155`."""
 
 import dataclasses
 import itertools
@@ -17,33 +17,33 @@ from metrics_jax.surface.stemmers import porter
 VARIANTS = (*"123456789", "L", "Lsum")
 TOKENIZERS = ("rouge_score", "unicode", "none")
 _ASCII = bytes(ord(chr(point).lower()) if chr(point).isalnum() else ord(" ") for point in range(128)).ljust(256)
-_WITHOUT_BLANKS = ("CJK ", "IDEOGRAPHIC ", "HIRAGANA ", "KATAKANA", "HALFWIDTH KATAKANA ")  # beginnings of names
+_UNSPACED_SCRIPTS = ("CJK ", "IDEOGRAPHIC ", "HIRAGANA ", "KATAKANA", "HALFWIDTH KATAKANA ")  # prefixes of names
 
 Sentences = list[list[str]]
 
 
 class MeanF(AdditiveMetric):
-    """The mean over segments of an F-score, each segment counted as (precision, recall, F, 1)."""
+    """Base class of metrics that score a corpus by the mean F-score; statistics are (precision, recall, F, 1)."""
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 4] -> mean F float[...], 0 to 1."""
+        """Summed statistics float[..., 4] -> mean F-score float[...], 0 to 1."""
         return statistics[..., 2] / statistics[..., 3]
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """precision, recall and f1 (F, however the two are weighted), 0 to 1: means over the segments."""
+        """Precision, recall and f1 (the F-score, however it is weighted), 0 to 1: means over the segments."""
         precision, recall, f = statistics[:3] / statistics[3]
         return {"precision": float(precision), "recall": float(recall), "f1": float(f)}
 
 
 @dataclasses.dataclass(frozen=True)
 class Rouge(MeanF):
-    """F1 of what a text shares with its reference, 0 to 1; the corpus' is the mean of the segments'.
+    """F1 of n-grams or subsequences shared with the reference, 0 to 1; a corpus scores the mean over segments.
 
-    variant: "1" to "9" n-grams; "L" the longest common subsequence of words; "Lsum" the union of those of the
-    sentences, one a line. tokenize: "rouge_score" lower-cases and keeps runs of a-z and 0-9; "unicode" lower-cases and
-    keeps words of any script, each Chinese or Japanese character by itself; "none" keeps what stands between white
-    space. use_stemmer: words of more than three characters are stemmed (Porter, English). Of several references that
-    with the best F1 counts, the first of equals. A text without words scores 0.
+    variant: "1" to "9" for n-grams; "L" for the longest common subsequence of words; "Lsum" for the union of those of
+    sentences, one per line. tokenize: "rouge_score" lower-cases and keeps runs of a-z and 0-9; "unicode" lower-cases
+    and keeps words of any script, with every Chinese or Japanese character a word; "none" splits at white space.
+    use_stemmer: stem words of more than three characters (Porter, English). Of several references, the first one with
+    the best F1 is used. A text without words scores 0.
     """
 
     variant: str = "L"
@@ -54,12 +54,12 @@ class Rouge(MeanF):
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
-            raise ValueError(f"variant={self.variant!r} is none of {', '.join(map(repr, VARIANTS))}")
+            raise ValueError(f"variant={self.variant!r}: choose one of {', '.join(map(repr, VARIANTS))}")
         if self.tokenize not in TOKENIZERS:
-            raise ValueError(f"tokenize={self.tokenize!r} is none of {', '.join(map(repr, TOKENIZERS))}")
+            raise ValueError(f"tokenize={self.tokenize!r}: choose one of {', '.join(map(repr, TOKENIZERS))}")
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, 4]: precision, recall, F1, 1."""
+        """Statistics float[N, 4]: precision, recall, F1, 1."""
         texts, owner = flatten(hypotheses, references)
         if self.variant == "Lsum":
             counts = count_subsequences(*pair(split_sentences(texts, self._tokenize), owner), lcs.union_matches)
@@ -71,7 +71,7 @@ class Rouge(MeanF):
         return np.stack([precision, recall, f1, np.ones_like(f1)], axis=-1)[best(f1, owner)]
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """-> float[H, R], the F1 of every hypothesis against every single reference."""
+        """F1 float[H, R] of every hypothesis against every single reference."""
         check_sequences(hypotheses, references)
         if self.variant == "Lsum":
             return super().pairwise(hypotheses, references)
@@ -98,18 +98,18 @@ class Rouge(MeanF):
 def _precision_recall_f1(
     matches: np.ndarray, in_hypothesis: np.ndarray, in_reference: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Counts that broadcast against one another -> float64, 0 to 1; 0 where there is nothing to count."""
+    """Precision, recall and F1, 0 to 1, from counts that broadcast; 0 if a text is empty."""
     precision, recall = matches / np.maximum(in_hypothesis, 1), matches / np.maximum(in_reference, 1)
     return precision, recall, 2 * precision * recall / np.where(matches > 0, precision + recall, 1)
 
 
 def ascii_words(texts: Sequence[str]) -> list[list[str]]:
-    """Runs of the letters a to z and digits, A to Z in lower case; everything else separates."""
+    """Runs of ASCII letters and digits, lower-cased; all other characters are separators."""
     return [text.encode("ascii", "replace").translate(_ASCII).decode("ascii").split() for text in texts]
 
 
 def stem_words(texts: Sequence[list[str]], stem: Callable[[str], str]) -> list[list[str]]:
-    """Both programs leave words of up to three characters as they are."""
+    """Stem words of more than three characters, as both ROUGE programs do."""
     return [[stem(word) if len(word) > 3 else word for word in words] for words in texts]
 
 
@@ -121,16 +121,16 @@ def split_sentences(texts: Sequence[str], tokenize: Callable[[Sequence[str]], li
 
 
 class _UnicodeWords(dict[int, str | None]):
-    """Code point -> what `str.translate` puts there before white space is split."""
+    """Table for `str.translate` that replaces code points before text is split at white space."""
 
     def __missing__(self, point: int) -> str | None:
         character = chr(point)
         category = unicodedata.category(character)
-        if category == "Cf" and character != "\u200b":  # joiners and the like are invisible within words
+        if category == "Cf" and character != "\u200b":  # invisible characters within words, such as joiners
             kept = None
         elif category[0] not in "LMN":  # letters, marks, numbers
             kept = " "
-        elif unicodedata.name(character, "").startswith(_WITHOUT_BLANKS):
+        elif unicodedata.name(character, "").startswith(_UNSPACED_SCRIPTS):
             kept = f" {character} "
         else:
             kept = character
@@ -142,7 +142,7 @@ _UNICODE = _UnicodeWords()
 
 
 def count_ngrams(tokens: Tokens, order: int) -> np.ndarray:
-    """P hypotheses, then their P references -> int64[3, P]: clipped matches, n-grams of each, of its reference."""
+    """Counts int64[3, P] of P hypotheses followed by their P references: clipped matches, n-grams of each side."""
     totals = num_ngrams(tokens.lengths, order)[-1].reshape(2, -1)
     return np.stack([clipped_matches(tokens, np.ones(totals.shape[1], np.int64), order)[-1], *totals])
 
@@ -152,7 +152,7 @@ def count_subsequences(
     references: Sequence[Sentences],
     matches: Callable[[Sentences, Sentences], float],
 ) -> np.ndarray:
-    """P pairs of texts -> float64[3, P]: matches(reference, hypothesis), words of each, of its reference."""
+    """Counts float64[3, P] of P pairs of texts: matches(reference, hypothesis), and the words of each."""
     counts = [
         [matches(reference, hypothesis), sum(map(len, hypothesis)), sum(map(len, reference))]
         for hypothesis, reference in zip(hypotheses, references, strict=True)

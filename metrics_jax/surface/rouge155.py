@@ -10,7 +10,7 @@ import numpy as np
 
 from metrics_jax.api import References
 from metrics_jax.references import best, flatten, pair, starts
-from metrics_jax.surface import lcs, morphology, stop_words
+from metrics_jax.surface import lcs, rouge155_stemmer, stop_words
 from metrics_jax.surface.ngrams import Tokens, encode_words
 from metrics_jax.surface.rouge import MeanF, ascii_words, count_ngrams, count_subsequences, split_sentences, stem_words
 
@@ -20,16 +20,17 @@ _BLOCK = 2**22  # skip bigrams counted at a time
 
 @dataclasses.dataclass(frozen=True)
 class Rouge155(MeanF):
-    """F-score of what a text shares with its references, 0 to 1; the corpus' is the mean of the segments'.
+    """F-score of what a text shares with its references, 0 to 1; the score of a corpus is the mean over segments.
 
-    variant (the script's flag): "1" to "9" n-grams (-n); "L" the union of the sentences' longest common subsequences, a
-    sentence a line; "W" (-w) the same with an unbroken run of k words counting k^w; "S" (-2) pairs of words at most
-    `skip_distance` words apart, negative: any; "SU" (-u) also single words but the last. alpha (-p): F = PR / ((1 -
-    alpha) P + alpha R). formula (-f): over several references "A" sums counts, "B" takes that with the best recall.
-    stem (-m): words of more than three characters become `morphology.stem`s; needs WordNet. remove_stopwords (-s).
+    variant (the script's flag in brackets): "1" to "9" for n-grams (-n); "L" for the union of the longest common
+    subsequences of sentences, one per line; "W" (-w), the same with a run of k consecutive words counting k^w; "S" (-2)
+    for pairs of words at most `skip_distance` words apart (any distance if negative); "SU" (-u) for these and all
+    single words but the last. alpha (-p): F = PR / ((1 - alpha) P + alpha R). formula (-f): of several references, "A"
+    sums the counts, "B" takes the one with the best recall. stem (-m): stem words of more than three characters with
+    `rouge155_stemmer.stem`; needs WordNet. remove_stopwords (-s).
 
-    The script weights the recall of "W" twice, and so does this: a perfect text of n words has recall n^(1 - w), not 1
-    as in the paper. A text without words scores 0; for "W" the script divides by zero there.
+    As in the script, the recall of "W" is weighted twice: a perfect text of n words has recall n^(1 - w), not 1 as in
+    the paper. A text without words scores 0; for "W" the script divides by zero in this case.
     """
 
     variant: str = "L"
@@ -44,16 +45,16 @@ class Rouge155(MeanF):
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
-            raise ValueError(f"variant={self.variant!r} is none of {', '.join(map(repr, VARIANTS))}")
+            raise ValueError(f"variant={self.variant!r}: choose one of {', '.join(map(repr, VARIANTS))}")
         if self.formula not in ("A", "B"):
-            raise ValueError(f"formula={self.formula!r} is neither A nor B")
+            raise ValueError(f"formula={self.formula!r}: choose A or B")
         if not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha={self.alpha} is not between 0 (recall) and 1 (precision)")
+            raise ValueError(f"alpha={self.alpha}: must be between 0 (recall) and 1 (precision)")
         if not 0.1 <= self.w <= 5:
-            raise ValueError(f"w={self.w} is not between 0.1 and 5; 1.2 is usual")
+            raise ValueError(f"w={self.w}: must be between 0.1 and 5; 1.2 is usual")
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """-> float[N, 4]: precision, recall, F, 1."""
+        """Statistics float[N, 4]: precision, recall, F, 1."""
         texts, owner = flatten(hypotheses, references)
         power = self.w if self.variant == "W" else 1.0
         counts = self._count(texts, owner).astype(np.float64)
@@ -72,12 +73,12 @@ class Rouge155(MeanF):
         """The words of each text."""
         words = ascii_words(texts)
         if self.remove_stopwords:
-            common = stop_words.smart()
-            words = [[word for word in text if word not in common] for text in words]
-        return stem_words(words, morphology.stem) if self.stem else words
+            excluded = stop_words.smart()
+            words = [[word for word in text if word not in excluded] for text in words]
+        return stem_words(words, rouge155_stemmer.stem) if self.stem else words
 
     def _count(self, texts: Sequence[str], owner: np.ndarray) -> np.ndarray:
-        """N hypotheses, then R references -> [3, R]: matches, and what a hypothesis and its reference have."""
+        """Counts float[3, R] of N hypotheses followed by R references: matches, and the units of each text."""
         if self.variant in ("L", "W"):
             hypotheses, references = pair(split_sentences(texts, self._tokenize), owner)
             if self.variant == "L":
@@ -94,7 +95,7 @@ class Rouge155(MeanF):
         return count_ngrams(encode_words(itertools.chain(*pairs)), int(self.variant))
 
     def _count_skip_bigrams(self, hypotheses: list[list[str]], references: list[list[str]]) -> np.ndarray:
-        """-> int64[3, P], some pairs of texts at a time: an unlimited distance makes n (n - 1) / 2 items of n words."""
+        """Counts int64[3, P], in blocks: n words have n (n - 1) / 2 skip bigrams if the distance is unlimited."""
         lengths = np.array([[len(text) for text in texts] for texts in (hypotheses, references)])
         reach = lengths if self.skip_distance < 0 else np.minimum(lengths, min(self.skip_distance, _BLOCK) + 2)
         block = np.cumsum((lengths * reach).sum(axis=0)) // _BLOCK
@@ -106,9 +107,9 @@ class Rouge155(MeanF):
 
 
 def skip_bigrams(tokens: Tokens, distance: int, with_unigrams: bool) -> Tokens:
-    """Texts -> their pairs of words in order, at most `distance` words apart (negative: any), as numbers.
+    """Encode the ordered pairs of words at most `distance` words apart (any distance if negative) as tokens.
 
-    with_unigrams: every word but a text's last also stands alone, as in the script.
+    with_unigrams: add every word but the last of a text, as in the script.
     """
     text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
     behind = np.cumsum(tokens.lengths)[text] - np.arange(len(text)) - 1  # words after this one
@@ -122,5 +123,5 @@ def skip_bigrams(tokens: Tokens, distance: int, with_unigrams: bool) -> Tokens:
 
 
 def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """The quotient, 0 where the denominator is."""
+    """The quotient; 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)

@@ -1,4 +1,4 @@
-"""Words too common to say much."""
+"""Stop words."""
 
 import functools
 import importlib.resources
@@ -7,21 +7,24 @@ from collections.abc import Sequence
 
 @functools.cache
 def smart() -> frozenset[str]:
-    """The list of the SMART retrieval system (Salton, 1971) as ROUGE-1.5.5 extends it, by names of months and the like.
+    """The stop words of the SMART retrieval system (Salton, 1971), with the additions of ROUGE-1.5.5.
 
-    Its words with apostrophes or periods are left out.
+    Words with apostrophes or periods are left out.
     """
     text = importlib.resources.files("metrics_jax").joinpath("surface/smart_stop_words.txt").read_text("ascii")
     return frozenset(line for line in text.splitlines() if not line.startswith("#"))
 
 
 def named(words: Sequence[str]) -> tuple[str, ...]:
-    """A metric's option: words, or "smart" -> the words as they are signed; ValueError for a string that is no name."""
+    """Normalise a metric's option, a sequence of words or "smart", for the signature.
+
+    Raises ValueError for any other string.
+    """
     if isinstance(words, str) and words != "smart":
-        raise ValueError(f'stop_words={words!r}: a tuple of words, or "smart"')
+        raise ValueError(f'stop_words={words!r}: must be a tuple of words, or "smart"')
     return ("smart",) if words == "smart" else tuple(words)
 
 
 def members(words: Sequence[str]) -> frozenset[str]:
-    """The words that `named` stands for."""
+    """The words of an option normalised by `named`."""
     return smart() if tuple(words) == ("smart",) else frozenset(words)

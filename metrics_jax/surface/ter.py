@@ -1,8 +1,9 @@
-"""Translation edit rate (Snover et al., 2006): the number that sacreBLEU 2.6 computes, sooner.
+"""Translation edit rate (Snover et al., 2006), equal to sacreBLEU 2.6 but faster.
 
-Edits are insertions, deletions, substitutions and shifts of a block of hypothesis words. Which shifts are made is a
-greedy search with Tercom's and sacreBLEU's limits, which change the number and are kept to the letter. What is saved:
-a shift that cannot gain, or not enough, is not tried, and the table of a tried one is filled only where it is new.
+Edits are insertions, deletions, substitutions and shifts of a block of hypothesis words. Shifts are found by a greedy
+search with the limits of Tercom and sacreBLEU, which affect the score and are reproduced exactly. Time is saved by
+skipping shifts that cannot improve the result enough, and by recomputing only the part of the table that a shift
+changes.
 """
 
 import dataclasses
@@ -11,23 +12,23 @@ import math
 from collections.abc import Hashable, Iterator
 from typing import ClassVar, NamedTuple
 
-from metrics_jax.surface import tercom
-from metrics_jax.surface.edits import ErrorRate, Words, next_row, unmatched
+from metrics_jax.surface import ter_tokenizer
+from metrics_jax.surface.error_rates import ErrorRate, Words, next_row, unmatched
 from metrics_jax.surface.lcs import positions
 
 Row = tuple[int, int, int, int, int, int]
 
-MAX_BLOCK = 10  # words in a shifted block
-MAX_DISTANCE = 50  # between the block's start in the hypothesis and in the reference
+MAX_BLOCK = 10  # maximum number of words in a shifted block
+MAX_DISTANCE = 50  # maximum distance between the starts of the block in the hypothesis and in the reference
 BEAM = 25  # columns on either side of the table's diagonal
-MAX_CANDIDATES = 1000  # shifts of one sentence pair
+MAX_CANDIDATES = 1000  # maximum number of shifts considered for a sentence pair
 
 
 @dataclasses.dataclass(frozen=True)
 class TER(ErrorRate):
-    """Translation edit rate, in percent of the reference words; options as sacreBLEU names them.
+    """Translation edit rate, in percent of the reference words, with the options of sacreBLEU.
 
-    normalized: Tercom's tokenization of punctuation. no_punct: drop punctuation. asian_support: do either of it to
+    normalized: apply Tercom's tokenization of punctuation. no_punct: remove punctuation. asian_support: apply both to
     Asian characters, too. case_sensitive: do not lower-case.
     """
 
@@ -39,46 +40,49 @@ class TER(ErrorRate):
     name: ClassVar[str] = "ter"
 
     def words(self, text: str) -> list[str]:
-        """A text's words after Tercom's tokenizer."""
-        return tercom.tokenize(text, self.normalized, self.no_punct, self.asian_support, self.case_sensitive)
+        """The words of a text, by Tercom's tokenizer."""
+        return ter_tokenizer.tokenize(text, self.normalized, self.no_punct, self.asian_support, self.case_sensitive)
 
     def reference_words(self, text: str) -> list[str]:
-        """As `words`, once more if normalized: so does sacreBLEU, and `,.5` is two words first, then three."""
+        """As `words`, but normalized references are tokenized twice, as in sacreBLEU.
+
+        For example, `,.5` becomes two words, then three.
+        """
         words = self.words(text)
         return self.words(" ".join(words)) if self.normalized else words
 
     def num_edits(self, hypothesis: Words, reference: Words) -> int:
-        """Shifts, and the edits that are then left; not symmetric."""
+        """Number of shifts and remaining edits; not symmetric."""
         return edits_with_shifts(hypothesis, reference)
 
 
 class _Swap(NamedTuple):
-    """Two neighbouring blocks that change places: words[first:middle] and words[middle:last]."""
+    """A swap of two adjacent blocks, words[first:middle] and words[middle:last]."""
 
     first: int
     middle: int
     last: int
 
     def apply(self, words: list[Hashable]) -> list[Hashable]:
-        """The words in their new order."""
+        """The words after the swap."""
         first, middle, last = self
         return words[:first] + words[middle:last] + words[first:middle] + words[last:]
 
 
 def edits_with_shifts(hypothesis: Words, reference: Words) -> int:
-    """Shift the block that saves most edits until none does or too many were looked at; count shifts and edits.
+    """Number of shifts and edits: repeatedly shift the block that saves most edits, until none does.
 
-    Once the number of candidates reaches the limit, the best of the round is not shifted any more.
+    The search also ends when the number of candidates reaches the limit; the best shift of that round is not made.
     """
     if not reference:
         return len(hypothesis)
     words, table = list(hypothesis), _Table(reference, len(hypothesis))
     fewest = unmatched(hypothesis, reference)  # no order of the words takes fewer edits
-    shifts = looked_at = 0
+    shifts = num_candidates = 0
     while (distance := table.fill(words)) > fewest:
         count, swaps = _candidates(words, table)
-        looked_at += count
-        best = None if looked_at >= MAX_CANDIDATES else _best(swaps, table, distance, fewest)
+        num_candidates += count
+        best = None if num_candidates >= MAX_CANDIDATES else _best(swaps, table, distance, fewest)
         if best is None:
             break
         words = best.apply(words)
@@ -87,27 +91,28 @@ def edits_with_shifts(hypothesis: Words, reference: Words) -> int:
 
 
 def _candidates(words: list[Hashable], table: "_Table") -> tuple[int, list[_Swap]]:
-    """The shifts to look at -> how many count towards the limit, and those that differ, best-ranked first.
+    """The number of candidate shifts that count towards the limit, and the distinct ones, best-ranked first.
 
-    A candidate is a block that equals a block of the reference, holds an error on either side, and does not cover the
-    place in the hypothesis that the reference block starts at. Its targets are the place before, and the places behind
-    the counterparts of the reference block's words. Of equal gains the longest block ranks first, then the one furthest
-    left, then the target furthest left. If the limit is reached here, the shifts do not matter and are left out.
+    A candidate is a block that equals a block of the reference, contains an error on either side, and does not cover
+    the position in the hypothesis that is aligned with the start of the reference block. Its targets are the position
+    before the counterpart of the reference block, and those after the counterparts of its words. Among equal gains, the
+    longest block ranks first, then the leftmost block, then the leftmost target. If the limit is reached here, no
+    shifts are returned.
     """
-    used, wrong_here, wrong_there = table.align()
+    used, next_error, next_reference_error = table.align()
     count, found = 0, set()
-    runs: dict[int, int] = {}  # how many words are equal from `start` and from a place in the reference on
+    runs: dict[int, int] = {}  # reference position -> number of equal words from there and from `start`
     for start in range(len(words) - 1, -1, -1):
-        runs = {place: min(runs.get(place + 1, 0) + 1, MAX_BLOCK) for place in table.places.get(words[start], ())}
-        for place, longest in runs.items():
-            shortest = max(wrong_here[start] - start, wrong_there[place] - place) + 1
-            counterpart = used[place + 1] - 1
+        runs = {j: min(runs.get(j + 1, 0) + 1, MAX_BLOCK) for j in table.occurrences.get(words[start], ())}
+        for j, longest in runs.items():
+            shortest = max(next_error[start] - start, next_reference_error[j] - j) + 1
+            counterpart = used[j + 1] - 1
             if counterpart >= start:
                 longest = min(longest, counterpart - start)
-            if shortest > longest or abs(place - start) > MAX_DISTANCE:
+            if shortest > longest or abs(j - start) > MAX_DISTANCE:
                 continue
             for length in range(shortest, longest + 1):
-                targets = set(used[place : place + length + 1])
+                targets = set(used[j : j + length + 1])
                 count += len(targets)
                 found.update([(-length, start, target) for target in targets])
         if count >= MAX_CANDIDATES:
@@ -116,7 +121,7 @@ def _candidates(words: list[Hashable], table: "_Table") -> tuple[int, list[_Swap
 
 
 def _swap(start: int, length: int, target: int, num_words: int) -> _Swap:
-    """The shift of a block to a target; one within the block, or at its end, moves it on by as many words."""
+    """The shift of a block to a target; one within the block or at its end moves it by as many words."""
     end = start + length
     if target < start:
         return _Swap(target, start, end)
@@ -124,10 +129,10 @@ def _swap(start: int, length: int, target: int, num_words: int) -> _Swap:
 
 
 def _best(swaps: list[_Swap], table: "_Table", distance: int, fewest: int) -> _Swap | None:
-    """The first of the swaps that save most of the distance, if any saves something.
+    """The first of the swaps that save the most edits, or None if none saves any.
 
-    The smaller block could as well be deleted here and inserted there, so a swap changes the edit distance by no more
-    than twice its words; what the beam misses of the edit distance may come on top.
+    A swap changes the edit distance by at most twice the size of the smaller block, which could also be deleted in one
+    place and inserted in the other. The difference between the beam's distance and the edit distance may add to this.
     """
     best, saved = None, 0
     for swap in swaps:
@@ -142,24 +147,24 @@ def _best(swaps: list[_Swap], table: "_Table", distance: int, fewest: int) -> _S
 
 
 class _Table:
-    """The edit distance table of a reference and hypotheses of one length, row by row as in `edits.next_row`.
+    """Edit distance table of a reference and hypotheses of one length, by rows as in `error_rates.next_row`.
 
-    A row is (plus, minus, cell 0, the columns of equal words, equal, rises).
+    A row is (plus, minus, cell 0, columns of equal words, equal, rises).
     """
 
     def __init__(self, reference: Words, num_rows: int) -> None:
         self.reference, self.num_rows = reference, num_rows
         self.full = (1 << len(reference)) - 1
-        self.where = positions(reference)
-        self.places: dict[Hashable, list[int]] = {}
-        for place, word in enumerate(reference):
-            self.places.setdefault(word, []).append(place)
+        self.columns = positions(reference)
+        self.occurrences: dict[Hashable, list[int]] = {}
+        for j, word in enumerate(reference):
+            self.occurrences.setdefault(word, []).append(j)
 
     def fill(self, words: list[Hashable]) -> int:
-        """The distance of a hypothesis within the beam; its table is kept for `align` and `refill`.
+        """Fill the table for a hypothesis and return its distance within the beam; `align` and `refill` use the table.
 
-        missed: how much more that is than the edit distance. A way of d edits through the table stays within
-        (d + difference in length) / 2 columns of the diagonal: mostly the beam does not matter, and is left out.
+        missed: how much this distance exceeds the edit distance. A path of d edits stays within (d + difference in
+        length) / 2 columns of the diagonal: usually the beam has no effect and is left out.
         """
         self.words, self.missed = words, 0
         self.cuts: list[tuple[int, int, int, int]] | None = None
@@ -180,29 +185,29 @@ class _Table:
     def refill(self, swap: _Swap) -> int:
         """The distance of the filled hypothesis after a swap.
 
-        Rows before it are as they were. Behind it, what a row adds to its cell 0 on the way to the end depends only on
-        the row: as soon as it has occurred, the distance is known.
+        Rows before the swap do not change. After the swap, the distance that remains from a row depends only on the
+        row: as soon as a row is known from an earlier computation, so is the distance.
         """
-        words, passed = swap.apply(self.words), []
+        words, new_rows = swap.apply(self.words), []
         for i, row in enumerate(self._rows(words[swap.first :], swap.first, self.rows[swap.first]), swap.first + 1):
             plus, minus, cell, *_ = row
             if i >= swap.last:
                 rest = self.rest.get((i, plus, minus))
                 if rest is not None:
                     break
-                passed.append((i, plus, minus, cell))
+                new_rows.append((i, plus, minus, cell))
         else:
             rest = plus.bit_count() - minus.bit_count()
-        for i, plus, minus, above in passed:
-            self.rest[i, plus, minus] = cell + rest - above
+        for i, plus, minus, row_cell in new_rows:
+            self.rest[i, plus, minus] = cell + rest - row_cell
         return cell + rest
 
     def _rows(self, words: list[Hashable], i: int, row: Row) -> Iterator[Row]:
         """The rows of `words`, below row i."""
         plus, minus, cell, *_ = row
-        where, full, cuts = self.where, self.full, self.cuts
+        columns, full, cuts = self.columns, self.full, self.cuts
         for word in words:
-            matches = where.get(word, 0)
+            matches = columns.get(word, 0)
             if cuts is None:
                 plus, minus, equal, rises = next_row(plus, minus, matches, full)
                 cell += 1
@@ -218,10 +223,11 @@ class _Table:
 
     @functools.cached_property
     def _beam(self) -> list[tuple[int, int, int, int]]:
-        """For each row: the columns a diagonal step may lead to, those left of the beam and right of it, how many left.
+        """For each row, the columns that a diagonal step may reach, and the columns left and right of the beam.
 
-        Outside the beam, cells are set to rise by one a column away from it, and words do not match. So no way through
-        them is cheaper than one inside, and what is inside is as if nothing were outside.
+        The fourth entry is the number of columns on the left. Outside the beam, cells are set to increase by one per
+        column away from it, and words do not match. No path through them is then cheaper than one inside, and cells
+        inside are as if there were none outside.
         """
         columns, rows = len(self.reference), self.num_rows
         ratio = columns / rows if rows else 1
@@ -236,26 +242,26 @@ class _Table:
         return cuts
 
     def align(self) -> tuple[list[int], list[int], list[int]]:
-        """The cheapest way through the filled table; from its end, match or substitute before delete before insert.
+        """Backtrace the cheapest path through the table; prefers match or substitution over deletion over insertion.
 
-        -> for each number of reference words (0 to all), the number of hypothesis words used up when the last of them
-        is; for each word of the hypothesis, and of the reference, the next word from there on that is not matched.
+        Returns, for each number of reference words (0 to all), the number of hypothesis words consumed by then; and for
+        each word of the hypothesis, and of the reference, the position of the next word that is not matched.
         """
         i, j = len(self.words), len(self.reference)
-        used, wrong_here, wrong_there = [0] * (j + 1), [i] * (i + 1), [j] * (j + 1)
+        used, next_error, next_reference_error = [0] * (j + 1), [i] * (i + 1), [j] * (j + 1)
         while i or j:
-            column = 1 << j >> 1  # 0 in front of the reference, where a word can only be deleted
+            column = 1 << j >> 1  # 0 before the first reference word, where a word can only be deleted
             _, _, _, matches, equal, rises = self.rows[i]
             if i and column and (matches & column or not equal & column):
                 used[j] = i
-                wrong_here[i - 1] = wrong_here[i] if matches & column else i - 1
-                wrong_there[j - 1] = wrong_there[j] if matches & column else j - 1
+                next_error[i - 1] = next_error[i] if matches & column else i - 1
+                next_reference_error[j - 1] = next_reference_error[j] if matches & column else j - 1
                 i, j = i - 1, j - 1
             elif i and (rises & column or not column):
                 i -= 1
-                wrong_here[i] = i
+                next_error[i] = i
             else:
                 used[j] = i
                 j -= 1
-                wrong_there[j] = j
-        return used, wrong_here, wrong_there
+                next_reference_error[j] = j
+        return used, next_error, next_reference_error

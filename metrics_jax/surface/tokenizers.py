@@ -1,4 +1,4 @@
-"""The tokenizers of BLEU, applied to a whole corpus at once; equal to sacreBLEU's (Post, 2018) on any text."""
+"""The tokenizers of BLEU, applied to a whole corpus at once; equal to those of sacreBLEU (Post, 2018) on any text."""
 
 import functools
 import importlib
@@ -7,41 +7,41 @@ import pathlib
 import re
 from collections.abc import Callable, Sequence
 
-MECAB = {"ja-mecab": ("TokenizerJaMecab", "ja"), "ko-mecab": ("TokenizerKoMecab", "ko")}  # class, extra of sacrebleu
-SENTENCEPIECE = {  # sacreBLEU's name of the model file
+MECAB = {"ja-mecab": ("TokenizerJaMecab", "ja"), "ko-mecab": ("TokenizerKoMecab", "ko")}  # class and extra of sacrebleu
+SENTENCEPIECE = {  # tokenizer: sacreBLEU's name of the model file
     "flores101": "sacrebleu_tokenizer_spm.model",
     "flores200": "flores200sacrebleuspm",
     "spBLEU-1K": "spbleu-1k_tokenizer_spm.model",
 }
 TOKENIZERS = ("13a", "intl", "char", "zh", "none", *MECAB, *SENTENCEPIECE)
 
-# sacreBLEU's "Chinese" code points. It writes the range 20000-2A6D6 with four digits, which makes it 2001-2A6D.
+# Chinese code points as in sacreBLEU, which writes the range 20000-2A6D6 with four digits, so that it is 2001-2A6D.
 _CHINESE = re.compile(
     "([\u2001-\u2a6d\u2e80-\u2fdf\u2ff0-\u2fff\u3000-\u303f\u3100-\u312f\u31a0-\u31ef\u3200-\u4db5\u4e00-\u9fbb"
     "\uf900-\ufa2d\ufa30-\ufa6a\ufa70-\ufad9\ufe10-\ufe1f\ufe30-\ufe4f\uff00-\uffef])"
 )
-# mteval (NIST, 2002): these stand alone, a period or comma does unless between digits, a dash does behind a digit.
+# mteval (NIST, 2002) separates these, periods and commas unless between digits, and dashes after a digit.
 _PUNCTUATION = '!"#$%&()*+/:;<=>?@[\\]^_`{|}~'
-_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))  # in this order: &amp;lt; becomes <
+_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))  # in this order, so that &amp;lt; becomes <
 _POINTS = re.compile(r"[.,]+")
-_BEHIND_NO_DIGIT = re.compile(r"([^0-9])([.,])")
-_BEFORE_NO_DIGIT = re.compile(r"([.,])([^0-9])")
+_AFTER_NON_DIGIT = re.compile(r"([^0-9])([.,])")
+_BEFORE_NON_DIGIT = re.compile(r"([.,])([^0-9])")
 _DASH = re.compile(r"([0-9])-")
 
 
 def check_tokenizer(name: str) -> None:
-    """ValueError for a tokenizer that does not exist."""
+    """Raise ValueError for an unknown tokenizer."""
     if name not in TOKENIZERS:
-        raise ValueError(f"tokenize={name!r} is none of {', '.join(TOKENIZERS)}")
+        raise ValueError(f"tokenize={name!r}: choose one of {', '.join(TOKENIZERS)}")
 
 
 def tokenize(texts: Sequence[str], tokenizer: str, lowercase: bool = False) -> list[list[str]]:
-    """Texts -> their tokens, without trailing white space and, if asked, lower-cased before they are split.
+    """Tokenize texts, after removing trailing white space and, with `lowercase`, lower-casing them.
 
-    ValueError for a tokenizer that does not exist, or whose package or model is not on this machine.
+    Raises ValueError for an unknown tokenizer, and if its package or model is not installed.
     """
     check_tokenizer(tokenizer)
-    distinct = dict.fromkeys(texts)  # systems share references, and often translations
+    distinct = dict.fromkeys(texts)  # texts repeat: systems share references, and often translations
     if len(distinct) < len(texts):
         tokens = dict(zip(distinct, tokenize(list(distinct), tokenizer, lowercase), strict=True))
         return [tokens[text] for text in texts]
@@ -55,24 +55,24 @@ def tokenize(texts: Sequence[str], tokenizer: str, lowercase: bool = False) -> l
     rules = {"13a": _13a, "zh": _zh, "intl": _intl}
     if tokenizer in rules:
         return [line.split() for line in rules[tokenizer](texts).split("\n")][: len(texts)]
-    of_sacrebleu = _mecab(tokenizer) if tokenizer in MECAB else _sentencepiece(tokenizer)
-    return [of_sacrebleu(text).split() for text in texts]
+    split = _mecab(tokenizer) if tokenizer in MECAB else _sentencepiece(tokenizer)
+    return [split(text).split() for text in texts]
 
 
 def _13a(texts: Sequence[str]) -> str:
-    """mteval-v13a: entities back to characters, then its punctuation rules."""
+    """mteval-v13a: entities are replaced, then punctuation is separated."""
     lines = [text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ") for text in texts]
     joined = unescape(" \n ".join(lines))
     return _split_punctuation(f" {joined} ")
 
 
 def _zh(texts: Sequence[str]) -> str:
-    """Every Chinese character a token, the rest by the rules of 13a."""
+    """Every Chinese character is a token; the rest follows the rules of 13a."""
     return _split_punctuation(_CHINESE.sub(r" \1 ", _joined([text.strip() for text in texts])))
 
 
 def unescape(text: str) -> str:
-    """mteval's four entities as characters."""
+    """Replace mteval's four entities by their characters."""
     if "&" in text:
         for entity, character in _ENTITIES:
             text = text.replace(entity, character)
@@ -80,32 +80,33 @@ def unescape(text: str) -> str:
 
 
 def split_marks(text: str) -> str:
-    """mteval's punctuation set apart, but for the periods, commas and dashes that depend on their neighbours."""
+    """Separate mteval's punctuation, except for periods, commas and dashes, which depend on their context."""
     for mark in _PUNCTUATION:
         text = text.replace(mark, f" {mark} ")
     return text
 
 
 def split_points(text: str) -> str:
-    """Periods and commas set apart, unless between digits.
+    """Separate periods and commas, unless they are between digits.
 
-    One rule after the other, and each takes a character once: of three points in a row the second may be missed.
+    The rules are applied one after the other, and each consumes a character once: of three points in a row, the second
+    may be missed.
     """
-    return _BEFORE_NO_DIGIT.sub(r" \1 \2", _BEHIND_NO_DIGIT.sub(r"\1 \2 ", text))
+    return _BEFORE_NON_DIGIT.sub(r" \1 \2", _AFTER_NON_DIGIT.sub(r"\1 \2 ", text))
 
 
 def split_dashes(text: str) -> str:
-    """Dashes behind a digit set apart."""
+    """Separate dashes after a digit."""
     return _DASH.sub(r"\1 - ", text)
 
 
 def _split_punctuation(lines: str) -> str:
-    """The punctuation rules of 13a; a line break only separates segments, and takes part in none."""
+    """The punctuation rules of 13a; line breaks separate segments and match no rule."""
     return split_dashes(_POINTS.sub(_split_run, split_marks(lines)))
 
 
 def _split_run(match: re.Match[str]) -> str:
-    """Periods and commas in a row, and what `split_points` makes of them."""
+    """Separate a run of periods and commas as `split_points` does."""
     points, text = match[0], match.string
     before, after = text[match.start() - 1 : match.start()].strip("\n"), text[match.end() : match.end() + 1].strip("\n")
     if len(points) == 1:
@@ -115,7 +116,7 @@ def _split_run(match: re.Match[str]) -> str:
 
 
 def _intl(texts: Sequence[str]) -> str:
-    """mteval-v14: punctuation that does not adjoin a number, and every symbol, of any script."""
+    """mteval-v14: separate punctuation that is not next to a number, and every symbol, of any script."""
     lines = _joined(texts)
     for pattern, replacement in _intl_rules():
         lines = pattern.sub(replacement, lines)
@@ -123,13 +124,13 @@ def _intl(texts: Sequence[str]) -> str:
 
 
 def _joined(texts: Sequence[str]) -> str:
-    """One line a text."""
+    """Join texts to one line per text."""
     return "\n".join(text.replace("\n", " ") for text in texts)
 
 
 @functools.cache
 def _intl_rules() -> tuple[tuple[re.Pattern[str], str], ...]:
-    import regex  # knows the Unicode categories
+    import regex  # supports Unicode categories
 
     return (
         (regex.compile(r"([^\p{N}\n])(\p{P})"), r"\1 \2 "),
@@ -151,12 +152,12 @@ def _mecab(tokenizer: str) -> Callable[[str], str]:
 
 @functools.cache
 def _sentencepiece(tokenizer: str) -> Callable[[str], str]:
-    """The SentencePiece model of a tokenizer, where sacreBLEU keeps it; nothing is downloaded."""
+    """The SentencePiece model of a tokenizer in sacreBLEU's cache directory; nothing is downloaded."""
     folder = os.environ.get("SACREBLEU", pathlib.Path.home() / ".sacrebleu")
     path = pathlib.Path(folder) / "models" / SENTENCEPIECE[tokenizer]
     if not path.exists():
         raise ValueError(
-            f"tokenize={tokenizer!r} needs the model {path}; `sacrebleu --tokenize {tokenizer}` fetches it"
+            f"tokenize={tokenizer!r} needs the model {path}: download it with `sacrebleu --tokenize {tokenizer}`"
         )
     from sentencepiece import SentencePieceProcessor
 

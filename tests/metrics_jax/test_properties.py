@@ -1,4 +1,4 @@
-"""What holds for every metric of the surface of a text, whatever it counts."""
+"""Properties of all metrics of surface text."""
 
 import subprocess
 import sys
@@ -47,20 +47,20 @@ METRICS = [
     Meteor(modules=("exact", "stem")),
     Meteor15(modules=("exact", "stem")),
 ]
-# Best and worst; None: no bound. An error rate may exceed 100.
+# Best and worst score; None: no bound, since error rates may exceed 100.
 RANGES = {
     **dict.fromkeys(("bleu", "chrf"), (100.0, 0.0)),
     **dict.fromkeys(("ter", "cder", "wer", "per"), (0.0, None)),
     **dict.fromkeys(("overlap", "rouge", "rouge155", "meteor", "meteor15"), (1.0, 0.0)),
 }
-# An identical text is not perfect for these: ROUGE-W's recall is weighted twice, METEOR counts one chunk.
+# Identical texts do not get the best score: ROUGE-W weights recall twice, METEOR counts one chunk.
 IMPERFECT = ("rouge155|variant:W", "meteor|")
 
 text = st.lists(st.sampled_from(["the", "cat", "sat", ",", "mat.", "1.5", "日本", "é"]), max_size=7).map(" ".join)
 
 
 def name(metric) -> str:
-    """The metric with its options, short."""
+    """Name of the metric with its options that are not defaults."""
     defaults = type(metric)().signature if metric.name not in ("meteor", "meteor15") else ""
     return "|".join([metric.name, *(item for item in metric.signature.split("|")[1:-1] if item not in defaults)])
 
@@ -69,7 +69,7 @@ each = pytest.mark.parametrize("metric", METRICS, ids=name)
 
 
 @each
-def test_an_identical_text_is_best(metric):
+def test_identical_texts_get_the_best_score(metric):
     lines = ["the old man sleeps in the garden .", "nobody here knows it , not even he ."]
     result = metric(lines, lines)
     best, _ = RANGES[metric.name]
@@ -88,7 +88,7 @@ def test_segments_are_independent_and_statistics_add(metric, pairs):
     statistics = metric.statistics(hypotheses, references)
     assert metric.score(statistics.sum(axis=0)) == pytest.approx(result.score, abs=1e-12)
     alone = [metric([hypothesis], [group]) for hypothesis, group in pairs]
-    np.testing.assert_array_equal(result.segments, [one.score for one in alone])  # a corpus of one is its segment
+    np.testing.assert_array_equal(result.segments, [one.score for one in alone])  # the score of a corpus of one segment
     backwards = metric(hypotheses[::-1], references[::-1])
     np.testing.assert_array_equal(backwards.segments[::-1], result.segments)
     assert backwards.score == pytest.approx(result.score, abs=1e-9)
@@ -113,21 +113,21 @@ def test_the_order_of_references_does_not_matter(metric, hypothesis, references)
 
 
 @each
-def test_the_sums_of_resamples_are_scored_at_once(metric):
+def test_score_accepts_batches_of_sums(metric):
     statistics = metric.statistics(["a b c d", "e f g", "h i"], ["a b d", "f g e", "x"])
     sums = np.stack([statistics[[0, 0, 1]].sum(axis=0), statistics[[1, 2, 2]].sum(axis=0)])
     np.testing.assert_array_equal(metric.score(sums), [metric.score(one) for one in sums])
 
 
 @each
-def test_every_pair_equals_one_by_one(metric):
+def test_pairwise_equals_single_pairs(metric):
     hypotheses, references = ["the cat sat", "", "mat the"], ["the mat", "", "cat the sat", "x"]
     expected = [[metric([h], [r]).score for r in references] for h in hypotheses]
     np.testing.assert_allclose(metric.pairwise(hypotheses, references), expected, rtol=1e-12, atol=1e-12)
 
 
 @each
-def test_a_signature_is_the_metric(metric):
+def test_parse_inverts_signature(metric):
     assert parse(metric.signature) == metric
     assert parse(metric.signature).signature == metric.signature
 
@@ -150,7 +150,7 @@ def test_any_text_has_a_score(metric):
 
 
 @each
-def test_bad_input_is_named(metric):
+def test_bad_input(metric):
     with pytest.raises(ValueError, match="2 hypotheses but 1 references"):
         metric(["a", "b"], ["a"])
     with pytest.raises(TypeError, match="not a single string"):
@@ -165,15 +165,15 @@ def test_bad_input_is_named(metric):
         metric([None], ["a"])
 
 
-def test_every_room_is_in_the_table():
-    of_their_own = {"nist", "meteor_nltk"} | {name for name in registry.REGISTRY if registry.needs(name)}  # tests
-    assert {metric.name for metric in METRICS} | of_their_own == set(registry.REGISTRY)
+def test_every_registered_metric_is_tested():
+    elsewhere = {"nist", "meteor_nltk"} | {name for name in registry.REGISTRY if registry.needs(name)}  # in other tests
+    assert {metric.name for metric in METRICS} | elsewhere == set(registry.REGISTRY)
 
 
 def test_importing_is_cheap():
     heavy = ["flax", "torch", "tensorflow", "matplotlib", "nltk", "sacrebleu", "snowballstemmer", "jax", "regex"]
-    rooms = [f"metrics_jax.{room}" for room, _ in registry.REGISTRY.values()] + ["metrics_jax.significance"]
-    code = f"import sys, metrics_jax, {', '.join(rooms)}; print(sorted({heavy!r} & sys.modules.keys()))"
+    modules = [f"metrics_jax.{module}" for module, _ in registry.REGISTRY.values()] + ["metrics_jax.significance"]
+    code = f"import sys, metrics_jax, {', '.join(modules)}; print(sorted({heavy!r} & sys.modules.keys()))"
     finished = subprocess.run(
         [sys.executable, "-c", code.replace("['flax'", "{'flax'").replace("'regex']", "'regex'}")],
         capture_output=True,

@@ -6,7 +6,7 @@ from metrics_jax.references import best, flatten, pair, starts
 TEXTS, OWNER = flatten(["a", "b"], [["r", "s", "t"], "u"])
 
 
-def test_texts_in_a_row_and_in_pairs():
+def test_flatten_and_pair():
     assert TEXTS == ["a", "b", "r", "s", "t", "u"]
     assert OWNER.tolist() == [0, 0, 0, 1]
     assert starts(OWNER).tolist() == [0, 3]
@@ -15,7 +15,7 @@ def test_texts_in_a_row_and_in_pairs():
         flatten(["a"], ["r", "s"])
 
 
-def test_the_best_reference_and_what_decides_among_equals():
+def test_best_reference_and_ties():
     scores = np.array([0.5, 0.9, 0.9, -1.0])
     assert best(scores, OWNER).tolist() == [1, 3]
     assert best(scores, OWNER, np.array([0, 5, 4, 9])).tolist() == [2, 3]

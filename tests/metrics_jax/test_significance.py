@@ -11,7 +11,7 @@ PAIRED = [paired_bootstrap, paired_randomisation]
 
 
 class Mean:
-    """Values counted as (value, 1)."""
+    """A metric with statistics (value, 1)."""
 
     higher_is_better = True
 
@@ -23,12 +23,12 @@ class Errors(Mean):
     higher_is_better = False
 
 
-def track(values):
+def with_counts(values):
     return np.stack([values, np.ones_like(values)], axis=-1)
 
 
 def normal(seed, n=100, mean=10.0):
-    return track(np.random.default_rng(seed).normal(mean, 1.0, n))
+    return with_counts(np.random.default_rng(seed).normal(mean, 1.0, n))
 
 
 WHO = [
@@ -46,7 +46,7 @@ WHERE = ["behind the station", "in the early morning", "near the river", "withou
 
 
 def translations():
-    """BLEU's statistics of three systems on 120 sentences."""
+    """BLEU statistics of three systems on 120 sentences."""
     references, good, fair, poor = [], [], [], []
     for i in range(120):
         who, does, what, where = WHO[i % 7], DOES[i % 5], WHAT[i % 6], WHERE[i % 4]
@@ -60,9 +60,9 @@ def translations():
     }
 
 
-def test_everything_equals_sacrebleu():
-    # sacrebleu 2.6.0 on these sentences: PairedTest(systems, {"BLEU": BLEU()}, [references], "bs") and "ar", its own
-    # seed 12345. It resamples in single precision: p-values are equal, intervals to about six digits.
+def test_equal_to_sacrebleu():
+    # sacrebleu 2.6.0 on these sentences: PairedTest(systems, {"BLEU": BLEU()}, [references], "bs") and "ar", with its
+    # default seed 12345. It resamples in single precision: p-values are equal, intervals to about six digits.
     bootstrapped = paired_bootstrap(BLEU(), translations())
     randomised = paired_randomisation(BLEU(), translations())
     assert [row.system for row in bootstrapped] == ["good", "fair", "poor"]
@@ -79,7 +79,7 @@ def test_everything_equals_sacrebleu():
 
 
 @pytest.mark.parametrize("chunk", [1, 1000, 2**16])
-def test_draws_are_sacrebleus_however_they_are_cut(chunk, monkeypatch):
+def test_draws_equal_sacrebleu_whatever_the_block_size(chunk, monkeypatch):
     monkeypatch.setattr(significance, "_CHUNK", chunk)
     table = np.random.default_rng(0).integers(9, size=(2, 77, 3)).astype(float)
     drawn = np.random.default_rng(5).choice(77, size=(100, 77), replace=True)
@@ -91,7 +91,7 @@ def test_draws_are_sacrebleus_however_they_are_cut(chunk, monkeypatch):
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
-def test_an_interval_covers_the_truth_as_often_as_it_says(alpha):
+def test_coverage_of_intervals(alpha):
     trials = 400
     intervals = [bootstrap(Mean(), normal(seed), resamples=400, seed=seed, alpha=alpha) for seed in range(trials)]
     covered = np.mean([interval.lower <= 10.0 <= interval.upper for interval in intervals])
@@ -99,14 +99,14 @@ def test_an_interval_covers_the_truth_as_often_as_it_says(alpha):
     assert all(one.half_width == pytest.approx((one.upper - one.lower) / 2) for one in intervals)
 
 
-def test_bounds_are_at_the_ranks_of_sacrebleu():
+def test_interval_bounds_have_the_ranks_of_sacrebleu():
     for resamples in range(1, 3000):  # the 95 % bounds are scores n // 40 from either end of the sorted list
         interval = significance.percentile_interval(0.0, np.arange(resamples)[::-1], 0.05)
         assert (interval.lower, interval.upper) == (resamples // 40, resamples - resamples // 40 - 1)
 
 
 @pytest.mark.parametrize(("test", "rate"), [(paired_bootstrap, 0.1), (paired_randomisation, 0.05)])
-def test_equal_systems_are_called_different_as_seldom_as_it_says_and_unequal_ones_often(test, rate):
+def test_false_positive_rate_and_power(test, rate):
     def significant(gap, pairs):
         drawn = [{"a": normal(seed, 80), "b": normal(seed + 1000, 80, 10 + gap)} for seed in range(pairs)]
         return np.mean([test(Mean(), pair, resamples=300, seed=1)[1].significant for pair in drawn])
@@ -123,17 +123,17 @@ def test_copies_do_not_differ(test, metric):
     assert (copy.p_value, copy.difference, copy.wins, copy.significant) == (1.0, 0.0, 0.0, False)
     assert other.p_value < 0.01
     n = 200 if test is paired_bootstrap else 10_000
-    assert test(metric, systems, resamples=200, strict=True)[2].p_value == 1 / (n + 1)  # sacrebleu's count
+    assert test(metric, systems, resamples=200, strict=True)[2].p_value == 1 / (n + 1)  # as in sacrebleu
 
 
-def test_a_single_different_segment_is_no_evidence():
+def test_one_different_segment_is_not_significant():
     baseline = normal(1, 1000)
     system = baseline.copy()
     system[17, 0] += 500.0
     assert paired_randomisation(Mean(), {"a": baseline, "b": system})[1].p_value == 1.0
 
 
-def test_randomisation_is_near_the_exact_test():
+def test_randomisation_approximates_the_exact_test():
     a, b = normal(3, 9), normal(4, 9, mean=10.7)
     gaps = a[:, 0] - b[:, 0]
     everything = np.abs(np.array(list(itertools.product([1, -1], repeat=9))) @ gaps)
@@ -145,11 +145,11 @@ def test_randomisation_is_near_the_exact_test():
 
 
 @pytest.mark.parametrize("test", PAIRED)
-def test_what_does_not_matter(test):
+def test_invariance_to_other_systems_order_and_scale(test):
     systems = {"a": normal(1), "b": normal(2), "c": normal(3)}
     rows = {row.system: row for row in test(Mean(), systems, seed=7, resamples=500)}
     alone = test(Mean(), {"b": systems["b"], "a": systems["a"]}, baseline="a", seed=7, resamples=500)[0]
-    assert (alone.p_value, alone.wins) == (rows["b"].p_value, rows["b"].wins)  # company and order
+    assert (alone.p_value, alone.wins) == (rows["b"].p_value, rows["b"].wins)  # other systems, order
     scaled = {name: statistics * [100.0, 1.0] for name, statistics in systems.items()}
     assert [row.p_value for row in test(Mean(), scaled, seed=7, resamples=500)][1:] == [
         rows[name].p_value for name in "bc"
@@ -160,7 +160,7 @@ def test_what_does_not_matter(test):
 
 
 @pytest.mark.parametrize("test", PAIRED)
-def test_the_baselines_row_and_the_direction(test):
+def test_row_of_the_baseline_and_direction_of_wins(test):
     systems = {"a": normal(1, mean=11.0), "b": normal(2)}
     other, baseline = test(Mean(), systems, "b")
     assert baseline.p_value is None
@@ -172,7 +172,7 @@ def test_the_baselines_row_and_the_direction(test):
     assert test(Errors(), systems, "b")[0].wins < 0.01
 
 
-def test_a_document_is_scored_from_its_sums():
+def test_documents_are_scored_from_summed_statistics():
     statistics = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 1.0], [0.0, 2.0]])
     result = document_scores(Mean(), statistics, ["x", "y", "x", "y"])
     assert result.documents == ("x", "y")
@@ -183,10 +183,10 @@ def test_a_document_is_scored_from_its_sums():
 
 
 @pytest.mark.parametrize("test", PAIRED)
-def test_documents_are_what_is_drawn(test):
+def test_documents_are_resampled(test):
     systems = {"a": normal(1, 60), "b": normal(2, 60)}
     documents = np.arange(60) % 12
-    means = {name: track(document_scores(Mean(), one, documents).scores) for name, one in systems.items()}
+    means = {name: with_counts(document_scores(Mean(), one, documents).scores) for name, one in systems.items()}
     assert test(Mean(), systems, documents=documents) == test(Mean(), means)
     interval = bootstrap(Mean(), systems["a"], documents=documents)
     assert interval == bootstrap(Mean(), means["a"])
@@ -201,9 +201,12 @@ def test_documents_are_what_is_drawn(test):
         ({"systems": {}}, "no systems"),
         ({"systems": {"a": np.ones(3)}}, r"float\[segments, K\]"),
         ({"systems": {"a": np.ones((0, 2))}}, r"float\[segments, K\]"),
-        ({"systems": {"a": np.ones((3, 2)), "b": np.ones((4, 2))}}, r"b has statistics \(4, 2\) but a \(3, 2\)"),
+        (
+            {"systems": {"a": np.ones((3, 2)), "b": np.ones((4, 2))}},
+            r"b has statistics of shape \(4, 2\) but a of \(3, 2\)",
+        ),
         ({"systems": {"a": np.array([[-np.inf, 1.0]])}}, "NaN or infinity"),
-        ({"baseline": "c"}, "no system 'c' to be the baseline; there are a, b"),
+        ({"baseline": "c"}, "no system 'c' for the baseline; choose one of a, b"),
         ({"resamples": 0}, "resamples must be at least 1"),
         ({"alpha": 95}, "alpha must be between 0 and 1"),
     ],

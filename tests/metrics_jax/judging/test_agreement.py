@@ -1,4 +1,4 @@
-"""Values, samples and swaps against plain loops; see also test_pairs and test_soft_accuracy."""
+"""Values, samples and swaps of coefficients against plain loops; see also test_pairs and test_soft_accuracy."""
 
 import itertools
 
@@ -10,7 +10,7 @@ from metrics_jax.judging.agreement import agreement
 from metrics_jax.judging.coefficient import NAMES
 from metrics_jax.judging.judgements import Judgements
 from metrics_jax.judging.soft_accuracy import p_values, soft_accuracy
-from tests.metrics_jax.judging.test_pairs import slow
+from tests.metrics_jax.judging.test_pairs import coefficient_by_loops
 
 COMBINATIONS = [
     (name, level, grouping)
@@ -30,8 +30,8 @@ def example(systems=6, items=7, missing=0.15, seed=0, decimals=1):
     return Judgements(human, [s for s, _ in rows], [f"i{i}" for _, i in rows]), scores
 
 
-def slow_value(name, level, grouping, judged, scores, human=None, threshold=None):
-    """The coefficient, a group and a pair at a time."""
+def value_by_loops(name, level, grouping, judged, scores, human=None, threshold=None):
+    """The coefficient, computed group by group and pair by pair."""
     human = judged.human if human is None else human
     if name == "spa":
         return float(soft_accuracy(p_values(judged.table(scores)), p_values(judged.table(human))))
@@ -46,7 +46,7 @@ def slow_value(name, level, grouping, judged, scores, human=None, threshold=None
     if name not in ("pearson", "spearman", "kendall_c"):
         if name == "acc_eq" and threshold is None:
             threshold = agreement(judged, name, level, grouping).thresholds(scores[None])[0]
-        return slow(name, scores, human, labels, threshold or 0.0)
+        return coefficient_by_loops(name, scores, human, labels, threshold or 0.0)
     function = {
         "pearson": scipy.stats.pearsonr,
         "spearman": scipy.stats.spearmanr,
@@ -60,15 +60,15 @@ def slow_value(name, level, grouping, judged, scores, human=None, threshold=None
 
 
 @pytest.mark.parametrize(("name", "level", "grouping"), COMBINATIONS)
-def test_values_as_group_by_group(name, level, grouping):
+def test_values_equal_loops(name, level, grouping):
     judged, scores = example()
     values = agreement(judged, name, level, grouping).values(scores)
-    wanted = [slow_value(name, level, grouping, judged, row) for row in scores]
-    np.testing.assert_allclose(values, wanted, atol=1e-9)
+    expected = [value_by_loops(name, level, grouping, judged, row) for row in scores]
+    np.testing.assert_allclose(values, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize(("name", "level", "grouping"), [one for one in COMBINATIONS if one[0] != "kendall_c"])
-def test_swaps_as_swap_by_swap(name, level, grouping):
+def test_swaps_equal_loops(name, level, grouping):
     judged, scores = example(missing=0.0 if name == "spa" else 0.15)
     one = agreement(judged, name, level, grouping)
     found = {(a, b): list(d) for a, b, d in one.swapped(scores, 6, np.random.default_rng(5))}
@@ -76,7 +76,7 @@ def test_swaps_as_swap_by_swap(name, level, grouping):
     spread = scores.std(axis=1)
     standard = (scores - scores.mean(axis=1, keepdims=True)) / spread[:, None]
     human = judged.human
-    if name == "spearman" and level == "segment":  # ranks in groups are swapped
+    if name == "spearman" and level == "segment":  # ranks within groups are swapped
         labels = judged.labels(grouping)
         for side in (*standard, human := human.copy()):
             for label in range(labels.max() + 1):
@@ -92,17 +92,17 @@ def test_swaps_as_swap_by_swap(name, level, grouping):
             if name == "acc_eq":
                 thresholds = one.thresholds(scores)[[a, b]] / spread[[a, b]] * (1 + 1e-9)
                 values = [
-                    slow_calibrated(side, human, judged.labels(grouping), by, thresholds)
+                    calibrated_accuracy_by_loops(side, human, judged.labels(grouping), by, thresholds)
                     for side, by in zip(sides, (flip, ~flip), strict=True)
                 ]
             else:
                 coefficient = "pearson" if name == "spearman" and level == "segment" else name
-                values = [slow_value(coefficient, level, grouping, judged, side, human) for side in sides]
+                values = [value_by_loops(coefficient, level, grouping, judged, side, human) for side in sides]
             assert difference == pytest.approx(values[0] - values[1], abs=2e-6), (a, b)
 
 
-def slow_calibrated(scores, human, labels, other, thresholds):
-    """Pairwise accuracy where each score has the threshold of its metric, and two of two metrics the mean."""
+def calibrated_accuracy_by_loops(scores, human, labels, other, thresholds):
+    """Pairwise accuracy with the threshold of each score's metric, and their mean for scores of two metrics."""
     accuracies = {}
     for i, j in itertools.combinations(range(len(scores)), 2):
         if labels[i] == labels[j]:
@@ -112,10 +112,11 @@ def slow_calibrated(scores, human, labels, other, thresholds):
     return np.mean([np.mean(group) for group in accuracies.values()])
 
 
-@pytest.mark.parametrize(("name", "level", "grouping"), COMBINATIONS)
-def test_samples_lie_round_the_value(name, level, grouping):
-    if (name, grouping) == ("kendall_c", "none"):
-        pytest.skip("copies are ties of tau-c, which its samples are lower for")
+# Tau-c counts copies of a text as ties, so that its samples are lower.
+@pytest.mark.parametrize(
+    ("name", "level", "grouping"), [one for one in COMBINATIONS if one[::2] != ("kendall_c", "none")]
+)
+def test_samples_are_centred_on_the_value(name, level, grouping):
     judged, scores = example(systems=8, items=30, missing=0.05)
     one = agreement(judged, name, level, grouping)
     samples = one.resampled(scores, 100, np.random.default_rng(0))
@@ -123,11 +124,11 @@ def test_samples_lie_round_the_value(name, level, grouping):
     values = one.values(scores)
     assert (np.nanmin(samples, axis=1) <= values + 1e-9).all()
     assert (np.nanmax(samples, axis=1) >= values - 1e-9).all()
-    # Of few systems whose texts are drawn, too, samples scatter widely.
+    # Samples vary more if there are few systems, whose texts are drawn as well.
     assert (np.abs(np.nanmean(samples, axis=1) - values) < (0.3 if level == "system" else 0.1)).all()
 
 
-def test_samples_of_texts_as_sample_by_sample():
+def test_samples_equal_loops():
     judged, scores = example()
     size = len(judged.human)
     for name in ("pearson", "spearman", "kendall", "acc_eq"):
@@ -137,26 +138,26 @@ def test_samples_of_texts_as_sample_by_sample():
             for metric, row in enumerate(scores):
                 if name in ("pearson", "spearman"):
                     function = getattr(scipy.stats, f"{name}r")
-                    wanted = function(row[rows], judged.human[rows]).statistic
+                    expected = function(row[rows], judged.human[rows]).statistic
                 else:
                     threshold = agreement(judged, name).thresholds(row[None])[0]
                     u, s = (np.subtract.outer(side[rows], side[rows]) for side in (row, judged.human))
                     u, s = np.sign(u) * (np.abs(u) > threshold), np.sign(s)
                     real = np.not_equal.outer(rows, rows)
                     if name == "acc_eq":
-                        wanted = (u == s)[real].mean()
+                        expected = (u == s)[real].mean()
                     else:
-                        wanted = (u * s).sum() / np.sqrt((u[real] != 0).sum() * (s[real] != 0).sum())
-                assert samples[metric, draw] == pytest.approx(wanted, abs=1e-6)
+                        expected = (u * s).sum() / np.sqrt((u[real] != 0).sum() * (s[real] != 0).sum())
+                assert samples[metric, draw] == pytest.approx(expected, abs=1e-6)
 
 
-def test_memory_does_not_change_the_numbers(monkeypatch):
+def test_the_block_size_does_not_change_the_result(monkeypatch):
     judged, scores = example()
     kinds = (("pearson", "segment"), ("kendall", "segment"), ("pearson", "system"))
     whole = {}
     for at_once in (2**23, 200):
-        for room in ("segment_agreement", "system_agreement"):
-            monkeypatch.setattr(f"metrics_jax.judging.{room}.AT_ONCE", at_once)
+        for module in ("segment_agreement", "system_agreement"):
+            monkeypatch.setattr(f"metrics_jax.judging.{module}.BLOCK_SIZE", at_once)
         for kind in kinds:
             one = agreement(judged, *kind, "item")
             parts = {}
@@ -169,26 +170,26 @@ def test_memory_does_not_change_the_numbers(monkeypatch):
 
 
 @pytest.mark.parametrize(("zeros", "cells"), [(0, 1), (10**9, 1), (16, 2**20)], ids=["sparse", "dense", "together"])
-def test_how_pairs_are_summed_does_not_change_the_numbers(monkeypatch, zeros, cells):
+def test_sparse_and_dense_sums_are_equal(monkeypatch, zeros, cells):
     judged, scores = example(missing=0.0)
     one = agreement(judged, "kendall", "segment", "system")
-    wanted = {(a, b): some for a, b, some in one.swapped(scores, 10, np.random.default_rng(1))}
+    expected = {(a, b): some for a, b, some in one.swapped(scores, 10, np.random.default_rng(1))}
     monkeypatch.setattr("metrics_jax.judging.segment_agreement._SPARSE", zeros)
-    monkeypatch.setattr("metrics_jax.judging.pairs._CELLS", cells)
-    told = []
-    for a, b, some in one.swapped(scores, 10, np.random.default_rng(1), told.append):
-        np.testing.assert_allclose(some, wanted[a, b], atol=1e-12)
-    assert sum(told) == pytest.approx(30)
+    monkeypatch.setattr("metrics_jax.judging.pairs._MATRIX_SIZE", cells)
+    progress = []
+    for a, b, some in one.swapped(scores, 10, np.random.default_rng(1), progress.append):
+        np.testing.assert_allclose(some, expected[a, b], atol=1e-12)
+    assert sum(progress) == pytest.approx(30)
 
 
 def test_bad_input():
     judged, scores = example()
     for arguments, words in (
-        (("tau",), "there is no 'tau'; there are pearson, spearman"),
-        (("kendall", "document"), "no 'document'; there are segment, system"),
-        (("spa",), "take level system"),
-        (("acc_eq", "system"), "take acc"),
-        (("darr", "system"), "take kendall"),
+        (("tau",), "there is no 'tau'; choose one of pearson, spearman"),
+        (("kendall", "document"), "no 'document'; choose one of segment, system"),
+        (("spa",), "use level system"),
+        (("acc_eq", "system"), "use acc"),
+        (("darr", "system"), "use kendall"),
         (("kendall", "segment", "topic"), "no grouping 'topic'"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -196,13 +197,13 @@ def test_bad_input():
     with pytest.raises(ValueError, match=r"float\[metrics, 3\]"):
         agreement(Judgements(np.arange(3.0)), "pearson").values(np.ones((1, 4)))
     scores[1, 7] = np.nan
-    with pytest.raises(ValueError, match="metric 1 scores text 7 with nan"):
+    with pytest.raises(ValueError, match="the score of text 7 by metric 1 is nan"):
         agreement(judged, "pearson").values(scores)
     with pytest.raises(ValueError, match="three or more"):
         agreement(Judgements(np.arange(2.0), ["a", "b"]), "pearson", "system")
 
 
-def test_too_many_texts_for_a_test_of_all_pairs(monkeypatch):
+def test_groups_too_large_for_a_test_of_pairs(monkeypatch):
     monkeypatch.setattr("metrics_jax.judging.segment_agreement._LARGEST", 10)
     judged, scores = example()
     one = agreement(judged, "kendall")

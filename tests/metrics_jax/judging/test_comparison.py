@@ -17,7 +17,7 @@ def example(noise, seed=0, size=120):
     return Judgements(human, *labels), np.stack([human + level * random.normal(size=size) for level in noise])
 
 
-def test_a_test_as_permutation_by_permutation():
+def test_p_values_equal_loops_over_permutations():
     judged, scores = example((0.5, 0.8, 3.0))
     standard = (scores - scores.mean(axis=1, keepdims=True)) / scores.std(axis=1, keepdims=True)
     flips = np.random.default_rng(7).integers(2, size=(99, 120), dtype=np.uint8).astype(bool)
@@ -34,7 +34,7 @@ def test_a_test_as_permutation_by_permutation():
 
 
 @pytest.mark.parametrize("name", ["pearson", "kendall", "acc_eq", "wmt_excluded"])
-def test_better_metrics_are_found_and_copies_are_equal(name):
+def test_better_metrics_are_significant_and_copies_are_not(name):
     judged, scores = example((0.3, 0.3, 4.0))
     scores[1] = scores[0] * 7 - 2
     p = p_values(agreement(judged, name, "segment", "item"), scores, trials=400)
@@ -42,17 +42,19 @@ def test_better_metrics_are_found_and_copies_are_equal(name):
     assert p[0, 2] < 0.01
 
 
-def test_equal_metrics_are_called_different_as_often_as_alpha_says():
-    found = [p_values(agreement(*of(seed)), example((1, 1), seed)[1], trials=99)[0, 1] for seed in range(150)]
+def test_false_positive_rate():
+    found = [
+        p_values(agreement(*judged_by_pearson(seed)), example((1, 1), seed)[1], trials=99)[0, 1] for seed in range(150)
+    ]
     assert 0.01 <= np.mean(np.array(found) <= 0.1) <= 0.19
     assert 0.35 < np.mean(found) < 0.65
 
 
-def of(seed):
+def judged_by_pearson(seed):
     return example((1, 1), seed)[0], "pearson"
 
 
-def test_intervals_hold_the_value():
+def test_intervals_contain_the_value():
     judged, scores = example((0.5, 2.0))
     for name, grouping in (("pearson", "none"), ("kendall", "item"), ("wmt_neutral", "item")):
         wide, narrow = (intervals(agreement(judged, name, "segment", grouping), scores, alpha=a) for a in (0.05, 0.5))
@@ -68,7 +70,7 @@ def test_intervals_hold_the_value():
     np.testing.assert_allclose([one.lower, one.upper], fisher, atol=0.03)
 
 
-def test_a_metric_that_says_one_thing_of_all_has_no_interval():
+def test_a_constant_metric_has_no_interval():
     judged, scores = example((0.5, 1.0))
     scores[1] = 4
     one = intervals(agreement(judged, "pearson"), scores, draws=20)[1]
@@ -77,7 +79,9 @@ def test_a_metric_that_says_one_thing_of_all_has_no_interval():
 
 
 def test_williams():
-    found = williams(0.4, 0.5, 0.1, 103)  # r.test(103, .4, .5, .1) of the R package psych prints t -0.89, p < 0.37
+    found = williams(
+        0.4, 0.5, 0.1, 103
+    )  # r.test(103, .4, .5, .1) judged_by_pearson the R package psych prints t -0.89, p < 0.37
     assert found.t == pytest.approx(-0.89, abs=0.005)
     assert found.p_value == pytest.approx(0.37, abs=0.01)
     assert williams(0.5, 0.4, 0.1, 103).t == -found.t
@@ -95,18 +99,18 @@ def test_clusters():
     assert clusters(np.full(2, np.nan), np.full((2, 2), np.nan)).tolist() == [1, 1]
 
 
-def test_impossible_numbers():
+def test_invalid_arguments():
     judged, scores = example((0.5, 1.0))
     with pytest.raises(ValueError, match="draws must be at least 1"):
         intervals(agreement(judged, "pearson"), scores, draws=0)
     with pytest.raises(ValueError, match="alpha must be between 0 and 1, not 1"):
         intervals(agreement(judged, "pearson"), scores, alpha=1)
-    with pytest.raises(ValueError, match="take kendall"):
+    with pytest.raises(ValueError, match="use kendall"):
         p_values(agreement(judged, "kendall_c"), scores)
 
 
 @pytest.mark.parametrize(("name", "level"), [("pearson", "segment"), ("acc_eq", "segment"), ("spa", "system")])
-def test_the_mean_of_several_sets(name, level):
+def test_mean_of_several_sets(name, level):
     examples = [example((0.5, 0.8, 3.0), seed, size) for seed, size in ((0, 120), (1, 60))]
     parts = [agreement(judged, name, level, "item" if level == "segment" else "none") for judged, _ in examples]
     mean = MeanAgreement(parts, [120, 60])
@@ -133,7 +137,7 @@ def test_the_mean_of_several_sets(name, level):
     assert p[0, 2] < 0.05
 
 
-def test_the_mean_of_a_few_sets_is_surer_than_one_of_them():
+def test_the_mean_over_sets_has_a_narrower_interval():
     examples = [example((0.8,), seed) for seed in range(9)]
     parts = [agreement(judged, "pearson") for judged, _ in examples]
     scores = np.concatenate([scores for _, scores in examples], axis=1)

@@ -19,7 +19,7 @@ def test_groups_tables_and_means():
 
 def test_outliers_are_far_from_the_median():
     scores = np.array([0.1, 0.2, 0.3, 0.4, 0.3 + 2.6 * 1.483 * 0.1, 0.3 - 2.4 * 1.483 * 0.1])
-    # the median is 0.25, and so much apart the median system: 0.15, 0.05, 0.05, 0.15, 0.44, 0.31
+    # the median is 0.25; the absolute deviations are 0.15, 0.05, 0.05, 0.15, 0.44, 0.31
     assert far_from_median(scores).tolist() == [False] * 6
     scores[4] = 1.0
     assert far_from_median(scores).tolist() == [False, False, False, False, True, False]
@@ -32,7 +32,7 @@ def test_outliers_are_far_from_the_median():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (([1.0],), "two texts"),
+        (([1.0],), "two or more texts"),
         (([1.0, np.nan],), "NaN"),
         (([1.0, 2.0], ["a"]), "2 human judgements but 1 systems"),
         (([1.0, 2.0], None, [1, 2, 3]), "3 items"),
@@ -45,12 +45,12 @@ def test_bad_input(arguments, words):
         Judgements(np.array(arguments[0]), *arguments[1:])
 
 
-def test_what_is_not_known_is_said():
+def test_unknown_groupings():
     judged = Judgements(np.arange(3.0))
     for grouping in ("item", "system"):
-        with pytest.raises(ValueError, match=f"no {grouping}s"):
+        with pytest.raises(ValueError, match=f"the {grouping}s of the texts are unknown"):
             judged.labels(grouping)
     with pytest.raises(ValueError, match="no grouping 'topic'"):
         judged.labels("topic")
-    with pytest.raises(ValueError, match="no systems"):
+    with pytest.raises(ValueError, match="systems of the texts are unknown"):
         judged.system_scores()

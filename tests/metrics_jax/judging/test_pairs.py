@@ -8,8 +8,8 @@ from metrics_jax.judging.pairs import COEFFICIENTS, Groups, calibrate
 from tests.fixtures import golden
 
 
-def slow(name, scores, human, labels, threshold=0.0):
-    """The coefficient, a pair at a time."""
+def coefficient_by_loops(name, scores, human, labels, threshold=0.0):
+    """The coefficient, computed pair by pair."""
     per_group = {}
     for i, j in itertools.combinations(range(len(scores)), 2):
         if labels[i] != labels[j]:
@@ -31,8 +31,8 @@ def slow(name, scores, human, labels, threshold=0.0):
         if name in ("darr", "wmt_discordant"):
             discordant += ties
             ties = 0
-        below = concordant + discordant + (ties if name == "wmt_neutral" else 0)
-        return (concordant - discordant) / below
+        denominator = concordant + discordant + (ties if name == "wmt_neutral" else 0)
+        return (concordant - discordant) / denominator
     values = []
     for c in per_group.values():
         if name in ("acc", "acc_eq"):
@@ -40,8 +40,8 @@ def slow(name, scores, human, labels, threshold=0.0):
         elif name == "kendall_a":
             values.append((c["C"] - c["D"]) / c["all"])
         else:
-            below = (c["C"] + c["D"] + c["Th"]) * (c["C"] + c["D"] + c["Tm"])
-            values.append((c["C"] - c["D"]) / below**0.5 if below else np.nan)
+            denominator = (c["C"] + c["D"] + c["Th"]) * (c["C"] + c["D"] + c["Tm"])
+            values.append((c["C"] - c["D"]) / denominator**0.5 if denominator else np.nan)
     return np.nanmean(values)
 
 
@@ -74,7 +74,7 @@ def test_golden_values(shared):
 
 
 @pytest.mark.parametrize("name", COEFFICIENTS)
-def test_as_pair_by_pair(name):
+def test_coefficients_equal_loops_over_pairs(name):
     coefficient = COEFFICIENTS[name]
     for seed, decimals in itertools.product(range(4), (0, 1, 6)):
         scores, human, labels = random_case(seed, decimals)
@@ -82,22 +82,22 @@ def test_as_pair_by_pair(name):
         threshold = coefficient.threshold(groups, scores, human)
         assert coefficient.calibrated or threshold == 0
         value = coefficient.value(coefficient.sums(groups, scores, human, threshold))
-        assert value == pytest.approx(slow(name, scores, human, labels, threshold), abs=1e-12)
+        assert value == pytest.approx(coefficient_by_loops(name, scores, human, labels, threshold), abs=1e-12)
 
 
-def test_the_threshold_is_the_best_of_all():
+def test_the_calibrated_threshold_is_optimal():
     for seed, decimals in itertools.product(range(6), (0, 1, 6)):
         scores, human, labels = random_case(seed, decimals)
         candidates = {0.0}
         for i, j in itertools.combinations(range(len(scores)), 2):
             candidates |= {abs(scores[i] - scores[j])} if labels[i] == labels[j] else set()
-        accuracies = {one: slow("acc_eq", scores, human, labels, one) for one in sorted(candidates)}
+        accuracies = {one: coefficient_by_loops("acc_eq", scores, human, labels, one) for one in sorted(candidates)}
         best = max(accuracies.values())
         first = next(one for one, value in accuracies.items() if value > best - 1e-12)
         assert calibrate(Groups.of(labels), scores, human) == first
 
 
-def test_every_golden_count_of_wmt(shared):
+def test_golden_counts_of_wmt(shared):
     file = golden.read(shared, "correlation")
     cases = [case for case in file["cases"] if case["level"] == "pairs"]
     assert len(cases) == 3
@@ -107,7 +107,7 @@ def test_every_golden_count_of_wmt(shared):
         for ties in ("discordant", "excluded", "neutral"):
             coefficient = COEFFICIENTS[f"wmt_{ties}"]
             if least := case["options"]["min_human_difference"]:
-                # The rule in the file keeps pairs 25 apart, as WMT's program does; its counts leave three such out.
+                # Like WMT's program, the file's rule keeps pairs exactly 25 apart, but its counts omit three of them.
                 coefficient = dataclasses.replace(coefficient, least=np.nextafter(least, 100))
             sums = coefficient.sums(groups, scores.ravel(), human.ravel())
             assert coefficient.value(sums) == pytest.approx(case["expected"][f"tau_ties_{ties}"], abs=1e-9)
@@ -121,32 +121,32 @@ def test_pairs_25_points_apart_are_kept():
     sums = COEFFICIENTS["darr"].sums(
         Groups.of(np.zeros(3, int)), np.array([1.0, 2.0, 3.0]), np.array([0.0, 25.0, 49.9])
     )
-    assert sums[:, 0].tolist() == [2, 2, 2]  # 24.9 apart are not
+    assert sums[:, 0].tolist() == [2, 2, 2]  # pairs 24.9 apart are not
 
 
-def test_blocks_hold_every_pair_once(monkeypatch):
+def test_blocks_contain_every_pair_once(monkeypatch):
     labels = np.array([0, 1, 1, 0, 2, 1, 1, 3, 3, 0, 1])
-    wanted = {(i, j) for i, j in itertools.combinations(range(11), 2) if labels[i] == labels[j]}
-    for at_once in (1, 3, 7, 100):
-        monkeypatch.setattr("metrics_jax.judging.pairs._AT_ONCE", at_once)
+    expected = {(i, j) for i, j in itertools.combinations(range(11), 2) if labels[i] == labels[j]}
+    for size in (1, 3, 7, 100):
+        monkeypatch.setattr("metrics_jax.judging.pairs._BLOCK_SIZE", size)
         blocks = Groups.of(labels).pairs()
         found = [pair for _, one, other in blocks for pair in zip(one.ravel(), other.ravel(), strict=True)]
-        assert len(found) == len(wanted) == Groups.of(labels).num_pairs
-        assert {tuple(sorted(map(int, pair))) for pair in found} == wanted
+        assert len(found) == len(expected) == Groups.of(labels).num_pairs
+        assert {tuple(sorted(map(int, pair))) for pair in found} == expected
 
 
-def test_of_many_differences_some_are_tried(monkeypatch):
+def test_calibration_on_a_subset_of_the_differences(monkeypatch):
     scores, human, labels = random_case(0, 6)
     groups = Groups.of(labels)
     best = calibrate(groups, scores, human)
-    accuracy = slow("acc_eq", scores, human, labels, best)
+    accuracy = coefficient_by_loops("acc_eq", scores, human, labels, best)
     monkeypatch.setattr("metrics_jax.judging.pairs._CANDIDATES", 100)
-    near = slow("acc_eq", scores, human, labels, calibrate(groups, scores, human))
+    near = coefficient_by_loops("acc_eq", scores, human, labels, calibrate(groups, scores, human))
     assert accuracy - 0.02 < near <= accuracy
 
 
-def test_no_pair_at_all_is_nan():
-    lonely = Groups.of(np.arange(3))
+def test_coefficients_without_pairs_are_nan():
+    groups = Groups.of(np.arange(3))
     for coefficient in COEFFICIENTS.values():
-        assert np.isnan(coefficient.value(coefficient.sums(lonely, np.arange(3.0), np.arange(3.0))))
-    assert calibrate(lonely, np.arange(3.0), np.arange(3.0)) == 0
+        assert np.isnan(coefficient.value(coefficient.sums(groups, np.arange(3.0), np.arange(3.0))))
+    assert calibrate(groups, np.arange(3.0), np.arange(3.0)) == 0

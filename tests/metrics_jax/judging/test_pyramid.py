@@ -5,8 +5,7 @@ import pytest
 
 from metrics_jax.judging.pyramid import Peer, Pyramid, Unit, read_pyramid
 
-# The lecture notes' example: six reference summaries; unit 1 "Lopez left GM for VW", unit 2 "Lopez changes employers in
-# March 1993".
+# A published example with six reference summaries.
 LOPEZ = {
     "references": list("ABCDEF"),
     "units": {
@@ -20,7 +19,7 @@ LOPEZ = {
 }
 
 
-def made(*weights):
+def make_pyramid(*weights):
     units = {f"u{k}": Unit(f"u{k}", frozenset(range(weight))) for k, weight in enumerate(weights)}
     return Pyramid(units, frozenset(range(max(weights))))
 
@@ -35,7 +34,7 @@ def write(tmp_path):
     return to
 
 
-def test_the_example_of_the_lecture(write):
+def test_published_example(write):
     pyramid, peers = read_pyramid(write(LOPEZ))
     assert {name: unit.weight for name, unit in pyramid.units.items()} == {"1": 6, "2": 3}
     assert pyramid.tiers == {6: ["1"], 3: ["2"]}
@@ -43,13 +42,13 @@ def test_the_example_of_the_lecture(write):
     assert (pyramid.best(1), pyramid.best(2), pyramid.best(9)) == (6, 9, 9)
     assert pyramid.mean_size == 1.5
     assert pyramid.original(peers["both"]) == 1
-    assert pyramid.original(peers["less"]) == pytest.approx(3 / 9)  # two units, one of them in no reference
+    assert pyramid.original(peers["less"]) == pytest.approx(3 / 9)  # two units, one of them not in the pyramid
     assert pyramid.modified(peers["less"]) == pytest.approx(3 / 9)  # a reference has 1.5 units: two
     assert pyramid.original(peers["none"]) == pyramid.modified(peers["none"]) == 0
 
 
-def test_no_unit_of_a_tier_before_all_of_the_one_above():
-    pyramid = made(1, 4, 2, 2, 3, 1, 4, 1)
+def test_optimal_summaries_take_the_heaviest_tiers_first():
+    pyramid = make_pyramid(1, 4, 2, 2, 3, 1, 4, 1)
     weights = {name: unit.weight for name, unit in pyramid.units.items()}
     for size in range(10):
         chosen = pyramid.optimal(size)
@@ -60,8 +59,8 @@ def test_no_unit_of_a_tier_before_all_of_the_one_above():
         assert pyramid.best(size) == max(map(sum, every))
 
 
-def test_a_unit_counts_once_and_modified_is_like_recall():
-    pyramid = made(3, 3, 2, 1)  # a reference has three units
+def test_original_and_modified_scores():
+    pyramid = make_pyramid(3, 3, 2, 1)  # a reference has three units
     short, long = Peer(frozenset({"u0"})), Peer(frozenset({"u0", "u1", "u2"}), 2)
     assert pyramid.original(short) == 1
     assert pyramid.modified(short) == pytest.approx(3 / 8)
@@ -106,7 +105,7 @@ DUCVIEW = """<?xml version="1.0"?>
 """
 
 
-def test_annotations_of_ducview(write):
+def test_ducview_files(write):
     pyramid, peers = read_pyramid(write(DUCVIEW, "system-3.pan"))
     assert {name: sorted(unit.contributors) for name, unit in pyramid.units.items()} == {"7": ["1", "2"], "9": ["2"]}
     assert peers == {"system-3": Peer(frozenset({"7"}), 1)}
@@ -119,15 +118,15 @@ def test_annotations_of_ducview(write):
     ("change", "words"),
     [
         ({"units": {"1": {"contributors": ["A"]}, "x": {"label": "L", "contributors": []}}}, r":\d+: unit 'x' \(L\)"),
-        ({"units": {"1": {"contributors": ["G"]}}}, "summary 'G', which is not among the references"),
-        ({"units": {"1": {"contributors": "A"}}}, "needs contributors"),
+        ({"units": {"1": {"contributors": ["G"]}}}, "contributor 'G', which is not among the references"),
+        ({"units": {"1": {"contributors": "A"}}}, 'needs "contributors"'),
         ({"units": {}}, "no units"),
         ({"units": []}, 'needs "units"'),
         ({"summaries": {"s": {"units": ["3"]}}}, "no unit '3'"),
         ({"summaries": {"s": ["1"]}}, "summary 's' needs"),
     ],
 )
-def test_bad_annotations(write, change, words):
+def test_invalid_annotations(write, change, words):
     path = write(LOPEZ | change)
     with pytest.raises(ValueError, match=words) as caught:
         read_pyramid(path)
@@ -135,7 +134,7 @@ def test_bad_annotations(write, change, words):
     assert "\n" not in str(caught.value)
 
 
-def test_a_unit_without_weight_is_named_with_its_line(write):
+def test_error_names_the_line_of_the_unit(write):
     bad = DUCVIEW.replace(
         '  <contributor label="He went"><part label="He went" start="34" end="41"/></contributor>\n', ""
     )
@@ -144,16 +143,16 @@ def test_a_unit_without_weight_is_named_with_its_line(write):
         read_pyramid(write(bad, "bad.pan"))
 
 
-def test_files_that_are_none(write, tmp_path):
+def test_invalid_files(write, tmp_path):
     for text, words in (
         ('{"units": ', ":1: not JSON"),
         ("A;B", ":1: neither"),
-        ("<a></a>", "no <pyramid>"),
-        (DUCVIEW.replace("[A-C]", "[X-Z]"), "finds no reference summary"),
-        (DUCVIEW.replace("[A-C]", "[A-C"), "no expression"),
+        ("<a></a>", "has no <pyramid>"),
+        (DUCVIEW.replace("[A-C]", "[X-Z]"), "matches no reference summary"),
+        (DUCVIEW.replace("[A-C]", "[A-C"), "not a regular expression"),
         (DUCVIEW.replace('start="34" ', ""), "'He went' has no part with a start"),
     ):
         with pytest.raises(ValueError, match=words):
             read_pyramid(write(text))
-    with pytest.raises(ValueError, match="cannot read it"):
+    with pytest.raises(ValueError, match="cannot be read"):
         read_pyramid(tmp_path / "nothing.json")

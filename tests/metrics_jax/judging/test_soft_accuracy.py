@@ -4,8 +4,8 @@ import pytest
 from metrics_jax.judging.soft_accuracy import p_values, soft_accuracy
 
 
-def slow_p_values(segments, permutations, seed):
-    """Each pair of systems by itself, a permutation at a time, by the same draws."""
+def p_values_by_loops(segments, permutations, seed):
+    """The p-values, computed pair by pair and permutation by permutation, from the same random draws."""
     swaps = np.random.default_rng(seed).integers(2, size=(permutations, segments.shape[1])) == 0
     p = np.full((len(segments), len(segments)), np.nan)
     for i in range(len(segments)):
@@ -24,24 +24,24 @@ def slow_p_values(segments, permutations, seed):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_as_permutation_by_permutation(missing):
+def test_p_values_equal_loops(missing):
     random = np.random.default_rng(0)
     segments = random.integers(0, 4, (5, 12)) + 0.1 * np.arange(5)[:, None]
     segments[random.random(segments.shape) < missing] = np.nan
-    np.testing.assert_array_equal(p_values(segments, permutations=60, seed=3), slow_p_values(segments, 60, 3))
+    np.testing.assert_array_equal(p_values(segments, permutations=60, seed=3), p_values_by_loops(segments, 60, 3))
 
 
-def test_what_is_sure_and_what_is_not():
+def test_p_values_of_better_and_equal_systems():
     random = np.random.default_rng(0)
     noise = random.normal(size=(2, 400))
     p = p_values(np.stack([noise[0] + 1, noise[0], noise[1], noise[1]]))
     assert p[0, 1] < 0.01
     assert p[1, 0] > 0.99
-    assert p[2, 3] == 1  # equal: every permutation is as large
+    assert p[2, 3] == 1  # equal systems: every permutation gives a difference at least as large
     assert np.isnan(p.diagonal()).all()
 
 
-def test_the_mean_over_pairs():
+def test_soft_accuracy_is_a_mean_over_pairs():
     human, metric = np.full((2, 3, 3), np.nan)
     human[0, 1], human[0, 2], human[1, 2] = 0.1, 0.2, 0.9
     metric[0, 1], metric[0, 2], metric[1, 2] = 0.1, 0.5, 0.3
@@ -53,6 +53,6 @@ def test_the_mean_over_pairs():
     assert soft_accuracy(metric, human) == pytest.approx(1 - 0.3 / 2)
 
 
-def test_a_table_is_wanted():
+def test_scores_must_be_two_dimensional():
     with pytest.raises(ValueError, match=r"\(3,\)"):
         p_values(np.ones(3))

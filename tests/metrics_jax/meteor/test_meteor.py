@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from metrics_jax import Meteor, parse
 from metrics_jax.meteor.alignment import count_chunks
-from metrics_jax.surface.synonyms import WordNet
+from metrics_jax.surface.wordnet import WordNet
 from tests.fixtures import golden, texts, wordnet
 from tests.metrics_jax.meteor.test_alignment import count_crossings
 
@@ -21,7 +21,7 @@ def align(metric, hypothesis, reference):
 
 def test_worked_example():
     result = STEMS(["the boy running in the street"], ["the boy was running in the street"])
-    # P 6/6, R 6/7, two chunks; printed as 0.8534
+    # P 6/6, R 6/7, two chunks; published as 0.8534
     assert result.score == pytest.approx((6 / 7) / (0.9 + 0.1 * 6 / 7) * (1 - 0.5 * (2 / 6) ** 3), abs=1e-12)
     assert result.score == pytest.approx(0.8534621578099838, abs=1e-12)
     assert result.segments.tolist() == [result.score]
@@ -53,8 +53,8 @@ def test_weights():
     assert Meteor(alpha=0.0, gamma=0.0, modules=("exact",))(hypothesis, reference).score == pytest.approx(2 / 3)
 
 
-def test_a_stage_maps_what_no_stage_before_it_has_mapped(database):
-    # "run" could meet "running" without a crossing, but its exact match comes first.
+def test_stages_match_words_left_by_earlier_stages(database):
+    # "run" could match "running" without a crossing, but its exact match comes first.
     assert align(STEMS, "run fast running", "running slow run") == {0: 2, 2: 0}
     assert align(Meteor(modules=("stem",)), "run fast running", "running slow run") == {0: 0, 2: 2}
     everything = Meteor(wordnet=database)
@@ -63,9 +63,9 @@ def test_a_stage_maps_what_no_stage_before_it_has_mapped(database):
     assert align(Meteor(modules=("synonym",), wordnet=database), "boys lad", "lad boy") == {0: 0, 1: 1}
 
 
-def test_stems_are_porters_of_1980():
+def test_stems_are_those_of_porter_1980():
     assert align(STEMS, "relational hopping", "hop relate") == {0: 1, 1: 0}
-    assert align(STEMS, "skies", "sky") == {}  # an extension of nltk's
+    assert align(STEMS, "skies", "sky") == {}  # an extension by nltk
     assert align(Meteor(modules=("exact",)), "hopping", "hop") == {}
 
 
@@ -80,7 +80,7 @@ def test_synonyms_share_a_synset_as_base_forms(database):
 
 
 class Graph:
-    """Stands for a database in which two words share a synset as drawn."""
+    """A stand-in for a database, in which two words share a synset if they are joined by an edge."""
 
     fingerprint = "graph"
 
@@ -91,7 +91,7 @@ class Graph:
         return frozenset(edge for edge in self.edges if word in edge)
 
 
-def test_the_largest_set_of_synonyms_with_the_fewest_crossings():
+def test_synonym_matches_are_optimal():
     rng = random.Random(0)
     for _ in range(200):
         hypothesis = [f"h{rng.randrange(4)}" for _ in range(rng.randint(1, 5))]
@@ -114,7 +114,7 @@ def test_as_many_exact_matches_as_nltk_with_no_more_crossings(shared):
     for name in ("edge", "en_general", "multiref", "permutations"):
         for hypothesis, group in zip(inputs[name]["hypotheses"], inputs[name]["references"], strict=True):
             words, others = hypothesis.lower().split(), group[0].lower().split()
-            greedy, free = {}, list(range(len(others)))  # from the end, the last free word that fits
+            greedy, free = {}, list(range(len(others)))  # from the end, always the last free word
             for i in reversed(range(len(words))):
                 fitting = [j for j in free if others[j] == words[i]]
                 if fitting:
@@ -138,7 +138,7 @@ def test_a_corpus_is_scored_on_summed_counts_of_the_best_references():
     assert result.segments.tolist() == single
 
 
-def test_on_ties_the_shorter_reference_counts_in_whatever_order():
+def test_ties_prefer_the_shorter_reference():
     for group in itertools.permutations(["x y z", "x", "y z"]):
         assert STEMS.statistics(["a"], [group]).tolist() == [[0, 0, 1, 1]]
 
@@ -197,13 +197,13 @@ def test_signature(database):
     assert Meteor(modules=["exact"]) == parse("meteor|modules:exact")
 
 
-def test_a_signature_of_another_database_is_refused(database, tmp_path):
+def test_a_signature_with_another_database_is_an_error(database, tmp_path):
     other = WordNet(wordnet.write(tmp_path, {**wordnet.SYNSETS, "adv": [["slowly"]]}))
     with pytest.raises(ValueError, match="wordnet"):
         parse(Meteor(wordnet=database).signature, wordnet=other)
 
 
-def test_the_default_database_is_looked_for_only_if_it_is_needed(database, tmp_path, monkeypatch):
+def test_the_default_database_is_needed_only_for_synonyms(database, tmp_path, monkeypatch):
     monkeypatch.setenv("WNSEARCHDIR", str(database.directory))
     assert Meteor() == Meteor(wordnet=database)
     monkeypatch.setenv("WNSEARCHDIR", str(tmp_path))
@@ -221,12 +221,12 @@ def test_the_default_database_is_looked_for_only_if_it_is_needed(database, tmp_p
         ({"beta": float("inf")}, "beta=inf"),
         ({"gamma": 2.0}, "gamma=2.0"),
         ({"tokenize": "14a"}, "tokenize='14a'"),
-        ({"modules": ("exact", "paraphrase")}, "one or more of exact, stem, synonym, each once"),
-        ({"modules": ("exact", "exact")}, "each once"),
+        ({"modules": ("exact", "paraphrase")}, "one or more of exact, stem, synonym, each at most once"),
+        ({"modules": ("exact", "exact")}, "at most once"),
         ({"modules": ()}, "one or more"),
         ({"modules": "exact"}, "one or more"),
     ],
 )
-def test_options_that_do_not_exist(options, line):
+def test_invalid_options(options, line):
     with pytest.raises(ValueError, match=line):
         Meteor(**{"modules": ("exact",), **options})

@@ -1,4 +1,4 @@
-"""Values are those of meteor-1.5.jar (in pycocoevalcap 1.2) on the sentences here."""
+"""METEOR 1.5; expected values are by meteor-1.5.jar (in pycocoevalcap 1.2)."""
 
 import gzip
 import os
@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
 
 
 def options(arguments):
-    """The program's arguments as fields."""
+    """The arguments of the program as fields of Meteor15."""
     found = {"norm": False, "lowercase": False}
     arguments = iter(shlex.split(arguments))
     for argument in arguments:
@@ -64,14 +64,14 @@ def options(arguments):
                 numbers = tuple(map(float, next(arguments).split()))
                 found[{"-p": "parameters", "-w": "weights"}[argument]] = numbers
             case "-r":
-                next(arguments)  # references repeated to fill up change nothing
+                next(arguments)  # the number of references, of which some are repeated as padding
             case _:
                 raise AssertionError(argument)
     return found
 
 
 def check_golden(shared, with_tables):
-    """How many golden cases agree, of those that need METEOR's tables or of the others."""
+    """Check the golden cases that need METEOR's tables, or the others, and return their number."""
     checked = 0
     for case, hypotheses, references in golden.cases(shared, "meteor15"):
         fields = options(case["options"]["args"])
@@ -86,8 +86,8 @@ def check_golden(shared, with_tables):
             found = [{**metric.parts(row), "score": score} for row, score in zip(rows, result.segments, strict=True)]
             found = [{**values, "fragmentation": values["frag_penalty"]} for values in found]
             expected = case["expected"]
-        for values, wanted in zip(found, expected, strict=True):
-            for name, value in wanted.items():
+        for values, row in zip(found, expected, strict=True):
+            for name, value in row.items():
                 value = 0.0 if value == "nan" else value
                 assert values[name] == pytest.approx(value, abs=1e-9), (case["id"], name)
         checked += 1
@@ -176,7 +176,7 @@ def test_worked_examples(fields, hypothesis, reference, score):
     assert metric([hypothesis], [reference]).score == pytest.approx(score, abs=1e-12)
 
 
-def test_a_corpus_is_scored_on_the_counts_of_the_best_references():
+def test_corpus_scores_use_the_best_references():
     hypotheses = ["The dogs ran home.", "A quick brown fox", "Nothing here matches"]
     references = [
         ["The dog ran home.", "Dogs were running home."],
@@ -193,9 +193,9 @@ def test_a_corpus_is_scored_on_the_counts_of_the_best_references():
             "f1": 0.6827586206896552,
             "fmean": 0.6996466431095406,
             "frag_penalty": 0,
-            "chunks": 0,  # texts that match throughout in one chunk add none
+            "chunks": 0,  # texts that match completely in one chunk add none
             "test_words": 12,
-            "reference_words": 12,  # of two references that score 0 the first: "at" and "all" are function words
+            "reference_words": 12,  # the first of two references that score 0; "at" and "all" are function words
         },
         abs=1e-12,
     )
@@ -206,30 +206,32 @@ def align(hypothesis, reference, **fields):
     return Meteor15(**{"modules": ("exact", "stem"), **fields}).align(hypothesis.split(), reference.split())
 
 
-def test_words_are_compared_by_javas_hash():
+def test_words_are_compared_by_java_hash():
     assert java_hash("to") == java_hash("v1")
     assert [java_hash(text) for text in ("", "a", "😀", "international")] == [0, 97, 1772899, 2064805518]
     assert align("to x", "v1 y") == [Match(0, 1, 0, 1, 0)]
-    # These are "the same text", so the first module decides alone, and stems are of different words.
+    # These texts count as equal, so that only the first module is used; stems match only different words.
     assert align("to x", "v1 x", modules=("stem", "exact")) == []
 
 
-def test_a_contested_stem_is_not_worth_its_chunk():
+def test_contested_stems_are_not_matched():
     assert align("run", "running") == [Match(0, 1, 0, 1, 1)]
     assert align("run", "running runs") == []
     assert align("run", "running run") == [Match(1, 1, 0, 1, 0)]
 
 
 def test_the_last_chunk_is_closed_after_the_last_sort():
-    assert align("f b", "a b c b") == [Match(3, 1, 1, 1, 0)]  # not the first "b", which has one chunk as well
+    assert align("f b", "a b c b") == [Match(3, 1, 1, 1, 0)]  # not the first "b", which also has one chunk
     assert align("a b a c", "b a b") == [Match(1, 1, 0, 1, 0), Match(2, 1, 1, 1, 0)]
 
 
-def test_distance_counts_for_the_paths_made_later():
-    assert align("a x x a", "z z z a z") == [Match(3, 1, 0, 1, 0)]  # tried first; its distance of 3 goes to the other
+def test_distance_is_added_to_later_paths():
+    assert align("a x x a", "z z z a z") == [
+        Match(3, 1, 0, 1, 0)
+    ]  # tried first; its distance of 3 is added to the other path
 
 
-def test_function_words_are_english_ones_in_any_language_and_case():
+def test_function_words_are_english_in_all_languages():
     assert "the" in function_words()
     assert "der" not in function_words()
     rows = [
@@ -244,15 +246,15 @@ def test_synonyms(folder):
         return bool(align(one, other, modules=("synonym",), tables=folder))
 
     assert share("dog", "hound")
-    assert share("ran", "chase")  # by the list of exceptions
+    assert share("ran", "chase")  # in the list of exceptions
     assert share("hounds", "dogs")
     assert share("running", "run")
-    assert not share("dog", "dog")  # the same word is for "exact"
+    assert not share("dog", "dog")  # equal words are matched by "exact" only
     assert not share("bees", "be")  # the first base form in the synsets, "bee", is the only one
     assert not share("glasss", "glass")
     assert share("am", "is")
-    assert not share("Dogs", "hound")  # looked up as it stands
-    # A stem and a synonym at once are two candidates for one word, worth nothing each, and taking one costs a chunk.
+    assert not share("Dogs", "hound")  # looked up without lower-casing
+    # A stem and a synonym are two candidates for one word; each covers 0 words, and taking one costs a chunk.
     assert align("running", "run", modules=("exact", "stem", "synonym"), tables=folder) == []
 
 
@@ -263,12 +265,12 @@ def test_paraphrases(folder):
     assert matches("a number of dogs", "many dogs") == [Match(0, 1, 0, 3, 1), Match(1, 1, 3, 1, 0)]
     assert matches("many dogs", "a number of dogs") == [Match(0, 3, 0, 1, 1), Match(3, 1, 1, 1, 0)]
     assert matches("begin", "start", ("paraphrase",)) == [Match(0, 1, 0, 1, 0)]
-    assert matches("home", "house") == []  # in the table both ways: two candidates, see above
+    assert matches("home", "house") == []  # in the table in both directions: two candidates, see above
     assert matches("in order to", "to", ("paraphrase",)) == [Match(0, 1, 0, 3, 0)]
-    assert matches("in order to", "to") == [Match(0, 1, 2, 1, 0)]  # an exact word is worth 2, the paraphrase 1 + 0
+    assert matches("in order to", "to") == [Match(0, 1, 2, 1, 0)]  # an exact match counts 2, the paraphrase 1 + 0
 
 
-def test_weights_are_given_out_by_position(folder):
+def test_weights_are_assigned_by_position(folder):
     assert Meteor15(tables=folder).weights == (1.0, 0.6, 0.8, 0.6)
     assert Meteor15(modules=("exact", "paraphrase"), tables=folder).weights == (1.0, 0.6)
     assert Meteor15(modules=("paraphrase",), task="util", tables=folder).weights == (1.0,)
@@ -314,8 +316,8 @@ def test_stems_of_2011():
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 2), st.integers(0, 5), st.integers(1, 2)), max_size=12))
 @settings(deadline=None, max_examples=200)
-def test_search(places):
-    candidates = [Match(*place, 0) for place in places]
+def test_search(spans):
+    candidates = [Match(*span, 0) for span in spans]
     found = search(candidates, 7, 7, ("exact",))
     assert set(found) <= set(candidates)
     assert found == sorted(found)
@@ -385,7 +387,7 @@ def test_signature(folder, tmp_path):
         parse(metric.signature, tables=tmp_path)
 
 
-def test_where_tables_are_looked_for(folder, tmp_path, monkeypatch):
+def test_default_directory(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("METEOR_DATA", str(folder))
     assert Meteor15() == Meteor15(tables=folder)
     monkeypatch.setenv("METEOR_DATA", str(tmp_path))
@@ -426,7 +428,7 @@ def test_broken_tables(folder, tmp_path):
         ({"task": "ranks", "parameters": (0.5, 1, 0.5, 0.5)}, "task='ranks'"),
         ({"language": "de", "parameters": (0.5, 1, 0.5, 0.5)}, "weights"),
         ({"modules": ()}, "modules"),
-        ({"modules": ("exact", "exact")}, "each once"),
+        ({"modules": ("exact", "exact")}, "at most once"),
         ({"modules": ("exact", "stems")}, "modules"),
         ({"language": "de", "modules": ("synonym",)}, "no synonyms for 'de'"),
         ({"language": "cz", "modules": ("exact", "stem")}, "no stemmer for 'cz'"),
@@ -435,16 +437,16 @@ def test_broken_tables(folder, tmp_path):
         ({"weights": (1.0, float("nan"))}, "none negative"),
         ({"parameters": (0.5, 1, 0.5)}, "alpha, beta, gamma, delta"),
         ({"parameters": (0.5, -1, 0.5, 0.5)}, "alpha, beta, gamma, delta"),
-        ({"lowercase": False}, "norm=True lower-cases"),
+        ({"lowercase": False}, "norm=True implies lower-casing"),
         ({"norm": False, "no_punct": True}, "no_punct=True needs norm=True"),
     ],
 )
-def test_options_that_do_not_exist(fields, message):
+def test_invalid_options(fields, message):
     with pytest.raises(ValueError, match=message):
         Meteor15(**{"modules": ("exact",) if "language" in fields else ("exact", "stem"), **fields})
 
 
-def test_nothing_heavy_is_imported():
+def test_imports_are_lazy():
     code = "import metrics_jax.meteor.meteor15, sys; "
     code += "print([m for m in ('nltk', 'snowballstemmer', 'jax') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 
 from metrics_jax import MeteorNLTK, parse
-from metrics_jax.surface.synonyms import WordNet
+from metrics_jax.surface.wordnet import WordNet
 from tests.fixtures import golden, texts
 
 
@@ -34,31 +34,31 @@ def test_worked_example(database):
     assert result.score == pytest.approx(0.8534621578099838, abs=1e-12)  # nltk 3.10.4
 
 
-def test_the_last_free_word_is_taken_from_the_end(database):
+def test_words_are_matched_from_the_end(database):
     assert align(database, "a", "a b a") == {0: 2}
     assert align(database, "a b a", "a") == {2: 0}
     assert align(database, "a b a c", "a a b") == {0: 0, 1: 2, 2: 1}
 
 
-def test_left_over_words_stay_stems(database):
+def test_unmatched_words_remain_stems(database):
     assert align(database, "bicycle", "bike") == {}  # looked up as "bicycl"
     assert align(database, "bikes", "cycl") == {}
     assert align(database, "lads", "boy") == {0: 0}  # "lad" is a word
     assert align(database, "car", "auto") == {0: 0}
 
 
-def test_the_word_of_the_reference_is_not_looked_up(database):
+def test_reference_words_are_not_looked_up(database):
     assert align(database, "jogs", "run") == {0: 0}
-    assert align(database, "run", "ran") == {}  # in the other direction "ran" is looked up
+    assert align(database, "run", "ran") == {}  # in the other direction, "ran" is looked up
     assert align(database, "ran", "run") == {0: 0}
 
 
-def test_names_keep_their_capitals(database):
+def test_synonyms_keep_their_capitals(database):
     assert "America" in database.synonyms("usa")
     assert MeteorNLTK(wordnet=database)(["USA"], ["America"]).parts["matches"] == 0
 
 
-def test_stems_are_nltks_extended_ones(database):
+def test_stems_have_the_extensions_of_nltk(database):
     assert align(database, "skies", "sky") == {0: 0}
 
 
@@ -115,6 +115,6 @@ def test_no_database(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{"alpha": -0.1}, {"beta": -1.0}, {"gamma": 1.1}, {"tokenize": "words"}])
-def test_options_that_do_not_exist(database, options):
+def test_invalid_options(database, options):
     with pytest.raises(ValueError, match=next(iter(options))):
         MeteorNLTK(**options, wordnet=database)

@@ -1,21 +1,21 @@
 import pytest
 
-from metrics_jax.prediction.answers import exact_match, normalized, word_f1
+from metrics_jax.prediction.answers import exact_match, normalize_answer, word_f1
 
 
 def test_normalisation_as_published():
-    assert normalized("The  Eiffel Tower, a (tall)\ttower.") == "eiffel tower tall tower"
-    assert normalized("an_anthem U.S.") == "ananthem us"  # punctuation goes before articles are looked for
-    assert normalized("theatre") == "theatre"
-    assert normalized("„Köln”") == "„köln”"  # only ASCII punctuation
+    assert normalize_answer("The  Eiffel Tower, a (tall)\ttower.") == "eiffel tower tall tower"
+    assert normalize_answer("an_anthem U.S.") == "ananthem us"  # punctuation is removed before articles
+    assert normalize_answer("theatre") == "theatre"
+    assert normalize_answer("„Köln”") == "„köln”"  # only ASCII punctuation
 
 
-def test_the_best_of_the_given_answers_counts():
-    given = [["Denver Broncos", "The Broncos"], ["1 July 1999"]]
+def test_the_best_reference_answer_counts():
+    references = [["Denver Broncos", "The Broncos"], ["1 July 1999"]]
     answers = ["the Broncos.", "July 1999"]
-    assert exact_match(answers, given) == 0.5
-    # The second: two words shared, of two and three.
-    assert word_f1(answers, given) == pytest.approx((1 + 2 * 2 / 5) / 2)
+    assert exact_match(answers, references) == 0.5
+    # The second answer shares two words; it has two, its reference three.
+    assert word_f1(answers, references) == pytest.approx((1 + 2 * 2 / 5) / 2)
 
 
 def test_words_count_as_often_as_they_occur():
@@ -24,7 +24,7 @@ def test_words_count_as_often_as_they_occur():
     assert word_f1(["x"], [["y"]]) == word_f1([""], [["y"]]) == 0.0
 
 
-def test_articles_alone_are_nothing():
+def test_answers_of_articles_only():
     assert exact_match(["the"], [["a"]]) == 1.0
     assert word_f1(["the"], [["a"]]) == 0.0  # as in the published script
 

@@ -22,7 +22,7 @@ def as_tuple(result):
 
 def test_several_labels():
     assert accuracy(GUESSES, ANIMALS) == pytest.approx(2 / 3)
-    expected = (0.5416666666666666, 0.5, 0.5178571428571428)  # "fish" is never true, and counts as a label
+    expected = (0.5416666666666666, 0.5, 0.5178571428571428)  # "fish" is never a true label, but counts as one
     assert as_tuple(precision_recall_f1(GUESSES, ANIMALS, "macro")) == pytest.approx(expected)
     assert as_tuple(precision_recall_f1(GUESSES, ANIMALS, "micro")) == pytest.approx((2 / 3,) * 3)
     assert matthews(GUESSES, ANIMALS) == pytest.approx(0.5254938542453882)
@@ -36,7 +36,7 @@ def test_two_labels():
     assert matthews(FOUND, TRUE) == pytest.approx(0.408248290463863)
 
 
-def test_arrays_are_labels_too():
+def test_arrays_of_labels():
     assert matthews(np.array(FOUND), np.array(TRUE)) == matthews(FOUND, TRUE)
     assert confusion(np.array(FOUND), TRUE)[0] == (1, 0)
 
@@ -49,7 +49,7 @@ def test_undefined_is_zero():
     assert matthews([1, 1, 1], [1, 1, 1]) == 0.0
 
 
-def test_confusion_has_a_row_a_true_label():
+def test_confusion_has_true_labels_in_rows():
     labels, counts = confusion(["x", "y", "y"], ["x", "x", "y"])
     assert labels == ("x", "y")
     np.testing.assert_array_equal(counts, [[1, 1], [0, 1]])
@@ -63,7 +63,7 @@ def test_matthews_of_two_labels_is_their_correlation(labels):
 
 
 @given(pairs)
-def test_ranges_names_and_sides(labels):
+def test_ranges_and_symmetries(labels):
     found, true = (list(side) for side in zip(*labels, strict=True))
     renamed = [["cab"["abc".index(one)] for one in side] for side in (found, true)]
     assert matthews(*renamed) == pytest.approx(matthews(found, true))
@@ -90,7 +90,7 @@ def test_a_million_labels_do_not_overflow():
         (("yes", ["y", "e", "s"]), TypeError, "hypotheses must be a sequence of labels"),
         (([1, 2, 3], [1, 2, 3]), ValueError, "3 labels are not binary"),
         ((["yes", "no"], ["yes", "no"]), ValueError, "positive=1 is neither of the labels 'yes' and 'no'"),
-        (([1], [1], "weighted"), ValueError, "average='weighted' is none of binary, macro, micro"),
+        (([1], [1], "weighted"), ValueError, "average='weighted': choose one of binary, macro, micro"),
     ],
 )
 def test_impossible_arguments(arguments, error, message):

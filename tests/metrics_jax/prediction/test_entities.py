@@ -4,12 +4,12 @@ from metrics_jax.prediction.entities import Entity, entities, entity_f1
 
 
 def test_both_schemes_give_the_same_entities():
-    wanted = [Entity("PER", 0, 2), Entity("LOC", 3, 4), Entity("LOC", 4, 5)]
-    assert entities(["B-PER", "I-PER", "O", "B-LOC", "B-LOC"]) == wanted
-    assert entities(["I-PER", "I-PER", "O", "I-LOC", "B-LOC"]) == wanted
+    expected = [Entity("PER", 0, 2), Entity("LOC", 3, 4), Entity("LOC", 4, 5)]
+    assert entities(["B-PER", "I-PER", "O", "B-LOC", "B-LOC"]) == expected
+    assert entities(["I-PER", "I-PER", "O", "I-LOC", "B-LOC"]) == expected
 
 
-def test_a_change_of_type_and_a_wrong_i_begin_an_entity():
+def test_another_type_and_an_i_tag_without_a_beginning_begin_an_entity():
     assert entities(["I-PER", "I-LOC", "O", "I-LOC"]) == [Entity("PER", 0, 1), Entity("LOC", 1, 2), Entity("LOC", 3, 4)]
     assert entities([]) == entities(["O", "O"]) == []
 
@@ -29,16 +29,16 @@ def test_part_of_an_entity_is_wrong():
     assert scores[""].f1 == 0.0
 
 
-def test_nothing_to_find_and_nothing_found():
+def test_no_entities():
     assert entity_f1([["O"]], [["O"]])[""].f1 == 0.0
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="tag 'PER' is none of"):
+    with pytest.raises(ValueError, match="tag 'PER' is not one of"):
         entities(["PER"])
-    with pytest.raises(ValueError, match="tag 'B-' is none of"):
+    with pytest.raises(ValueError, match="tag 'B-' is not one of"):
         entities(["B-"])
     with pytest.raises(ValueError, match="1 hypotheses but 2 references"):
         entity_f1([["O"]], [["O"], ["O"]])
-    with pytest.raises(ValueError, match="sentence 0 has 2 tags, predicted are 1"):
+    with pytest.raises(ValueError, match="sentence 0 has 2 tags, but 1 predicted ones"):
         entity_f1([["O"]], [["O", "O"]])

@@ -11,7 +11,7 @@ from metrics_jax.significance import bootstrap
 segments = st.lists(st.tuples(st.floats(-500, 0), st.integers(1, 50)), min_size=1, max_size=20)
 
 
-def test_a_uniform_model_is_as_perplexed_as_its_vocabulary_is_large():
+def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_size():
     tokens = np.array([3, 10, 1])
     result = Perplexity()(-tokens * math.log(8000), tokens)
     assert result.score == pytest.approx(8000)
@@ -30,7 +30,7 @@ def test_long_segments_weigh_more():
 
 
 @given(segments)
-def test_range_and_statistics_that_add(rows):
+def test_range_and_additive_statistics(rows):
     sums, tokens = map(list, zip(*rows, strict=True))
     metric = Perplexity()
     result = metric(sums, tokens)
@@ -45,7 +45,7 @@ def test_range_and_statistics_that_add(rows):
     assert metric(np.array(sums)[order], np.array(tokens)[order]).score == pytest.approx(result.score)
 
 
-def test_the_ends():
+def test_extreme_values():
     result = Perplexity()([0.0, 0.0, -1e6, -math.inf], [0, 5, 1, 2])
     np.testing.assert_array_equal(result.segments, [1.0, 1.0, math.inf, math.inf])
     assert result.score == math.inf
@@ -65,12 +65,12 @@ def test_it_can_be_bootstrapped():
 @pytest.mark.parametrize(
     ("sums", "tokens", "message"),
     [
-        ([-1.0, -2.0], [1], "one number a segment"),
+        ([-1.0, -2.0], [1], "one number per segment"),
         ([], [], "no segments"),
-        ([-1.0, 2.0], [3, 3], "segment 1: no log-probability 2.0 of 3 tokens; .* a loss is to be negated"),
+        ([-1.0, 2.0], [3, 3], "segment 1: invalid log-probability 2.0 of 3 tokens: .*negate losses"),
         ([math.nan], [3], "segment 0"),
         ([-1.0], [-3], "segment 0"),
-        ([-1.0], [0], "segment 0: no log-probability -1.0 of 0 tokens"),
+        ([-1.0], [0], "segment 0: invalid log-probability -1.0 of 0 tokens"),
         ([-1.0], [math.inf], "segment 0"),
     ],
 )

@@ -54,7 +54,7 @@ def test_clipped_precisions_of_the_paper(hypothesis, references, counts, totals)
     assert parts["totals"].tolist() == totals
 
 
-def test_brevity_as_a_ratio():
+def test_brevity_ratio():
     reference = "Israeli officials are responsible for airport security"
     metric = BLEU(brevity="ratio", smooth_method="none")
     a = metric(["Israeli officials responsibility of airport safety"], [reference])
@@ -71,7 +71,7 @@ def test_bleu_of_bigrams():
     assert result.score / 100 == pytest.approx(0.387, abs=5e-4)
 
 
-def test_the_official_scorer(shared):
+def test_equal_to_mteval(shared):
     hypotheses, references = golden.mteval(shared)
     result = BLEU(max_ngram_order=9, smooth_method="none")(hypotheses, references)
     printed = [0.5415, 0.2972, 0.1752, 0.1025, 0.0626, 0.0354, 0.0193, 0.0085, 0.0017]
@@ -84,7 +84,7 @@ def test_effective_order_scores_a_short_segment():
     assert BLEU(effective_order=True)(["a b"], ["a b"]).score == pytest.approx(100)
 
 
-def test_every_pair_at_once_equals_one_by_one():
+def test_pairwise_equals_single_pairs():
     hypotheses = ["the cat sat on the mat", "a a a b", "", "the the mat"]
     references = ["the cat on the mat", "a b a b", "", "the mat the mat sat", "x"]
     metric = BLEU(effective_order=True)
@@ -96,12 +96,12 @@ def test_every_pair_at_once_equals_one_by_one():
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({"tokenize": "13b"}, "tokenize='13b' is none of 13a"),
-        ({"smooth_method": "add"}, "smooth_method='add' is none of exp"),
-        ({"brevity": "none"}, "brevity='none' is none of exponential"),
+        ({"tokenize": "13b"}, "tokenize='13b': choose one of 13a"),
+        ({"smooth_method": "add"}, "smooth_method='add': choose one of exp"),
+        ({"brevity": "none"}, "brevity='none': choose one of exponential"),
         ({"max_ngram_order": 0}, "at least 1"),
     ],
 )
-def test_an_option_that_does_not_exist(options, line):
+def test_invalid_options(options, line):
     with pytest.raises(ValueError, match=line):
         BLEU(**options)

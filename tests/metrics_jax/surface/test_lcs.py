@@ -1,4 +1,4 @@
-"""Longest common subsequences against the textbook's table, and the rules by which they are read out."""
+"""Longest common subsequences against the full table, and the rules of the backtrace."""
 
 import itertools
 
@@ -14,7 +14,7 @@ sentences = st.lists(words, max_size=4)
 
 
 def table(first, second):
-    """Every prefix's LCS length, the textbook's way."""
+    """LCS lengths of all prefixes by the usual recursion."""
     lengths = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
     for i, j in itertools.product(range(len(first)), range(len(second))):
         same = first[i] == second[j]
@@ -23,7 +23,7 @@ def table(first, second):
 
 
 def trace(reference, hypothesis):
-    """Positions read out of the table: equal words, else drop the hypothesis' word if that alone keeps the length."""
+    """Backtrace through the table: equal words, else drop the hypothesis word if only that keeps the length."""
     lengths, i, j, found = table(reference, hypothesis), len(reference), len(hypothesis), 0
     while i and j:
         if reference[i - 1] == hypothesis[j - 1]:
@@ -41,12 +41,12 @@ def test_length_equals_the_table(first, second):
 
 
 @given(long_words, long_words)
-def test_marks_equal_the_table_read_backwards(reference, hypothesis):
+def test_marks_equal_the_backtrace(reference, hypothesis):
     assert lcs.marks(reference, hypothesis) == trace(reference, hypothesis)
 
 
 @given(words, words)
-def test_weight_k_is_no_weight(reference, hypothesis):
+def test_linear_weights_have_no_effect(reference, hypothesis):
     assert lcs.weighted_marks(reference, hypothesis, float) == lcs.marks(reference, hypothesis)
 
 
@@ -58,7 +58,7 @@ def test_weighted_marks_are_a_common_subsequence(reference, hypothesis):
     assert all(word in left for word in kept)
 
 
-def test_weights_prefer_an_unbroken_run():
+def test_weights_prefer_consecutive_words():
     reference, hypothesis = list("aab"), list("aba")
     assert lcs.marks(reference, hypothesis) == 0b011  # a . a
     assert lcs.weighted_marks(reference, hypothesis, lambda k: k**2) == 0b110  # a b
@@ -66,11 +66,11 @@ def test_weights_prefer_an_unbroken_run():
 
 @pytest.mark.parametrize(("reference", "expected"), [("abcdhik", 16.0), ("ahbkcid", 4.0)])
 def test_weighted_matches_of_the_paper(reference, expected):
-    # Lin (2004), 3.3: a b c d is common to all three texts, in a row and apart; f(k) = k^2.
+    # Lin (2004), 3.3: a b c d is common to all three texts, consecutive or not; f(k) = k^2.
     hypothesis = list("abcdefg")
     assert lcs.weighted_union_matches([list(reference)], [hypothesis], lambda k: k**2) == expected
     assert lcs.union_matches([list(reference)], [hypothesis]) == 4
-    # Runs are counted in the reference. So the script sees one here, too, where the paper sees four.
+    # Runs are counted in the reference: the script finds one run here as well, where the paper finds four.
     assert lcs.weighted_union_matches([hypothesis], [list(reference)], lambda k: k**2) == 16.0
 
 
@@ -79,21 +79,21 @@ def test_union_of_the_paper():
     assert lcs.union_matches([list("12345")], [list("12678"), list("13895")]) == 4
 
 
-def test_a_word_counts_as_often_as_the_hypothesis_has_it():
+def test_matches_are_clipped_by_the_hypothesis():
     assert lcs.union_matches([["a", "b"], ["a", "c"]], [["a"], ["c"]]) == 2
     assert lcs.union_matches([["a", "b"], ["a", "c"]], [["a", "a"], ["c"]]) == 3
 
 
-def test_a_run_that_ends_with_a_word_that_does_not_count():
-    # As ROUGE-1.5.5 walks: the first sentence uses up the a. In the second, c a is marked, but only c counts, and a
-    # marked position follows it: its run goes on to the d, or is lost if the sentence ends.
+def test_runs_that_end_with_a_clipped_word():
+    # As in ROUGE-1.5.5: the first sentence uses up the a. In the second, c a is marked, but only c counts, and a marked
+    # position follows it: its run continues to the d, or is lost at the end of the sentence.
     assert lcs.weighted_union_matches([["a"], ["c", "a", "x", "d"]], [["c", "a", "d"]], lambda k: k**2) == 1 + 2**2
     assert lcs.weighted_union_matches([["a"], ["c", "a"]], [["c", "a"]], lambda k: k**2) == 1
     assert lcs.union_matches([["a"], ["c", "a"]], [["c", "a"]]) == 2
 
 
 @given(sentences, sentences)
-def test_union_is_at_most_the_common_words_and_at_least_one_sentences_lcs(references, hypotheses):
+def test_bounds_of_the_union(references, hypotheses):
     every_reference, every_hypothesis = list(itertools.chain(*references)), list(itertools.chain(*hypotheses))
     matches = lcs.union_matches(references, hypotheses)
     assert matches <= sum(min(every_reference.count(word), every_hypothesis.count(word)) for word in "abcd")
@@ -101,17 +101,17 @@ def test_union_is_at_most_the_common_words_and_at_least_one_sentences_lcs(refere
 
 
 @given(sentences, sentences)
-def test_weighted_runs_of_weight_k_never_exceed_the_union(references, hypotheses):
+def test_linear_weights_never_exceed_the_union(references, hypotheses):
     assert 0 <= lcs.weighted_union_matches(references, hypotheses, float) <= lcs.union_matches(references, hypotheses)
 
 
-def test_nothing_in_common_with_nothing():
+def test_empty_texts():
     assert lcs.length([], ["a"]) == lcs.marks([], []) == lcs.marks(["a"], []) == lcs.union_matches([], []) == 0
     assert lcs.weighted_union_matches([[]], [["a"], []], float) == 0.0
 
 
 @given(st.lists(words, max_size=4), st.lists(words, max_size=4))
-def test_all_pairs_at_once(firsts, seconds):
+def test_pairwise_lengths(firsts, seconds):
     long = ["a", "b"] * 40  # more than the 63 words that a machine word holds
     seconds = [*seconds, long, long[:63]]
     expected = [[lcs.length(first, second) for second in seconds] for first in firsts]

@@ -47,5 +47,5 @@ def test_characters_are_code_points():
     assert tokens.size == 3
 
 
-def test_number_of_ngrams():
+def test_num_ngrams():
     assert ngrams.num_ngrams(np.array([0, 1, 5]), 3).tolist() == [[0, 1, 5], [0, 0, 4], [0, 0, 3]]

@@ -5,13 +5,13 @@ from metrics_jax import NIST, parse
 from tests.fixtures import golden
 
 
-def test_the_official_scorer(shared):
+def test_equal_to_mteval(shared):
     result = NIST()(*golden.mteval(shared))
     assert round(result.score, 4) == 5.0564
     np.testing.assert_allclose(result.parts["information"], [4.4488, 0.5554, 0.0477, 0.0045, 0], atol=5.1e-5)
 
 
-def test_a_case_by_hand():
+def test_by_hand():
     # References: a b a c; information a: log2(4/2) = 1, b: 2, ab: log2(2/1) = 1.
     result = NIST(max_ngram_order=2)(["a b"], ["a b a c"])
     brevity = np.exp(np.log(0.5) * (np.log(2 / 4) / np.log(1.5)) ** 2)
@@ -30,6 +30,6 @@ def test_frozen_information_makes_segments_independent():
         parse(both.signature)
 
 
-def test_no_order_is_refused():
+def test_invalid_options():
     with pytest.raises(ValueError, match="at least 1"):
         NIST(max_ngram_order=0)

@@ -16,7 +16,7 @@ metrics = st.builds(
 
 
 @pytest.mark.parametrize("level", ["sentence", "corpus"])
-def test_golden(shared, level):
+def test_golden_values(shared, level):
     compared = 0
     for case, hypotheses, references in golden.cases(shared, "rouge_score"):
         if case["level"] != level:
@@ -40,7 +40,7 @@ def test_by_hand(variant, hypothesis, reference, precision, recall, f1):
     np.testing.assert_allclose(row(Rouge(variant), hypothesis, reference), [precision, recall, f1])
 
 
-def test_a_hyphen_separates_for_rouge_score():
+def test_rouge_score_splits_at_hyphens():
     other = "The fast wood-coloured fox hopped over the lethargic dog"
     assert Rouge("L", tokenize="none")([other], [rouge_cases.FOX]).score == pytest.approx(5 / 9)
     # rouge-score makes two tokens of wood-coloured: ten words instead of nine.
@@ -56,7 +56,9 @@ def test_sentences_are_lines():
 def test_stems():
     assert Rouge("1", use_stemmer=True)(["cats jumping"], ["cat jumped"]).score == 1
     assert Rouge("1")(["cats jumping"], ["cat jumped"]).score == 0
-    assert Rouge("1", use_stemmer=True)(["ads jumping"], ["ad jumped"]).score == 1 / 2  # three letters stay
+    assert (
+        Rouge("1", use_stemmer=True)(["ads jumping"], ["ad jumped"]).score == 1 / 2
+    )  # words of three letters are not stemmed
 
 
 @pytest.mark.parametrize(
@@ -65,11 +67,11 @@ def test_stems():
         ("Das schöne Mädchen", "das Schöne mädchen!", 1),
         ("我喜欢猫。", "我喜欢狗！", 3 / 4),
         ("ネコが好き", "イヌが好き", 3 / 5),
-        ("고양이가 좋아", "고양이가 싫어", 1 / 2),  # Korean words stand between blanks
+        ("고양이가 좋아", "고양이가 싫어", 1 / 2),  # Korean words are separated by spaces
         ("القطة جميلة", "القطة كبيرة", 1 / 2),
-        ("हिन्दी भाषा", "हिन्दी, भाषा", 1),  # vowel signs are marks: part of the word
+        ("हिन्दी भाषा", "हिन्दी, भाषा", 1),  # vowel signs are part of the word
         ("हिन्दी", "हन्द", 0),
-        ("می\u200cخواهم", "میخواهم", 1),  # a joiner is invisible
+        ("می\u200cخواهم", "میخواهم", 1),  # a joiner is ignored
         ("Cafe\u0301 ٣", "café ٣", 1),  # decomposed and composed letters, Arabic digits
         ("一つ々〇", "一つ々〇", 1),
     ],
@@ -78,13 +80,13 @@ def test_words_of_any_script(hypothesis, reference, f1):
     assert Rouge("1", tokenize="unicode")([hypothesis], [reference]).score == pytest.approx(f1)
 
 
-def test_rouge_score_knows_only_ascii():
+def test_rouge_score_keeps_only_ascii():
     assert Rouge("1")(["我喜欢猫"], ["我喜欢猫"]).score == 0
     assert Rouge("1")(["schön"], ["sch n"]).score == 1
-    assert Rouge("1")(["\u212a"], ["k"]).score == 1  # KELVIN SIGN in lower case
+    assert Rouge("1")(["\u212a"], ["k"]).score == 1  # KELVIN SIGN, lower-cased
 
 
-def test_words_as_they_are():
+def test_tokenize_none_keeps_case():
     assert Rouge("1", tokenize="none")(["A b"], ["a b"]).score == 1 / 2
 
 
@@ -94,7 +96,7 @@ def test_best_reference():
     result = Rouge("1")(["a b", "q"], [references, "q"])
     assert result.score == pytest.approx((4 / 5 + 1) / 2)
     assert "nrefs:var" in result.signature
-    # of equal F1 the first: P 1/2, R 1 before P 1, R 1/2
+    # the first of two references with equal F1: P 1/2, R 1, or P 1, R 1/2
     np.testing.assert_allclose(row(Rouge("1"), "a b", "a", "a b c d"), [1 / 2, 1, 2 / 3])
     np.testing.assert_allclose(row(Rouge("1"), "a b", "a b c d", "a"), [1, 1 / 2, 2 / 3])
 
@@ -109,7 +111,7 @@ def test_result():
 
 
 @given(metrics, texts.segments(texts.lines))
-def test_a_segment_does_not_depend_on_its_neighbours(metric, pairs):
+def test_segments_are_independent(metric, pairs):
     hypotheses, references = zip(*pairs, strict=True)
     result = metric(hypotheses, references)
     alone = [metric([hypothesis], [group]).score for hypothesis, group in pairs]
@@ -121,21 +123,21 @@ def test_a_segment_does_not_depend_on_its_neighbours(metric, pairs):
 
 
 @given(metrics, texts.lines)
-def test_identical_texts_score_1_if_they_have_a_unit(metric, text):
+def test_identical_texts_score_1_or_0(metric, text):
     precision, recall, f1 = row(metric, text, text)
     assert precision == recall == f1 in (0, 1)
 
 
 @given(metrics, texts.lines, texts.lines)
-def test_exchanged_texts_exchange_precision_and_recall(metric, first, second):
-    if metric.variant != "Lsum":  # whose union is the reference's
+def test_swapped_texts_swap_precision_and_recall(metric, first, second):
+    if metric.variant != "Lsum":  # its union of matches is not symmetric
         precision, recall, f1 = row(metric, first, second)
         np.testing.assert_array_equal(row(metric, second, first), [recall, precision, f1])
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("tokenize", ["rouge_score", "unicode", "none"])
-def test_odd_texts(variant, tokenize):
+def test_unusual_texts(variant, tokenize):
     metric = Rouge(variant, use_stemmer=True, tokenize=tokenize)
     pairs = [(first, second) for first in texts.ODD for second in texts.ODD]
     segments = metric(*zip(*pairs, strict=True)).segments
@@ -146,7 +148,7 @@ def test_odd_texts(variant, tokenize):
         assert segments[-1] == 1
 
 
-def test_statistics_add():
+def test_statistics_are_additive():
     metric, hypotheses, references = Rouge("2"), ["a b c", "a b", "x y"], ["a b d", "b a", "x y z"]
     statistics = metric.statistics(hypotheses, references)
     draws = np.random.default_rng(0).integers(3, size=(50, 3))
@@ -161,6 +163,6 @@ def test_pairwise():
 
 
 @pytest.mark.parametrize("options", [{"variant": "10"}, {"variant": "0"}, {"variant": "W"}, {"tokenize": "13a"}])
-def test_options_that_do_not_exist(options):
-    with pytest.raises(ValueError, match="is none of '"):
+def test_invalid_options(options):
+    with pytest.raises(ValueError, match="choose one of '"):
         Rouge(**options)

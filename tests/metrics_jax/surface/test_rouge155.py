@@ -1,6 +1,6 @@
 """ROUGE against the script ROUGE-1.5.5.pl and worked examples.
 
-Values called the script's were printed by it with the number format widened to full precision.
+The script's values were printed by it with the number format changed to full precision.
 """
 
 import re
@@ -33,7 +33,7 @@ def wordnet(princeton, monkeypatch):
 
 
 def resample(size):
-    """The script's first bootstrap sample: drand48, Perl's generator, seeded with 0, draws of names in string order."""
+    """The script's first bootstrap sample, by drand48 (Perl's generator) with seed 0; names are sorted as strings."""
     state, draws = 0x330E, []
     for _ in range(size):
         state = (0x5DEECE66D * state + 0xB) % 2**48
@@ -42,8 +42,8 @@ def resample(size):
 
 
 @pytest.mark.parametrize(("level", "num_cases"), [("sentence", 87), ("corpus", 72)])
-def test_golden(shared, wordnet, level, num_cases):
-    """The corpus values are the means over one bootstrap sample that the script prints as averages."""
+def test_golden_values(shared, wordnet, level, num_cases):
+    """Corpus values are means over one bootstrap sample, which the script prints as averages."""
     compared = 0
     for case, hypotheses, references in golden.cases(shared, "rouge155"):
         if case["level"] != level:
@@ -52,7 +52,7 @@ def test_golden(shared, wordnet, level, num_cases):
         hypotheses, references = [hypotheses[i] for i in case["indices"]], [references[i] for i in case["indices"]]
         expected = case["expected"] if level == "sentence" else [case["expected"]]
         for kind in expected[0]:
-            variant = re.match(r"ROUGE-(\d|L|W|SU?)", kind)[1]  # of ROUGE-2, ROUGE-W-1.2, ROUGE-S*, ROUGE-SU4 ...
+            variant = re.match(r"ROUGE-(\d|L|W|SU?)", kind)[1]  # such as ROUGE-2, ROUGE-W-1.2, ROUGE-S*, ROUGE-SU4
             metric = Rouge155(variant, **options)
             statistics = metric.statistics(hypotheses, references)
             if level == "corpus":
@@ -66,7 +66,7 @@ def test_golden(shared, wordnet, level, num_cases):
     assert compared == num_cases
 
 
-# The script's precision and recall.
+# Precision and recall by the script.
 HYPOTHESES = [
     "the children ran quickly\nthey were running away from an element of danger",
     "a police officer found the best agreement",
@@ -111,7 +111,7 @@ def test_by_hand(variant, hypothesis, reference, precision, recall, f1):
     [("police kill the gunman", 3 / 6), ("the gunman kill police", 1 / 6), ("the gunman police killed", 2 / 6)],
 )
 def test_skip_bigrams_of_the_paper(hypothesis, skip_bigrams):
-    # Lin (2004), 4.
+    # Lin (2004), section 4.
     metric = Rouge155("S", skip_distance=-1)
     np.testing.assert_allclose(row(metric, hypothesis, rouge_cases.LIN), skip_bigrams)
 
@@ -124,13 +124,13 @@ def test_runs():
     np.testing.assert_allclose(row(Rouge155("W"), "a b c", "a b c")[:2], [1, 3**-0.2])
 
 
-def test_a_run_that_is_lost():
-    # The script's; `lcs.weighted_union_matches` says why.
+def test_runs_lost_at_the_end_of_a_sentence():
+    # By the script; see `lcs.weighted_union_matches`.
     np.testing.assert_allclose(row(Rouge155("W"), "c a", "a c\nc a"), [0.5, 0.21763764082403106, 0.30326954502292763])
 
 
-def test_skip_bigrams_of_a_text():
-    tokens = encode_words([["a", "b", "c", "d"], ["e"], [], ["b", "a"]])  # a to e are 0 to 4, 5 stands for no word
+def test_skip_bigrams():
+    tokens = encode_words([["a", "b", "c", "d"], ["e"], [], ["b", "a"]])  # a to e are 0 to 4; 5 marks unigrams
     adjacent = skip_bigrams(tokens, 0, with_unigrams=False)
     assert adjacent.ids.tolist() == [0 * 6 + 1, 1 * 6 + 2, 2 * 6 + 3, 1 * 6 + 0]
     assert adjacent.lengths.tolist() == [3, 0, 0, 1]
@@ -142,13 +142,13 @@ def test_skip_bigrams_of_a_text():
     assert units.lengths.tolist() == [6, 0, 0, 2]
 
 
-def test_skip_bigrams_of_long_texts_are_counted_in_blocks(monkeypatch):
+def test_blocks_of_skip_bigrams_give_the_same_counts(monkeypatch):
     hypotheses, references = ["a b c d", "b c", "x " * 40, ""], ["b c d a", "c b", "x " * 30, "a b"]
     metric = Rouge155("S", skip_distance=-1)
-    at_once = metric.statistics(hypotheses, references)
+    whole = metric.statistics(hypotheses, references)
     monkeypatch.setattr("metrics_jax.surface.rouge155._BLOCK", 20)
-    np.testing.assert_array_equal(metric.statistics(hypotheses, references), at_once)
-    np.testing.assert_allclose(at_once[:, :2], [[1 / 2, 1 / 2], [0, 0], [30 * 29 / (40 * 39), 1], [0, 0]])
+    np.testing.assert_array_equal(metric.statistics(hypotheses, references), whole)
+    np.testing.assert_allclose(whole[:, :2], [[1 / 2, 1 / 2], [0, 0], [30 * 29 / (40 * 39), 1], [0, 0]])
 
 
 def test_alpha():
@@ -161,13 +161,13 @@ def test_alpha():
 def test_several_references():
     np.testing.assert_allclose(row(Rouge155("1"), "a b", "a b c d", "x"), [2 / 4, 2 / 5, 4 / 9])
     np.testing.assert_allclose(row(Rouge155("1", formula="B"), "a b", "x", "a b c d", "b a x x"), [1, 2 / 4, 2 / 3])
-    np.testing.assert_allclose(row(Rouge155("1", formula="B"), "a b", "a b", "a"), 1)  # of equals the first
+    np.testing.assert_allclose(row(Rouge155("1", formula="B"), "a b", "a b", "a"), 1)  # the first of equals
     np.testing.assert_allclose(row(Rouge155("1", formula="B"), "a b", "a", "a b"), [1 / 2, 1, 2 / 3])
 
 
 def test_words():
     assert Rouge155("1")(["Co-op's ÄB 3.5"], ["co op s b 3 5"]).score == 1
-    assert Rouge155("1")(["\u212a"], ["k"]).score == 0  # lower case is ASCII's only
+    assert Rouge155("1")(["\u212a"], ["k"]).score == 0  # only ASCII is lower-cased
     assert Rouge155("1", remove_stopwords=True)(["The cat is here"], ["cat"]).score == 1
     assert Rouge155("L")(["a b c d\r\n\n e"], ["e\na b c d"]).score == 1
 
@@ -183,7 +183,7 @@ def test_result():
 
 
 @given(metrics, texts.segments(texts.lines))
-def test_a_segment_does_not_depend_on_its_neighbours(metric, pairs):
+def test_segments_are_independent(metric, pairs):
     hypotheses, references = zip(*pairs, strict=True)
     result = metric(hypotheses, references)
     alone = [metric([hypothesis], [group]).score for hypothesis, group in pairs]
@@ -197,7 +197,7 @@ def test_order_of_references(metric, hypothesis, references, random):
     shuffled = random.sample(references, len(references))
     if metric.formula == "A":
         np.testing.assert_allclose(row(metric, hypothesis, *shuffled), row(metric, hypothesis, *references))
-    elif metric.variant != "W":  # whose ranking does not weight twice
+    elif metric.variant != "W":  # its references are ranked without the second weighting
         best = max(row(metric, hypothesis, reference)[1] for reference in references)
         assert row(metric, hypothesis, *shuffled)[1] == row(metric, hypothesis, *references)[1] == best
 
@@ -211,7 +211,7 @@ def test_identical_texts(metric, text):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_odd_texts(variant):
+def test_unusual_texts(variant):
     pairs = [(first, [second]) for first in texts.ODD for second in texts.ODD] + [
         (first, texts.ODD) for first in texts.ODD
     ]
@@ -222,7 +222,7 @@ def test_odd_texts(variant):
         assert (segments[[not hypothesis.strip() for hypothesis in hypotheses]] == 0).all()
 
 
-def test_statistics_add():
+def test_statistics_are_additive():
     metric, hypotheses, references = Rouge155("SU"), ["a b c", "a b", "x y"], ["a b d", "b a", "x y z"]
     statistics = metric.statistics(hypotheses, references)
     draws = np.random.default_rng(0).integers(3, size=(50, 3))
@@ -234,6 +234,6 @@ def test_statistics_add():
     "options",
     [{"variant": "Lsum"}, {"variant": "10"}, {"formula": "C"}, {"alpha": 1.1}, {"alpha": float("nan")}, {"w": 0.0}],
 )
-def test_options_that_do_not_exist(options):
+def test_invalid_options(options):
     with pytest.raises(ValueError, match=f"^{next(iter(options))}="):
         Rouge155(**options)

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics_jax import TER
-from metrics_jax.surface import tercom
-from metrics_jax.surface.edits import edit_distance, unmatched
+from metrics_jax.surface import ter_tokenizer
+from metrics_jax.surface.error_rates import edit_distance, unmatched
 from metrics_jax.surface.ter import edits_with_shifts
 from tests.fixtures import golden
 
@@ -22,7 +22,7 @@ text = st.lists(
 
 
 def disturbed(seed):
-    """A pair of texts with blocks moved, words changed, and often a long stretch of one not in the other."""
+    """A pair of texts with moved blocks, changed words, and often a long stretch that only one of them has."""
     draw = random.Random(seed)
     vocabulary, length = draw.choice([3, 8, 40, 200]), draw.randint(10, 150)
     reference = draw.choices(range(vocabulary), k=length)
@@ -30,24 +30,24 @@ def disturbed(seed):
     for _ in range(draw.randint(1, 5)):
         start, end = sorted(draw.choices(range(len(hypothesis) + 1), k=2))
         block, hypothesis[start:end] = hypothesis[start:end], []
-        place = draw.randint(0, len(hypothesis))
-        hypothesis[place:place] = block
+        position = draw.randint(0, len(hypothesis))
+        hypothesis[position:position] = block
     for _ in range(draw.randint(0, 6)):
-        place = draw.randint(0, len(hypothesis))
-        hypothesis[place : place + draw.randint(0, 1)] = draw.choices(range(vocabulary), k=draw.randint(0, 1))
-    place = draw.randint(0, len(hypothesis))
-    hypothesis[place : place + draw.choice([0, 40])] = draw.choices(range(vocabulary), k=draw.choice([0, 40]))
+        position = draw.randint(0, len(hypothesis))
+        hypothesis[position : position + draw.randint(0, 1)] = draw.choices(range(vocabulary), k=draw.randint(0, 1))
+    position = draw.randint(0, len(hypothesis))
+    hypothesis[position : position + draw.choice([0, 40])] = draw.choices(range(vocabulary), k=draw.choice([0, 40]))
     return (hypothesis, reference) if draw.random() < 0.5 else (reference, hypothesis)
 
 
 def shuffled(seed):
-    """A text of few different words, in two orders."""
+    """A text with few distinct words, in two orders."""
     draw = random.Random(seed)
     reference = draw.choices(range(draw.randint(2, 6)), k=draw.randint(12, 40))
     return draw.sample(reference, len(reference)), reference
 
 
-# Pairs that tell every limit of sacreBLEU from its neighbours, and the edits that sacreBLEU 2.6.0 counts.
+# Pairs whose result changes if a limit of sacreBLEU changes by one, with the number of edits by sacreBLEU 2.6.0.
 LIMITS = {
     (shuffled, "1000 candidates, not 1001"): {653: 19, 2410: 7, 4066: 9},
     (shuffled, "1000 candidates, not 999"): {289: 14, 1586: 15, 2489: 13},
@@ -67,22 +67,22 @@ LIMITS = {
 
 
 def test_golden_values_of_sacrebleu(shared):
-    counted, checked = {}, 0  # statistics; corpus and sentence cases share them
+    statistics_of, checked = {}, 0  # statistics are shared by corpus and sentence cases
     for case, hypotheses, references in golden.cases(shared, "ter"):
         metric, expected = TER(**case["options"]), case["expected"]
-        if (metric, case["input"]) not in counted:
-            counted[metric, case["input"]] = metric.statistics(hypotheses, references)
-        statistics = counted[metric, case["input"]]
+        if (metric, case["input"]) not in statistics_of:
+            statistics_of[metric, case["input"]] = metric.statistics(hypotheses, references)
+        statistics = statistics_of[metric, case["input"]]
         if case["level"] == "corpus":
             statistics, expected = statistics.sum(axis=0, keepdims=True), [expected]
         rows = np.column_stack([metric.score(statistics), statistics])
-        wanted = [[row["score"], row["num_edits"], row["ref_length"]] for row in expected]
-        np.testing.assert_allclose(rows, wanted, rtol=1e-9, atol=1e-12, err_msg=case["id"])
+        expected_rows = [[row["score"], row["num_edits"], row["ref_length"]] for row in expected]
+        np.testing.assert_allclose(rows, expected_rows, rtol=1e-9, atol=1e-12, err_msg=case["id"])
         checked += 1
     assert checked == 190
 
 
-def test_cases_by_hand():
+def test_by_hand():
     def edits(hypothesis, reference):
         return edits_with_shifts(hypothesis.split(), reference.split())
 
@@ -105,9 +105,9 @@ def test_empty_texts_and_several_references():
     assert TER()(["a b c"], [["x y z w", "a b"]]).score == pytest.approx(100 * 1 / 3)  # fewest edits, mean length
 
 
-def test_the_tokenizer_option_by_option():
+def test_options_of_the_tokenizer():
     line = "It's &quot;1,000.5&quot; (A-B 3-4), she said.\n-so 「漢字」かな。"
-    words = tercom.tokenize
+    words = ter_tokenizer.tokenize
     assert words(line, case_sensitive=True) == line.split()
     assert words(line) == line.lower().split()
     assert " ".join(words("It's &lt;b&gt; 1,000.5 3-4.", normalized=True)) == "it 's < b > 1,000.5 3 - 4 ."
@@ -119,26 +119,26 @@ def test_the_tokenizer_option_by_option():
     assert words("a \u3000\u2028\x85 b") == ["a", "b"]
 
 
-def test_a_normalized_reference_is_tokenized_twice_as_in_sacrebleu():
-    assert tercom.tokenize(",.5", normalized=True) == [",", ".5"]
+def test_normalized_references_are_tokenized_twice():
+    assert ter_tokenizer.tokenize(",.5", normalized=True) == [",", ".5"]
     assert TER(normalized=True)([",.5"], [",.5"]).parts == {"num_edits": 2.0, "ref_length": 3.0}  # , . 5
     assert TER()([",.5"], [",.5"]).score == 0
 
 
 @given(few_words, few_words)
 @settings(max_examples=100, deadline=None)
-def test_the_edits_of_sacrebleu(hypothesis, reference):
+def test_edits_equal_sacrebleu(hypothesis, reference):
     peer = pytest.importorskip("sacrebleu").TER().sentence_score(" ".join(hypothesis), [" ".join(reference)])
     assert edits_with_shifts(hypothesis, reference) == peer.num_edits
 
 
 @pytest.mark.parametrize(("texts", "limit"), LIMITS)
-def test_the_limits_of_sacrebleu(texts, limit):
+def test_limits_of_sacrebleu(texts, limit):
     expected = LIMITS[texts, limit]
     assert {seed: edits_with_shifts(*texts(seed)) for seed in expected} == expected
 
 
-def test_the_beam_is_wider_for_a_much_longer_reference():  # the numbers are those of sacreBLEU 2.6.0
+def test_the_beam_is_wider_for_a_much_longer_reference():  # expected values by sacreBLEU 2.6.0
     assert edits_with_shifts([5, 46, 136], range(153)) == 151
     assert edits_with_shifts([60, 80], range(153)) == 152
     assert edits_with_shifts([63, 152], range(153)) == 152
@@ -147,7 +147,7 @@ def test_the_beam_is_wider_for_a_much_longer_reference():  # the numbers are tho
 
 @given(st.lists(st.booleans(), min_size=4, max_size=4), text, st.lists(text, min_size=1, max_size=3))
 @settings(max_examples=100, deadline=None)
-def test_the_options_of_sacrebleu(values, hypothesis, references):
+def test_options_of_sacrebleu(values, hypothesis, references):
     options = dict(zip(OPTIONS, values, strict=True))
     peer = pytest.importorskip("sacrebleu").TER(**options).sentence_score(hypothesis, references)
     result = TER(**options)([hypothesis], [references])
@@ -156,6 +156,6 @@ def test_the_options_of_sacrebleu(values, hypothesis, references):
 
 @given(few_words, few_words)
 @settings(max_examples=100, deadline=None)
-def test_shifts_never_cost(hypothesis, reference):
+def test_bounds_of_ter(hypothesis, reference):
     edits = edits_with_shifts(hypothesis, reference)
     assert unmatched(hypothesis, reference) <= edits <= edit_distance(hypothesis, reference)

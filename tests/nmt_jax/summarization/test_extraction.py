@@ -1,4 +1,4 @@
-"""Extractive summaries: what the papers' equations say, on texts small enough to see."""
+"""Extractive summaries against the equations of the papers, on small texts."""
 
 import numpy as np
 import pytest
@@ -13,8 +13,8 @@ def test_lead_is_the_order_of_the_text():
     assert extraction.lead([]) == []
 
 
-def test_sum_basic_says_nothing_twice():
-    """By hand: of three cats and two fish, cat weighs 0.6, and 0.36 once it is said; then fish, 0.4, comes first."""
+def test_sum_basic_avoids_repetition():
+    """By hand: of three cats and two fish, cat weighs 0.6, and 0.36 once it is covered; then fish, 0.4, comes first."""
     assert extraction.sum_basic([["cat", "cat"], ["cat", "fish"], ["fish"]]) == [0, 2, 1]
     assert extraction.sum_basic([["the"], ["of"]]) == [0, 1]
 
@@ -31,30 +31,30 @@ def test_tf_idf_by_hand():
 def test_shared_words_by_hand():
     found = extraction.shared_words([["a", "b", "c"], ["b", "c", "d", "e"], ["x"], ["x"]])
     assert found[0, 1] == found[1, 0] == pytest.approx(2 / (np.log(3) + np.log(4)))
-    assert found[2, 3] == 0  # no logarithm of one is above 0
+    assert found[2, 3] == 0  # the logarithm of length one is 0
     assert not np.diag(found).any()
 
 
-def test_the_walk_is_stationary_and_sums_to_one():
+def test_the_distribution_is_stationary_and_sums_to_one():
     weights = np.random.default_rng(0).random((6, 6))
-    weights[4] = 0  # a node without an edge leads anywhere
-    share = extraction.walk(weights)
+    weights[4] = 0  # from a node without edges, the walk jumps anywhere
+    share = extraction.stationary_distribution(weights)
     out = weights.sum(axis=1, keepdims=True)
     step = np.where(out > 0, weights / np.where(out > 0, out, 1), 1 / 6)
     np.testing.assert_allclose(share, 0.15 / 6 + 0.85 * share @ step, atol=1e-8)
     assert share.sum() == pytest.approx(1)
 
 
-def test_what_most_resemble_comes_first():
+def test_the_most_similar_sentence_comes_first():
     star = np.eye(4)
     star[0, 1:] = star[1:, 0] = 0.5
     assert extraction.lex_rank(star)[0] == 0
     assert extraction.text_rank(star)[0] == 0
-    assert extraction.lex_rank(star, threshold=0.6) == [0, 1, 2, 3]  # no neighbours: the order of the text
+    assert extraction.lex_rank(star, threshold=0.6) == [0, 1, 2, 3]  # without neighbours, the order of the text is kept
     assert extraction.lex_rank(np.zeros((0, 0))) == extraction.text_rank(np.zeros((0, 0))) == []
 
 
-def test_choose_keeps_the_order_of_the_text_and_the_limit():
+def test_choose_keeps_text_order_and_the_limit():
     assert extraction.choose([3, 0, 2, 1], [5, 5, 5, 5], 2) == [0, 3]
     assert extraction.choose([3, 0, 2, 1], [4, 9, 2, 6], 3, num_words=9) == [2, 3]  # the second best is too long
     assert extraction.choose([1, 0], [1, 50], 2, num_words=10) == [1]

@@ -1,4 +1,4 @@
-"""Synonyms from a WordNet database (Fellbaum, 1998) in the files of Princeton's distribution, wndb(5WN)."""
+"""Synonyms from a WordNet database (Fellbaum, 1998) in the file format of Princeton's distribution, wndb(5WN)."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ import zlib
 
 PARTS = ("noun", "verb", "adj", "adv")
 FILES = tuple(name for part in PARTS for name in (f"data.{part}", f"index.{part}", f"{part}.exc"))
-# Inflectional endings and what stands in their place in a base form, morphy(7WN).
+# Inflectional endings and their replacements in base forms, morphy(7WN).
 _ENDINGS: dict[str, tuple[tuple[str, str], ...]] = {
     "noun": (
         ("s", ""),
@@ -31,42 +31,43 @@ _ENDINGS: dict[str, tuple[tuple[str, str], ...]] = {
 
 @dataclasses.dataclass(frozen=True)
 class WordNet:
-    """The WordNet database in `directory`, else in $WNSEARCHDIR, else in /usr/share/wordnet; files may be gzipped.
+    """The WordNet database in `directory`, by default in $WNSEARCHDIR or /usr/share/wordnet; files may be gzipped.
 
-    A file is read when it is first needed, once a process; two objects of one directory are equal. ValueError where
-    there is no database. A word is looked up in lower case, as it is and in its base forms: those an exception list
-    gives or, for words in none, those the rules of detachment give and the index holds (as nltk's `synsets`).
+    Files are read on first use, once per process; two objects with the same directory are equal. Raises ValueError if
+    there is no database. Words are looked up in lower case, both as they are and in their base forms: those in an
+    exception list, or, for other words, those that the rules of detachment give and the index contains (like `synsets`
+    of nltk).
     """
 
     directory: str | os.PathLike[str] = ""
 
     def __post_init__(self) -> None:
-        place = self.directory or default_directory()
+        folder = self.directory or default_directory()
         for name in FILES:
-            if not any(path.is_file() for path in _paths(place, name)):
+            if not any(path.is_file() for path in _paths(folder, name)):
                 raise ValueError(
-                    f"no WordNet database in {place} ({name} is missing): install the Debian package wordnet-base, or "
-                    "unpack WordNet 3.0 of wordnet.princeton.edu and name its folder dict by WordNet(directory) or "
-                    "$WNSEARCHDIR"
+                    f"no WordNet database in {folder} ({name} is missing): install the Debian package wordnet-base, or "
+                    "unpack WordNet 3.0 from wordnet.princeton.edu and pass its folder dict as WordNet(directory) or "
+                    "in $WNSEARCHDIR"
                 )
-        object.__setattr__(self, "directory", str(pathlib.Path(place).resolve()))
+        object.__setattr__(self, "directory", str(pathlib.Path(folder).resolve()))
 
     def synsets(self, word: str) -> frozenset[tuple[str, int]]:
-        """The sets of synonyms that a word is in, of any part of speech: (part, byte offset in its data file)."""
+        """The synsets of a word, for any part of speech, as (part of speech, byte offset in the data file)."""
         return _synsets(str(self.directory), word)
 
     def synonyms(self, word: str) -> frozenset[str]:
-        """The single words of all these sets, spelled as in the database (`America`); none for an unknown word."""
+        """The single words in these synsets, spelled as in the database (`America`); empty for an unknown word."""
         return _synonyms(str(self.directory), word)
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the unpacked files, one after another as in FILES."""
+        """SHA-256 of the unpacked files, in the order of FILES."""
         return _fingerprint(str(self.directory))
 
 
 def default_directory() -> str:
-    """$WNSEARCHDIR, else where Debian puts the database."""
+    """$WNSEARCHDIR, or else the directory of Debian's package."""
     return os.environ.get("WNSEARCHDIR") or "/usr/share/wordnet"
 
 
@@ -75,7 +76,7 @@ def _paths(directory: str | os.PathLike[str], name: str) -> tuple[pathlib.Path, 
 
 
 def read_file(directory: str, name: str) -> bytes:
-    """A database file's bytes, unpacked; ValueError if it cannot be read."""
+    """The bytes of a database file, unpacked. Raises ValueError if it cannot be read."""
     plain, packed = _paths(directory, name)
     try:
         return plain.read_bytes() if plain.is_file() else gzip.decompress(packed.read_bytes())
@@ -96,20 +97,20 @@ def _fingerprint(directory: str) -> str:
 
 @functools.lru_cache(maxsize=8)
 def _index(directory: str, part: str) -> dict[str, str]:
-    """Base form -> the rest of its line; lines that begin with a blank are the licence."""
+    """Base forms and the rest of their lines; lines that begin with a space contain the licence."""
     lines = read_file(directory, f"index.{part}").decode("utf-8", "replace").split("\n")
     return dict(line.split(" ", 1) for line in lines if " " in line and line[0] != " ")
 
 
 @functools.lru_cache(maxsize=8)
 def _exceptions(directory: str, part: str) -> dict[str, list[str]]:
-    """Irregular form -> its base forms; of two lines for one form the second counts, as in nltk."""
+    """Irregular forms and their base forms; if a form has two lines, the second is used, as in nltk."""
     lines = read_file(directory, f"{part}.exc").decode("utf-8", "replace").split("\n")
     return {form: bases for form, *bases in (line.split() for line in lines if line.strip())}
 
 
 def _base_forms(directory: str, part: str, word: str) -> set[str]:
-    """A lower-case word and what it may be an inflected form of, as far as the index holds it."""
+    """A lower-case word and its possible base forms, as far as the index contains them."""
     irregular = _exceptions(directory, part).get(word)
     if irregular is None:
         forms = {word[: -len(old)] + new for old, new in _ENDINGS[part] if word.endswith(old)}
@@ -136,11 +137,11 @@ def _synonyms(directory: str, word: str) -> frozenset[str]:
 
 
 def _members(directory: str, part: str, offset: int) -> list[str]:
-    """The words of the set of synonyms at `offset`, without the syntactic marker `(a)`, `(p)` or `(ip)`."""
+    """The words of the synset at `offset`, without the syntactic markers `(a)`, `(p)` and `(ip)`."""
     data = _data(directory, f"data.{part}")
     line = data[offset : data.find(b"\n", offset)].decode("utf-8", "replace")
     if line[:9] != f"{offset:08d} ":
-        raise ValueError(f"data.{part} and index.{part} of the WordNet database in {directory} do not belong together")
+        raise ValueError(f"data.{part} and index.{part} in {directory} are from different versions of WordNet")
     # synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt ...; w_cnt is hexadecimal
     fields = line[14:].split(" ")
     return [name.partition("(")[0] for name in fields[1 : 1 + 2 * int(fields[0], 16) : 2]]

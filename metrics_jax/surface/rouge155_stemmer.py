@@ -1,16 +1,16 @@
-"""Words -> stems as ROUGE-1.5.5 makes them: WordNet 2.0's irregular forms first, then its own variant of Porter (1980).
+"""The stemmer of ROUGE-1.5.5: irregular forms of WordNet 2.0, then a variant of Porter's stemmer (1980).
 
-The irregular forms are read from a WordNet database on this machine, the `*.exc` files in $WNSEARCHDIR or else in
-/usr/share/wordnet. Those of versions 2.0 and 3.0 give the same stems: what 3.0 added is left out again.
+The irregular forms are read from the `*.exc` files of a WordNet database in $WNSEARCHDIR, or /usr/share/wordnet.
+Versions 2.0 and 3.0 give the same stems, since forms added in 3.0 are removed.
 """
 
 import functools
 import hashlib
 import re
 
-from metrics_jax.surface.synonyms import default_directory, read_file
+from metrics_jax.surface.wordnet import default_directory, read_file
 
-# The script's database has one entry a word: that of the file read last. In its folder that is adj.exc: better -> good.
+# The script's database has one entry per word, from the file read last, which is adj.exc: better -> good.
 _FILES = ("noun", "adv", "verb", "adj")
 _SINCE_WORDNET_2 = frozenset(["ashes", "cognosenti", "gps", "halfpence", "lisente", "morses", "staretsy"])
 _SHA256 = "0193e22022be7fe4364fd135b9a616373dffb9e500e010a83365c17c66c7b784"
@@ -20,7 +20,7 @@ _above_0 = re.compile(f"({_C})?{_V}{_C}").match  # m > 0
 _above_1 = re.compile(f"({_C})?{_V}{_C}{_V}{_C}").match  # m > 1
 _is_1 = re.compile(f"({_C})?{_V}{_C}({_V})?").fullmatch  # m = 1
 _has_vowel = re.compile(f"({_C})?[aeiouy]").match
-_is_short = re.compile(f"{_C}[aeiouy][^aeiouwxy]").fullmatch  # hop, fil: an e was dropped, or belongs there
+_is_short = re.compile(f"{_C}[aeiouy][^aeiouwxy]").fullmatch  # such as hop and fil, which get a final e
 _is_double = re.compile(r".*([^aeiouylsz])\1").fullmatch
 _STEP_2 = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "bli": "ble", "alli": "al",
@@ -36,12 +36,12 @@ _STEP_4 = (
 
 @functools.lru_cache(2**18)
 def stem(word: str) -> str:
-    """The stem of a lower-case word of ASCII letters and digits; ValueError without WordNet's irregular forms."""
+    """The stem of a lower-case word of ASCII letters and digits. Raises ValueError without a WordNet database."""
     return irregular_forms().get(word) or porter(word)
 
 
 def irregular_forms() -> dict[str, str]:
-    """Irregular form -> base form (`ran`: `run`); ValueError if no database, or another version, is found."""
+    """Irregular forms and their base forms (`ran`: `run`). Raises ValueError without WordNet 2.0 or 3.0."""
     return _read_exceptions(default_directory())
 
 
@@ -52,22 +52,22 @@ def _read_exceptions(folder: str) -> dict[str, str]:
         try:
             text = read_file(folder, f"{name}.exc").decode("ascii")
         except ValueError as error:
-            line = f"stemming as ROUGE-1.5.5 does needs WordNet 3.0, its folder named by $WNSEARCHDIR: {error}"
-            raise ValueError(line) from error
+            message = f"the stemmer of ROUGE-1.5.5 needs WordNet 3.0: set $WNSEARCHDIR to its folder ({error})"
+            raise ValueError(message) from error
         forms.update((form, base) for form, base, *_ in map(str.split, text.splitlines()))
     forms = {form: base for form, base in forms.items() if form.isalnum() and form not in _SINCE_WORDNET_2}
     content = "\n".join(f"{form} {forms[form]}" for form in sorted(forms))
     if hashlib.sha256(content.encode()).hexdigest() != _SHA256:
-        raise ValueError(f"stemming as ROUGE-1.5.5 does needs WordNet 2.0 or 3.0, which {folder} is not")
+        raise ValueError(f"the stemmer of ROUGE-1.5.5 needs WordNet 2.0 or 3.0, but {folder} has another version")
     return forms
 
 
 def porter(word: str) -> str:
-    """Porter's stemmer as ROUGE-1.5.5 has it: step 4 tries -ment, and then -ent or -ion, after its other suffixes."""
+    """Porter's stemmer as in ROUGE-1.5.5: step 4 removes -ment, and then -ent or -ion, after other suffixes."""
     if len(word) < 3:
         return word
     if word.startswith("y"):
-        return porter("Y" + word[1:]).lower()  # a first y is a consonant
+        return porter("Y" + word[1:]).lower()  # an initial y is a consonant
     if word.endswith(("sses", "ies")):  # step 1
         word = word[:-2]
     elif word.endswith("s") and not word.endswith("ss"):
@@ -98,7 +98,7 @@ def porter(word: str) -> str:
 
 
 def _replace_suffix(word: str, endings: dict[str, str]) -> str:
-    """The longest suffix that fits becomes another ending if m > 0 before it."""
+    """Replace the longest matching suffix if m > 0 before it."""
     for size in range(min(7, len(word)), 1, -1):
         if word[-size:] in endings:
             rest = word[:-size]
@@ -107,7 +107,7 @@ def _replace_suffix(word: str, endings: dict[str, str]) -> str:
 
 
 def _strip_suffix(word: str, *suffixes: str) -> str:
-    """The longest suffix that fits goes if m > 1 before it."""
+    """Remove the longest matching suffix if m > 1 before it."""
     fitting = max((suffix for suffix in suffixes if word.endswith(suffix)), key=len, default="")
     rest = word.removesuffix(fitting)
     return rest if fitting and _above_1(rest) else word

@@ -4,7 +4,7 @@ import pickle
 import pytest
 
 from metrics_jax import WordNet
-from metrics_jax.surface.synonyms import FILES
+from metrics_jax.surface.wordnet import FILES
 from tests.fixtures import wordnet
 
 
@@ -17,18 +17,18 @@ def folder(tmp_path_factory):
     ("word", "expected"),
     [
         ("bike", {"bike", "bicycle", "cycle"}),
-        ("car", {"car", "auto", "automobile"}),  # of both its synsets; words of several words are left out
+        ("car", {"car", "auto", "automobile"}),  # from both of its synsets; multi-word entries are left out
         ("Cars", {"car", "auto", "automobile"}),
         ("america", {"America", "USA"}),
-        ("large", {"big", "large"}),  # without the mark (a)
-        ("bigger", set()),  # the rules take off "er", not "ger"
-        ("larges", set()),  # "s" ends no adjective
+        ("large", {"big", "large"}),  # without the marker (a)
+        ("bigger", set()),  # the rules remove "er", not "ger"
+        ("larges", set()),  # "s" is not an ending of adjectives
         ("ran", {"run", "jog"}),
         ("runs", {"run", "jog"}),
         ("was", {"be", "exist"}),
         ("flies", {"fly", "wing"}),  # an exception
         ("wings", {"fly", "wing"}),
-        ("axes", {"axis"}),  # the last of two lines counts, and the rules do not for a word in the list
+        ("axes", {"axis"}),  # the last of two lines is used; the rules do not apply to words in the list
         ("zebra", set()),
         ("", set()),
         ("s", set()),
@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
         ("a\ud800\x00\u2028", set()),
     ],
 )
-def test_synonyms_of_a_word_and_of_its_base_forms(folder, word, expected):
+def test_synonyms_of_words_and_base_forms(folder, word, expected):
     assert WordNet(folder).synonyms(word) == expected
 
 
@@ -49,19 +49,19 @@ def test_words_that_share_a_synset(folder):
     assert database.synsets("zebra") == frozenset()
 
 
-def test_gzipped_files_are_the_same_database(folder, tmp_path):
+def test_gzipped_files(folder, tmp_path):
     packed = WordNet(wordnet.write(tmp_path, packed=True))
     assert packed.synonyms("bikes") == {"bike", "bicycle", "cycle"}
     assert packed.fingerprint == WordNet(folder).fingerprint
     assert packed.fingerprint == hashlib.sha256(b"".join((folder / name).read_bytes() for name in FILES)).hexdigest()
 
 
-def test_another_word_is_another_fingerprint(folder, tmp_path):
+def test_fingerprint_depends_on_the_words(folder, tmp_path):
     other = wordnet.write(tmp_path, {**wordnet.SYNSETS, "adv": [["fast", "rapidly"]]})
     assert WordNet(other).fingerprint != WordNet(folder).fingerprint
 
 
-def test_where_the_database_is_looked_for(folder, tmp_path, monkeypatch):
+def test_default_directory(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("WNSEARCHDIR", str(folder))
     assert WordNet() == WordNet(folder) == WordNet(str(folder))
     assert hash(WordNet()) == hash(WordNet(folder))
@@ -69,7 +69,7 @@ def test_where_the_database_is_looked_for(folder, tmp_path, monkeypatch):
     assert WordNet(other) != WordNet()
 
 
-def test_a_database_travels_as_its_directory(folder):
+def test_pickle(folder):
     assert pickle.loads(pickle.dumps(WordNet(folder))) == WordNet(folder)
 
 
@@ -81,22 +81,22 @@ def test_no_database(tmp_path, monkeypatch):
         WordNet(tmp_path / "nowhere")
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_missing_file(tmp_path):
     wordnet.write(tmp_path)
     (tmp_path / "verb.exc").unlink()
     with pytest.raises(ValueError, match=r"verb\.exc is missing"):
         WordNet(tmp_path)
 
 
-def test_files_of_two_databases_do_not_mix(tmp_path):
+def test_files_of_different_versions(tmp_path):
     wordnet.write(tmp_path / "a")
     longer = wordnet.write(tmp_path / "b", {**wordnet.SYNSETS, "noun": [["an", "earlier", "synset"], ["car", "auto"]]})
     (tmp_path / "a" / "data.noun").write_bytes((longer / "data.noun").read_bytes())
-    with pytest.raises(ValueError, match=r"data\.noun and index\.noun"):
+    with pytest.raises(ValueError, match=r"data\.noun and index\.noun .* different versions"):
         WordNet(tmp_path / "a").synonyms("bike")
 
 
-def test_a_broken_file_is_named(tmp_path):
+def test_broken_file(tmp_path):
     wordnet.write(tmp_path, packed=True)
     (tmp_path / "index.adj.gz").write_bytes(b"\x1f\x8b\x08 this is no gzip file")
     with pytest.raises(ValueError, match=r"cannot read index\.adj"):
@@ -106,7 +106,7 @@ def test_a_broken_file_is_named(tmp_path):
 def test_wordnet_3_0(princeton):
     database = WordNet(princeton)
     assert database.fingerprint.startswith("186220b806452fb7")
-    # nltk 3.10.4, wordnet.synsets(word), the lemma names without underscore
+    # From nltk 3.10.4: lemma names without underscore of wordnet.synsets(word).
     assert database.synonyms("bicycles") == {"bicycle", "bike", "cycle", "wheel", "pedal"}
     assert database.synonyms("offer") >= {"offer", "propose", "volunteer", "crack"}
     assert database.synonyms("axes") >= {"ax", "axis", "Axis", "bloc"}

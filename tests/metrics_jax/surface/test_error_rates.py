@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics_jax import CDER, PER, TER, WER
-from metrics_jax.surface.edits import edit_distance, long_jump_distance, unmatched
+from metrics_jax.surface.error_rates import edit_distance, long_jump_distance, unmatched
 from metrics_jax.surface.ter import edits_with_shifts
 
 words = st.lists(st.sampled_from("abcd"), max_size=9)
@@ -12,7 +12,7 @@ RATES = [WER(), PER(), CDER()]
 
 
 def table(hypothesis, reference, jumps):
-    """The distance cell by cell, one row a reference word; `jumps` adds the long jumps of Leusch et al. (2006)."""
+    """The distance by the full table, a row per reference word; `jumps` adds long jumps (Leusch et al., 2006)."""
 
     def jumped(row):
         return np.minimum(row, row.min() + 1) if jumps else row
@@ -28,7 +28,7 @@ def table(hypothesis, reference, jumps):
 
 @given(words, words)
 @settings(max_examples=300, deadline=None)
-def test_distances_equal_the_whole_table(hypothesis, reference):
+def test_distances_equal_the_full_table(hypothesis, reference):
     assert edit_distance(hypothesis, reference) == table(hypothesis, reference, jumps=False)
     assert long_jump_distance(hypothesis, reference) == table(hypothesis, reference, jumps=True)
 
@@ -41,15 +41,15 @@ def test_distances_of_long_texts():
         assert long_jump_distance(hypothesis[:-7], reference) == table(hypothesis[:-7], reference, jumps=True)
 
 
-def test_cases_by_hand():
+def test_by_hand():
     def rates(hypothesis, reference):
         return [metric([hypothesis], [reference]).parts["num_edits"] for metric in RATES]
 
     assert rates("a b c d", "a b c d") == [0, 0, 0]
-    assert rates("c d a b", "a b c d") == [4, 0, 3]  # jumps to a, behind b to c, and from d to the end
-    assert rates("b a", "a b") == [2, 0, 2]  # jumps to a, to b and to the end would be three
+    assert rates("c d a b", "a b c d") == [4, 0, 3]  # jumps to a, after b to c, and from d to the end
+    assert rates("b a", "a b") == [2, 0, 2]  # jumps to a, to b and to the end would cost three
     assert rates("a b c x y z", "a b c") == [3, 3, 1]  # one jump skips any number of words
-    assert rates("a b", "a b a b") == [2, 2, 1]  # and may go over words again
+    assert rates("a b", "a b a b") == [2, 2, 1]  # and may cover words again
     assert rates("a a a", "a b c") == [2, 2, 2]
     assert rates("the house is big", "big is the small house") == [5, 1, 4]
     assert rates("", "a b c") == [3, 3, 3]
@@ -58,7 +58,7 @@ def test_cases_by_hand():
 
 @given(words, words)
 @settings(max_examples=100, deadline=None)
-def test_who_is_how_strict(hypothesis, reference):
+def test_inequalities_between_distances(hypothesis, reference):
     wer = edit_distance(hypothesis, reference)
     per = unmatched(hypothesis, reference)
     assert per <= edits_with_shifts(hypothesis, reference) <= wer
@@ -69,7 +69,7 @@ def test_who_is_how_strict(hypothesis, reference):
 @pytest.mark.parametrize("metric", [*RATES, TER()], ids=lambda metric: metric.name)
 def test_rates_divide_by_reference_words(metric):
     result = metric(["a b c", "x", "", "a b", "x y"], ["a b d", "x", "", "", ["x y z w", "x q"]])
-    edits = 1 if metric.name == "cder" else 2  # of two words against none
+    edits = 1 if metric.name == "cder" else 2  # for two words against an empty reference
     np.testing.assert_allclose(result.segments, [100 / 3, 0, 0, 100, 100 / 3])
     assert result.parts == {"num_edits": 2 + edits, "ref_length": 7}
     assert result.score == pytest.approx(100 * (2 + edits) / 7)
@@ -79,7 +79,7 @@ def test_rates_divide_by_reference_words(metric):
 
 
 @pytest.mark.parametrize("metric", [WER, PER, CDER])
-def test_lower_case_is_an_option(metric):
+def test_lowercase_option(metric):
     assert metric()(["The cat"], ["the Cat"]).score == 100
     assert metric(lowercase=True)(["The cat"], ["the Cat"]).score == 0
     assert "lowercase:true" in metric(lowercase=True).signature
