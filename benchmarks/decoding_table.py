@@ -162,17 +162,17 @@ def draw_beams(points: Sequence[Point]) -> "Figure":
 
 def choose(lists: Sequence[list["Hypothesis"]], spec: str, weights: str, encoder: str) -> tuple[list["Choice"], float]:
     """What minimum-Bayes-risk decoding chooses of each list, and CPU-seconds without compilation."""
-    from nmt_jax.commands.mbr import CHUNK, Candidates, run
     from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk, Utility
     from nmt_jax.pretrained.metrics import open_metric
+    from nmt_jax.translation.reranking import CHUNK, Candidates, choose_texts
 
     other = "chrf" if spec.startswith("bleu") else "bleu|effective_order:true"
     utility = Utility(open_metric(spec, encoder=encoder))
     decide = MinimumBayesRisk((utility,), open_metric(other), weights=weights)
     candidates = [Candidates([one.text for one in own], [one.score for one in own]) for own in lists]
-    list(run(decide, candidates[: 2 * CHUNK]))
+    list(choose_texts(decide, candidates[: 2 * CHUNK]))
     start = time.process_time()
-    choices = [choice for _, choice in run(decide, candidates)]
+    choices = [choice for _, choice in choose_texts(decide, candidates)]
     return choices, time.process_time() - start
 
 

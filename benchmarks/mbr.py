@@ -52,9 +52,9 @@ def main() -> None:
 
     from metrics_jax import parse
     from metrics_jax.api import AdditiveMetric
-    from nmt_jax.commands.mbr import CHUNK
     from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk, Utility
     from nmt_jax.pretrained import load_encoder
+    from nmt_jax.translation.reranking import CHUNK
 
     class Unevaluated(AdditiveMetric):
         """In place of the second metric."""

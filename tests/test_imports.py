@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from nmt_jax.__main__ import VERBS
 from tests.conftest import ROOT
 
 # From top to bottom. A module may import modules of its own layer and of layers below it, nothing else of the project.
@@ -147,6 +148,12 @@ def test_no_module_imports_itself_through_others(modules):
 
 def test_every_layer_exists(modules):
     assert [name for name in LEVEL if name not in modules.paths] == []
+
+
+def test_no_verb_imports_a_verb(modules):
+    verbs = {f"nmt_jax.commands.{verb}" for verb in VERBS}
+    assert verbs <= set(modules.paths)
+    assert [(verb, target) for verb in sorted(verbs) for target in modules.targets(verb) & verbs] == []
 
 
 def test_configs_import_no_code():

@@ -1,112 +1,96 @@
-"""`nmt-jax classify`: texts on stdin, one a line, their labels (or scores) on stdout, line N for line N."""
+"""`nmt-jax classify`: reads a text per line, writes its label or score."""
 
-import json
 import pathlib
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from absl import flags
 
-from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
+from nmt_jax.commands import streams
+from nmt_jax.data.lines import num_lines
 from nmt_jax.errors import UserError
-from nmt_jax.progress import track
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
-TASKS = ("classify", "sentences")
-CHUNK = 512  # texts of like size are classified together: enough for full batches, few enough to see output soon
+CHUNK = 512
 
 
 class Prediction(Protocol):
-    """What a text was taken for: a label (or a score as text), "" for a text without a word, and float32[C]."""
+    """A label, or a score as text; "" for a text without words. probabilities: float32[C], one per label."""
 
     label: Any
     probabilities: Any
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-    """The flags of `nmt-jax classify`."""
-    given: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_string("workdir", None, "The folder of a trained model.", **given)
-    flags.DEFINE_string("input", None, "Read this file instead of stdin; .gz is unpacked.", **given)
-    flags.DEFINE_integer("average", None, "Classify with the mean of the last n checkpoints.", lower_bound=1, **given)
-    flags.DEFINE_enum("checkpoint", None, ["best", "last"], "Classify with one checkpoint; best if not given.", **given)
-    flags.DEFINE_enum("format", "text", ["text", "json"], "json: one object a line, with probabilities.", **given)
-    flags.DEFINE_integer(
-        "chunk", CHUNK, "Lines classified together; on a terminal each at once.", lower_bound=1, **given
-    )
+    """Define the flags of `nmt-jax classify`."""
+    streams.define_workdir_flag(flag_values)
+    streams.define_input_flag(flag_values)
+    streams.define_checkpoint_flags(flag_values)
+    help_text = "Output format; json writes one object per line, with probabilities."
+    flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values=flag_values)
+    streams.define_chunk_flag(flag_values, CHUNK)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
-    """Flags in, lines through."""
-    if positional:
-        raise UserError(f"nmt-jax classify reads stdin: … < {positional[0]}, or --input={positional[0]}")
-    if not flag_values.workdir:
-        raise UserError("nmt-jax classify needs --workdir=FOLDER of a trained model")
-    if flag_values.checkpoint and flag_values.average:
-        raise UserError("--checkpoint and --average exclude each other: one checkpoint, or the mean of several")
-    interactive = not flag_values.input and sys.stdin.isatty()
-    lines = read_lines(flag_values.input) if flag_values.input else decode_lines(sys.stdin.buffer, "stdin")
-    labels, results = run(
-        pathlib.Path(flag_values.workdir),
-        lines,
-        checkpoint=flag_values.checkpoint or flag_values.average,
-        chunk=1 if interactive else flag_values.chunk,
+    """Classify the lines of the input."""
+    streams.check_no_arguments("classify", positional)
+    labels, predictions = run(
+        streams.required_workdir("classify", flag_values),
+        streams.open_lines(flag_values.input),
+        checkpoint=streams.chosen_checkpoint(flag_values),
+        chunk=streams.chunk_size(flag_values),
     )
-    if not sys.stdout.isatty():  # on a terminal the labels themselves show how far it is
-        results = track(results, "classified", total=num_lines(flag_values.input))
-    write(labels, results, flag_values.format)
+    rows = format_rows(labels, predictions, flag_values.format == "json")
+    streams.write_rows(rows, "classified", num_lines(flag_values.input))
     return 0
 
 
 def run(
     workdir: pathlib.Path | str, lines: Iterable[str], *, checkpoint: str | int | None = None, chunk: int = CHUNK
-) -> tuple[list[str], Iterator["Prediction"]]:
-    """Classify `lines` with the model of `workdir` -> its labels, and a prediction for each line while lines come in.
+) -> tuple[list[str], Iterator[Prediction]]:
+    """Classify lines with the model of `workdir`; returns its labels and an iterator of predictions.
 
-    The sentences (or columns) of a text stand between tabs. No labels: predictions are scores. checkpoint: "best",
-    "last", or n for the mean of the last n. UserError for a workdir with nothing to classify with, before any line is
-    read, and for a line that lacks one of a pair of texts.
+    The sentences (or columns) of a text are separated by tabs. A model without labels predicts scores. checkpoint:
+    "best", "last", or n for the mean of the last n. Raises UserError at once if the workdir has no trained classifier,
+    and while reading if a line has the wrong number of columns.
     """
-    task, params = open_trained(Workdir(pathlib.Path(workdir)), *TASKS, checkpoint=checkpoint)
+    task, params = open_trained(Workdir(pathlib.Path(workdir)), "classify", "sentences", checkpoint=checkpoint)
     columns = task.columns if task.config.task == "sentences" else None
-    groups = chunks(split(lines, columns), chunk)
-    return task.labels, (prediction for group in groups for prediction in task.predict(params, group))
+    found = streams.predict_in_chunks(task, params, split_columns(lines, columns), chunk)
+    return task.labels, (prediction for _, prediction in found)
 
 
-def split(lines: Iterable[str], columns: int | None) -> Iterator[list[str]]:
-    """Lines -> the texts between their tabs, exactly `columns` of them where that is given (an empty line: all empty).
+def split_columns(lines: Iterable[str], columns: int | None) -> Iterator[list[str]]:
+    """Yield the tab-separated texts of each line: `columns` of them, or any number if None.
 
-    Of a single column tabs are blanks. UserError `line N` for another number.
+    A blank line stands for empty texts. If there is one column, tabs are blanks. Raises UserError, with the line
+    number, for a line with another number of texts.
     """
     for number, line in enumerate(lines, start=1):
         texts = [line.replace("\t", " ")] if columns == 1 else line.split("\t")
         if not line.strip():
             texts = [""] * (columns or 1)
         if columns and len(texts) != columns:
-            raise UserError(f"line {number}: {len(texts)} texts between tabs; the model reads {columns}")
+            raise UserError(f"line {number}: {len(texts)} tab-separated texts, but the model reads {columns}")
         yield texts
 
 
-def write(labels: Sequence[str], results: Iterable["Prediction"], form: str) -> None:
-    """One line a result on stdout, as UTF-8; a text without a word gives an empty line, and null in JSON.
+def format_rows(labels: Sequence[str], predictions: Iterable[Prediction], as_json: bool) -> Iterator[str]:
+    """Yield the label or score of each prediction, or as JSON an object that also has the probabilities.
 
-    labels: none where results are scores.
+    labels: empty if the predictions are scores. For a text without words the row is empty, and null in JSON.
     """
-    for number, result in enumerate(results, start=1):
-        row = result.label
-        if form == "json":
-            row = json.dumps({"line": number, **_found(labels, result)}, ensure_ascii=False)
-        sys.stdout.buffer.write(f"{row}\n".encode())
-        sys.stdout.buffer.flush()
+    for number, prediction in enumerate(predictions, start=1):
+        fields = _fields(labels, prediction) if as_json else {}
+        yield streams.json_row(line=number, **fields) if as_json else prediction.label
 
 
-def _found(labels: Sequence[str], result: Prediction) -> dict[str, Any]:
+def _fields(labels: Sequence[str], prediction: Prediction) -> dict[str, Any]:
     if not labels:
-        scores = [float(one) for one in result.label.split("\t") if one]
+        scores = [float(score) for score in prediction.label.split("\t") if score]
         return {"score": (scores if len(scores) > 1 else scores[0]) if scores else None}
-    if not result.label:
+    if not prediction.label:
         return {"label": None}
-    pairs = zip(labels, result.probabilities, strict=True)
-    return {"label": result.label, "probabilities": {label: round(float(value), 6) for label, value in pairs}}
+    pairs = zip(labels, prediction.probabilities, strict=True)
+    return {"label": prediction.label, "probabilities": {label: round(float(value), 6) for label, value in pairs}}

@@ -1,4 +1,4 @@
-"""`nmt-jax corpus`: the parallel text of an experiment, whatever it comes from, as two plain files."""
+"""`nmt-jax corpus`: writes the parallel text of an experiment to two plain files."""
 
 import itertools
 import pathlib
@@ -15,18 +15,20 @@ from nmt_jax.workdir import Workdir
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-    """The flags of `nmt-jax corpus`."""
-    given: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_string("workdir", None, "The run whose corpus is wanted.", **given)
-    flags.DEFINE_string("config", None, "Or the experiment: FILE.py or FILE.py:ARGUMENT.", **given)
-    flags.DEFINE_enum("split", "test", list(SPLITS), "Which part of the corpus.", **given)
-    flags.DEFINE_integer("lines", 0, "At most so many pairs; 0 for all.", lower_bound=0, **given)
-    flags.DEFINE_string("output", None, "Writes OUTPUT.SOURCE and OUTPUT.TARGET, named by language.", **given)
-    flags.DEFINE_multi_string("override", [], "KEY=VALUE; --config.KEY=VALUE is the same.", **given)
+    """Define the flags of `nmt-jax corpus`."""
+    define: dict[str, Any] = {"flag_values": flag_values}
+    flags.DEFINE_string("workdir", None, "Workdir of a run that uses the corpus.", **define)
+    flags.DEFINE_string("config", None, "Config file that describes the corpus: FILE.py or FILE.py:ARGUMENT.", **define)
+    flags.DEFINE_enum("split", "test", list(SPLITS), "Part of the corpus to write.", **define)
+    flags.DEFINE_integer("lines", 0, "Maximum number of sentence pairs; 0: all.", lower_bound=0, **define)
+    help_text = "Prefix of the two output files, which end in the names of the languages: PREFIX.en, PREFIX.de."
+    flags.DEFINE_string("output", None, help_text, **define)
+    help_text = "Set a key of the config: KEY=VALUE; --config.KEY=VALUE does the same."
+    flags.DEFINE_multi_string("override", [], help_text, **define)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
-    """Flags in, two files out; their names on stdout."""
+    """Write the two files and print their names."""
     if positional or not flag_values.output or bool(flag_values.workdir) == bool(flag_values.config):
         raise UserError("nmt-jax corpus needs --output=PREFIX and either --workdir=FOLDER or --config=FILE")
     overrides = dict(configs.split_override(text) for text in flag_values.override)
@@ -40,7 +42,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 
 
 def run(config: ConfigDict, split: str, output: str, lines: int = 0) -> tuple[str, str]:
-    """Write the first `lines` pairs (0: all) of `split` to OUTPUT.SOURCE and OUTPUT.TARGET -> the two names."""
+    """Write the first `lines` pairs (0: all) of `split` to OUTPUT.SOURCE and OUTPUT.TARGET; returns the two names."""
     if config.task != "translate":
         raise UserError(f"nmt-jax corpus writes parallel text, but config.task is {config.task!r}")
     paths = (f"{output}.{config.data.source}", f"{output}.{config.data.target}")
@@ -51,5 +53,5 @@ def run(config: ConfigDict, split: str, output: str, lines: int = 0) -> tuple[st
                 source.write(pair[0] + "\n")
                 target.write(pair[1] + "\n")
     except OSError as error:
-        raise UserError(f"{error.filename or output}: cannot be written: {error.strerror}") from error
+        raise UserError(f"{error.filename or output}: cannot write the file: {error.strerror}") from error
     return paths

@@ -1,4 +1,4 @@
-"""The flags that say how text comes out of a model, shared by the verbs that take it out."""
+"""Flags that control beam search and sampling."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,48 +17,55 @@ SEARCH = (
 
 
 def define_sampling_flags(flag_values: flags.FlagValues) -> None:
-    """`--temperature` … `--seed`: how samples are drawn."""
-    given: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_float("temperature", 1.0, "Below 1 likelier text, above 1 stranger; 0: the likeliest.", **given)
-    flags.DEFINE_integer("top_k", 0, "Draw among the k likeliest pieces only; 0: all.", **given)
-    flags.DEFINE_float("top_p", 1.0, "Draw among the fewest pieces of so much probability; 1: all.", **given)
-    flags.DEFINE_float("epsilon", 0.0, "Draw among pieces of at least this probability only.", **given)
-    flags.DEFINE_integer("seed", 0, "Another seed, other text.", **given)
+    """Define `--temperature` … `--seed`, the options of `decoding.sampling.Sampling`."""
+    define: dict[str, Any] = {"flag_values": flag_values}
+    help_text = "Softmax temperature; below 1 prefers likely pieces, above 1 unlikely ones, 0 takes the most likely."
+    flags.DEFINE_float("temperature", 1.0, help_text, **define)
+    flags.DEFINE_integer("top_k", 0, "Sample only from the K most likely pieces; 0: from all.", **define)
+    help_text = "Nucleus sampling: sample only from the fewest pieces with this total probability; 1: from all."
+    flags.DEFINE_float("top_p", 1.0, help_text, **define)
+    flags.DEFINE_float("epsilon", 0.0, "Sample only from pieces with at least this probability; 0: from all.", **define)
+    flags.DEFINE_integer("seed", 0, "Random seed.", **define)
 
 
 def make_sampling(flag_values: flags.FlagValues, num_samples: int = 1, replacement: bool = True) -> "Sampling":
-    """What the flags say; UserError for what cannot be."""
-    from nmt_jax.decoding.sampling import Sampling  # late: it imports JAX
+    """Return the sampling that the flags describe; raises UserError for a value out of range."""
+    from nmt_jax.decoding.sampling import Sampling  # imports JAX, which takes seconds
 
-    given: dict[str, Any] = {name: flag_values[name].value for name in SAMPLING}
+    options: dict[str, Any] = {name: flag_values[name].value for name in SAMPLING}
     try:
-        return Sampling(num_samples=num_samples, replacement=replacement, **given)
+        return Sampling(num_samples=num_samples, replacement=replacement, **options)
     except ValueError as error:
         raise UserError(f"--{error}") from None
 
 
 def define_search_flags(flag_values: flags.FlagValues) -> None:
-    """`--beam_size` … `--diversity`: see `decoding.search`; what is not given is the config's, or off."""
-    given: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_integer("beam_size", None, "Hypotheses kept at each step; 1 is greedy.", lower_bound=1, **given)
-    flags.DEFINE_float("length_penalty", None, "Alpha of Wu et al. (2016), eq. 14; 0 ranks by probability.", **given)
-    flags.DEFINE_string("normalization", None, "wu, or length: divide by the length to the power of alpha.", **given)
-    flags.DEFINE_float("coverage_penalty", None, "Beta of Wu et al. (2016), eq. 14.", **given)
-    flags.DEFINE_string(
-        "stopping", None, "bound: when nothing can get better; beam: when a beam has ended; limit.", **given
+    """Define `--beam_size` … `--diversity`, the options of `decoding.search.Search`.
+
+    A flag left out means the value under `decode` in the workdir's config, or the default of `Search`.
+    """
+    define: dict[str, Any] = {"flag_values": flag_values}
+    flags.DEFINE_integer("beam_size", None, "Beam size; 1 is greedy search.", lower_bound=1, **define)
+    help_text = "Exponent alpha of the length penalty (Wu et al., 2016, eq. 14); 0 ranks by probability."
+    flags.DEFINE_float("length_penalty", None, help_text, **define)
+    help_text = "Form of the length penalty: wu, or length, which divides by the length to the power of alpha."
+    flags.DEFINE_string("normalization", None, help_text, **define)
+    help_text = "Weight beta of the coverage penalty (Wu et al., 2016, eq. 14)."
+    flags.DEFINE_float("coverage_penalty", None, help_text, **define)
+    help_text = (
+        "When the search of a sentence stops: bound, if no hypothesis can still enter the n-best list; beam, if "
+        "beam_size hypotheses have ended; limit, at the maximum length."
     )
-    flags.DEFINE_integer("min_length", None, "At least so many pieces.", **given)
-    flags.DEFINE_integer("no_repeat_ngram_size", None, "No so many pieces in a row twice.", **given)
-    flags.DEFINE_float("repetition_penalty", None, "Above 1: pieces that were said cost more.", **given)
-    flags.DEFINE_integer("num_groups", None, "Diverse beam search in so many groups.", **given)
-    flags.DEFINE_float("diversity", None, "What a piece costs that another group chose.", **given)
+    flags.DEFINE_string("stopping", None, help_text, **define)
+    flags.DEFINE_integer("min_length", None, "Minimum length in pieces.", **define)
+    flags.DEFINE_integer("no_repeat_ngram_size", None, "Forbid repeated n-grams of this size.", **define)
+    help_text = "Factor of at least 1 on the log-probabilities of pieces that have already been generated."
+    flags.DEFINE_float("repetition_penalty", None, help_text, **define)
+    flags.DEFINE_integer("num_groups", None, "Number of groups of diverse beam search.", **define)
+    help_text = "Diverse beam search: penalty for a piece that an earlier group chose at the same step."
+    flags.DEFINE_float("diversity", None, help_text, **define)
 
 
 def search_options(flag_values: flags.FlagValues) -> dict[str, Any]:
-    """The options of a search that were given."""
+    """Return the options of the search that were set by flags."""
     return {name: flag_values[name].value for name in SEARCH if flag_values[name].value is not None}
-
-
-def given_flags(flag_values: flags.FlagValues) -> dict[str, Any]:
-    """Name and value of every flag that was given."""
-    return {name: flag_values[name].value for name in flag_values if flag_values[name].present}

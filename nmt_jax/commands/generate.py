@@ -1,4 +1,4 @@
-"""`nmt-jax generate`: new lines of text, drawn from a trained language model, on stdout."""
+"""`nmt-jax generate`: writes lines of text sampled from a trained language model."""
 
 import pathlib
 import sys
@@ -8,64 +8,51 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from absl import flags
 
+from nmt_jax.commands import streams
 from nmt_jax.commands.decoding_flags import define_sampling_flags, make_sampling
-from nmt_jax.data.lines import chunks, decode_lines, read_lines
+from nmt_jax.data.lines import chunks
 from nmt_jax.errors import UserError
-from nmt_jax.progress import track
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
     from nmt_jax.decoding.sampling import Sampling
 
-NUM_SAMPLES = 10  # where there are no prompts
-CHUNK = 32  # lines drawn together
+LANGUAGE_MODEL = "a trained language model"
+NUM_SAMPLES = 10  # if there are no prompts
+CHUNK = 32  # lines sampled together
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-    """The flags of `nmt-jax generate`."""
-    given: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_string("workdir", None, "The folder of a trained language model.", **given)
-    flags.DEFINE_string(
-        "prompts", None, "Beginnings to go on from, a line each: a file, plain or .gz; - is stdin.", **given
-    )
-    flags.DEFINE_integer(
-        "num_samples",
-        None,
-        f"Lines to draw: {NUM_SAMPLES}, or with prompts 1 for each of them.",
-        lower_bound=1,
-        **given,
-    )
+    """Define the flags of `nmt-jax generate`."""
+    define: dict[str, Any] = {"flag_values": flag_values, "lower_bound": 1}
+    streams.define_workdir_flag(flag_values, LANGUAGE_MODEL)
+    help_text = "File with a prompt per line, to be continued; plain or .gz, - for stdin."
+    flags.DEFINE_string("prompts", None, help_text, flag_values=flag_values)
+    help_text = f"Number of lines to sample; default: {NUM_SAMPLES}, or 1 per prompt."
+    flags.DEFINE_integer("num_samples", None, help_text, **define)
     define_sampling_flags(flag_values)
-    flags.DEFINE_integer("length", 100, "Draw at most so many pieces a line.", lower_bound=1, **given)
-    flags.DEFINE_enum(
-        "checkpoint", None, ["best", "last"], "Which checkpoint to draw from; best if not given.", **given
-    )
+    flags.DEFINE_integer("length", 100, "Maximum number of pieces to sample per line.", **define)
+    streams.define_checkpoint_flags(flag_values, average=False)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
-    """Flags in, lines out, each when it is drawn."""
+    """Write one line per sample."""
     if positional:
-        raise UserError(f"nmt-jax generate takes no {positional[0]!r}: beginnings are --prompts={positional[0]}")
-    if not flag_values.workdir:
-        raise UserError("nmt-jax generate needs --workdir=FOLDER of a trained language model")
-    prompts: Iterable[str] | None = None
-    from_stdin = flag_values.prompts == "-"
-    if flag_values.prompts:
-        prompts = decode_lines(sys.stdin.buffer, "stdin") if from_stdin else read_lines(flag_values.prompts)
+        raise UserError(f"nmt-jax generate takes no argument {positional[0]!r}: prompts are --prompts={positional[0]}")
+    workdir = streams.required_workdir("generate", flag_values, LANGUAGE_MODEL)
+    path = flag_values.prompts
     texts = run(
-        pathlib.Path(flag_values.workdir),
-        prompts,
+        workdir,
+        streams.open_lines(None if path == "-" else path) if path else None,
         num_samples=flag_values.num_samples,
         sampling=make_sampling(flag_values),
         length=flag_values.length,
         checkpoint=flag_values.checkpoint,
-        chunk=1 if from_stdin and sys.stdin.isatty() else CHUNK,
+        chunk=1 if path == "-" and sys.stdin.isatty() else CHUNK,
     )
-    for text in texts if sys.stdout.isatty() else track(texts, "drawn"):
-        # A byte-fallback model can spell a line break; a sample must stay a line.
-        sys.stdout.buffer.write(" ".join(text.split("\n")).encode() + b"\n")
-        sys.stdout.buffer.flush()
+    # A byte-fallback model can spell a line break, but a sample is one line.
+    streams.write_rows((" ".join(text.split("\n")) for text in texts), "sampled")
     return 0
 
 
@@ -79,31 +66,30 @@ def run(
     checkpoint: str | None = None,
     chunk: int = CHUNK,
 ) -> Iterator[str]:
-    """Lines drawn from the model of `workdir`: `num_samples` for each prompt, in order; without prompts, from nothing.
+    """Sample lines from the model of `workdir`: `num_samples` per prompt, in order; None means one empty prompt.
 
-    Sample k of prompt n is a pure function of (model, prompt, n, k, sampling, length): more samples or prompts
-    behind it change nothing. UserError for a workdir without a trained language model, before any prompt is read.
+    Sample k of prompt n is a pure function of (model, prompt, n, k, sampling, length), so further samples and prompts
+    change nothing. Raises UserError, before any prompt is read, if the workdir has no trained language model.
     """
     task, params = open_trained(Workdir(pathlib.Path(workdir)), "language_model", checkpoint=checkpoint)
-    # Below, not above: a mistake is told before the seconds that importing JAX takes.
+    # Imported late: JAX takes seconds, and a wrong workdir is reported before.
     import jax
 
     from nmt_jax.decoding.sampling import Sampling
 
     sampling = sampling or Sampling()
     count = num_samples or (NUM_SAMPLES if prompts is None else 1)
-
-    beginnings = [""] if prompts is None else prompts
+    prompts = [""] if prompts is None else prompts
 
     @jax.vmap
-    def keys(number: Any, k: Any) -> jax.Array:
-        return jax.random.fold_in(jax.random.fold_in(jax.random.key(sampling.seed), number), k)
+    def sample_key(prompt_number: Any, k: Any) -> jax.Array:
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(sampling.seed), prompt_number), k)
 
     def results() -> Iterator[str]:
-        wanted = ((text, number, k) for number, text in enumerate(beginnings) for k in range(count))
-        for group in chunks(wanted, chunk):
+        requests = ((prompt, number, k) for number, prompt in enumerate(prompts) for k in range(count))
+        for group in chunks(requests, chunk):
             texts, numbers, ks = zip(*group, strict=True)
-            drawn = keys(np.array(numbers), np.array(ks))
-            yield from task.sample(params, texts, drawn, sampling, length=length)
+            keys = sample_key(np.array(numbers), np.array(ks))
+            yield from task.sample(params, texts, keys, sampling, length=length)
 
     return results()

@@ -18,13 +18,14 @@ from metrics_jax.judging.mean_agreement import MeanAgreement
 from metrics_jax.prediction.correlation import pearson
 from metrics_jax.registry import REGISTRY, SHORTHANDS, needs
 from metrics_jax.significance import SEED
+from nmt_jax.commands.metric_flags import define_metric_flags, metric_options
 from nmt_jax.data.readers.judgements import Columns, Judged
 from nmt_jax.errors import UserError
 from nmt_jax.judging import agreement_table
 from nmt_jax.judging.agreement_table import Column
 from nmt_jax.judging.judgement_files import Protocol, read_judged_files
 from nmt_jax.judging.metric_scores import given_scores, judged_scores
-from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
+from nmt_jax.pretrained.metrics import open_metric
 
 TESTS = ("permutation", "williams")
 

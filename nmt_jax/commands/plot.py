@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from absl import flags
 
+from nmt_jax.commands.metric_flags import define_metric_flags, metric_options
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
+from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.reporting.plots.style import FORMATS, check_output, drawing, save, writing
 from nmt_jax.reporting.sweep_table import collect, main_measure
 from nmt_jax.sweeps.runs import base_values, find_runs

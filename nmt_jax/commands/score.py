@@ -14,9 +14,10 @@ from metrics_jax import significance
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding.contextual import TextTooLongError
 from metrics_jax.registry import REGISTRY, SHORTHANDS, needs
+from nmt_jax.commands.metric_flags import define_metric_flags, metric_options
 from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.metrics import define_metric_flags, metric_options, open_metric
+from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.progress import track
 from nmt_jax.reporting import score_table
 from nmt_jax.reporting.score_table import Score

@@ -1,156 +1,160 @@
-"""`nmt-jax translate`: source lines on stdin, translations on stdout, line N for line N."""
+"""`nmt-jax translate`: reads source lines, writes translations, line N for line N."""
 
-import contextlib
 import itertools
 import pathlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from absl import flags
 
+from nmt_jax.commands import streams
 from nmt_jax.commands.decoding_flags import (
     define_sampling_flags,
     define_search_flags,
-    given_flags,
     make_sampling,
     search_options,
 )
-from nmt_jax.commands.mbr import CHUNK as CANDIDATE_LINES
-from nmt_jax.commands.mbr import Gains, make_decision
-from nmt_jax.data.lines import chunks, decode_lines, num_lines, read_lines
+from nmt_jax.commands.metric_flags import define_metric_flags, metric_options
+from nmt_jax.data.lines import chunks, num_lines
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.metrics import define_metric_flags, metric_options
 from nmt_jax.progress import track
 from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat
+from nmt_jax.translation.requests import read_requests
+from nmt_jax.translation.reranking import Gains, make_decision, rerank_samples
 from nmt_jax.translation.resumable import ResumableFile
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
-    from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk
     from nmt_jax.decoding.sampling import Sampling
-    from nmt_jax.translation.translator import Hypothesis, Line
+    from nmt_jax.translation.translator import Hypothesis
 
-CHUNK = 512  # lines sorted by length together: enough for full batches, few enough to see output soon
-NOT_THE_JOB = ("output", "chunk")  # flags that change nothing in what comes out
+CHUNK = 512  # lines that are sorted by length together
+NOT_IN_JOB = ("output", "chunk")  # flags that do not change what is written
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-    """The flags of `nmt-jax translate`; what is left out is what the workdir's config says under `decode`."""
-    given: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_list("workdir", None, "The folder of a trained model; several, with commas: an ensemble.", **given)
-    flags.DEFINE_string("input", None, "Read this file instead of stdin; .gz is unpacked.", **given)
-    flags.DEFINE_string("output", None, "Write this file; after a crash the same command goes on with it.", **given)
-    flags.DEFINE_string("prefixes", None, "A file: line N is what translation N begins with.", **given)
-    flags.DEFINE_string("constraints", None, "A file: line N is phrases of translation N, parted by tabs.", **given)
-    flags.DEFINE_string("given", None, "A file of translations: score these, do not search; rows with scores.", **given)
+    """Define the flags of `nmt-jax translate`; decoding flags default to `decode` in the workdir's config."""
+    define: dict[str, Any] = {"flag_values": flag_values}
+    help_text = "Folder of a trained model; several, separated by commas, form an ensemble."
+    flags.DEFINE_list("workdir", None, help_text, **define)
+    streams.define_input_flag(flag_values)
+    help_text = "Write to this file instead of stdout; after an interruption, the same command continues it."
+    flags.DEFINE_string("output", None, help_text, **define)
+    flags.DEFINE_string("prefixes", None, "File whose line N is the beginning of translation N.", **define)
+    help_text = "File whose line N lists phrases that translation N must contain, separated by tabs."
+    flags.DEFINE_string("constraints", None, help_text, **define)
+    help_text = "File of translations to score instead of searching; writes rows with scores."
+    flags.DEFINE_string("given", None, help_text, **define)
     define_search_flags(flag_values)
-    flags.DEFINE_integer("num_samples", 0, "Draw so many samples a line instead of searching.", **given)
-    flags.DEFINE_bool("replacement", True, "Off: the samples of a line are different ones.", **given)
+    help_text = "Number of samples to draw per line; 0: search for the best translation."
+    flags.DEFINE_integer("num_samples", 0, help_text, **define)
+    help_text = "Sample with replacement; --noreplacement makes the samples of a line distinct."
+    flags.DEFINE_bool("replacement", True, help_text, **define)
     define_sampling_flags(flag_values)
-    flags.DEFINE_list(
-        "utility", None, "Of the samples, the one that these metrics expect to be best: chrf@2,bleu@1.", **given
-    )
-    flags.DEFINE_string("evaluate", None, "With --utility: a metric that is not optimised, for the report.", **given)
+    help_text = "Choose among the samples by minimum Bayes risk with these metrics and weights: chrf@2,bleu@1."
+    flags.DEFINE_list("utility", None, help_text, **define)
+    help_text = "With --utility: metric to report on stderr, which must not be optimized."
+    flags.DEFINE_string("evaluate", None, help_text, **define)
     define_metric_flags(flag_values)
-    flags.DEFINE_float("max_length_ratio", None, "Longest translation, in pieces per source piece.", **given)
-    flags.DEFINE_integer("max_length_offset", None, "And so many pieces more.", **given)
-    flags.DEFINE_integer("average", None, "Translate with the mean of the last n checkpoints.", lower_bound=1, **given)
-    flags.DEFINE_enum("checkpoint", None, ["best", "last"], "Translate with one checkpoint.", **given)
-    flags.DEFINE_integer(
-        "nbest", 1, "Results a line; more than one: rows of LINE, SCORE, TEXT, tab-separated.", lower_bound=1, **given
-    )
-    flags.DEFINE_enum("format", "text", ["text", "json"], "json: one object a line, with scores and pieces.", **given)
-    flags.DEFINE_string(
-        "alignment", None, "Words aligned by attention, behind a tab: argmax, or the least weight of a link.", **given
-    )
-    flags.DEFINE_bool("attention", False, "With --format=json: the weights between words.", **given)
-    flags.DEFINE_bool("replace_unknown", False, "Let <unk> be said, and put the word it looks at there.", **given)
-    flags.DEFINE_integer(
-        "chunk", CHUNK, "Lines translated together; on a terminal each at once.", lower_bound=1, **given
-    )
+    help_text = "Maximum length of a translation in pieces, per piece of the source."
+    flags.DEFINE_float("max_length_ratio", None, help_text, **define)
+    flags.DEFINE_integer("max_length_offset", None, "Number of pieces added to that maximum.", **define)
+    streams.define_checkpoint_flags(flag_values)
+    help_text = "Number of translations per line; above 1, writes tab-separated rows LINE, SCORE, TEXT."
+    flags.DEFINE_integer("nbest", 1, help_text, lower_bound=1, **define)
+    help_text = "Output format; json writes one object per line, with scores and pieces."
+    flags.DEFINE_enum("format", "text", ["text", "json"], help_text, **define)
+    help_text = "Append a word alignment by attention after a tab: argmax, or the minimum weight of a link."
+    flags.DEFINE_string("alignment", None, help_text, **define)
+    flags.DEFINE_bool("attention", False, "With --format=json: include attention weights between words.", **define)
+    help_text = "Replace each <unk> in the output by the source word with the highest attention weight."
+    flags.DEFINE_bool("replace_unknown", False, help_text, **define)
+    streams.define_chunk_flag(flag_values, CHUNK)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
-    """Flags in, lines through."""
-    if positional:
-        raise UserError(f"nmt-jax translate reads stdin: … < {positional[0]}, or --input={positional[0]}")
-    if not flag_values.workdir:
-        raise UserError("nmt-jax translate needs --workdir=FOLDER of a trained model")
-    if flag_values.checkpoint and flag_values.average:
-        raise UserError("--checkpoint and --average exclude each other: one checkpoint, or the mean of several")
-    asked = flag_values.num_samples or flag_values.nbest > 1 or flag_values.prefixes or flag_values.constraints
-    if flag_values.given and asked:
-        raise UserError("--given scores translations: without --num_samples, --nbest, --prefixes and --constraints")
-    if flag_values.num_samples and flag_values.nbest > 1 and not flag_values.utility:
-        raise UserError("--nbest is of a search, or of --utility: samples are all written")
-    if flag_values.num_samples < 0:
-        raise UserError(f"--num_samples={flag_values.num_samples}: at least 1, or 0 for a search")
+    """Translate the lines of the input."""
+    streams.check_no_arguments("translate", positional)
+    streams.required_workdir("translate", flag_values)
+    checkpoint = streams.chosen_checkpoint(flag_values)
+    _check_request(flag_values)
+    several = flag_values.nbest > 1 or (flag_values.num_samples > 1 and not flag_values.utility)
     form = TranslationFormat.of(
-        flag_values.format,
-        flag_values.nbest > 1 or bool(flag_values.given) or (flag_values.num_samples > 1 and not flag_values.utility),
-        flag_values.alignment,
-        flag_values.attention,
+        flag_values.format, several or bool(flag_values.given), flag_values.alignment, flag_values.attention
     )
-    sampling = None
+    sampling, decide, gains = None, None, None
     if flag_values.num_samples:
         sampling = make_sampling(flag_values, flag_values.num_samples, flag_values.replacement)
-    decide, gains = None, None
     if flag_values.utility:
-        if flag_values.num_samples < 2:
-            raise UserError("--utility chooses among samples: --num_samples=64, say; n-best lists go to nmt-jax mbr")
-        decide, spec = make_decision(flag_values.utility, flag_values.evaluate, metric_options(flag_values))
-        gains = Gains(spec)
-    interactive = not flag_values.input and sys.stdin.isatty()
-    chunk = 1 if interactive else flag_values.chunk
-    output = None
-    if flag_values.output:
-        job = {name: value for name, value in given_flags(flag_values).items() if name not in NOT_THE_JOB}
-        output = ResumableFile(pathlib.Path(flag_values.output), job)
-    with output or contextlib.nullcontext():
-        done = output.num_inputs if output else 0
+        decide, evaluated = make_decision(flag_values.utility, flag_values.evaluate, metric_options(flag_values))
+        gains = Gains(evaluated)
+
+    def blocks(skip: int = 0) -> Iterator[bytes]:
         results: Iterable[list[Hypothesis]] = run(
-            _folders(flag_values.workdir),
-            read_lines(flag_values.input) if flag_values.input else decode_lines(sys.stdin.buffer, "stdin"),
+            existing_folders(flag_values.workdir),
+            streams.open_lines(flag_values.input),
             name=flag_values.input or "stdin",
             prefixes=flag_values.prefixes,
             constraints=flag_values.constraints,
             given=flag_values.given,
-            skip=done,
+            skip=skip,
             sampling=sampling,
             max_length_ratio=flag_values.max_length_ratio,
             max_length_offset=flag_values.max_length_offset,
-            checkpoint=flag_values.checkpoint or flag_values.average,
+            checkpoint=checkpoint,
             n_best=flag_values.nbest,
-            chunk=chunk,
+            chunk=streams.chunk_size(flag_values),
             watched=form.watched,
             replace_unknown=flag_values.replace_unknown,
             **search_options(flag_values),
         )
         if decide and gains:
-            results = _decided(results, decide, gains, flag_values.nbest)
-        if output or not sys.stdout.isatty():  # on a terminal the translations themselves show how far it is
-            total = num_lines(flag_values.input)
-            results = track(results, "translated", total=total and max(total - done, 1))
-        for number, hypotheses in enumerate(results, start=done + 1):
-            data = form.show(number, hypotheses)
-            if not output:
-                sys.stdout.buffer.write(data)
-                sys.stdout.buffer.flush()
-                continue
-            output.write(data)
-            if (number - done) % chunk == 0:
-                output.save()
+            results = rerank_samples(results, decide, gains, flag_values.nbest)
+        return itertools.starmap(form.show, enumerate(results, start=skip + 1))
+
+    if flag_values.output:
+        _write_resumable(flag_values, blocks)
+    else:
+        streams.write_blocks(blocks(), "translated", num_lines(flag_values.input))
     if gains and gains.num_lines:
         print(gains, file=sys.stderr)
     return 0
 
 
-def _folders(parts: Sequence[str]) -> list[pathlib.Path]:
-    """The workdirs of a list that was split at commas, of which a sweep's folders have some in their own names."""
+def _check_request(flag_values: flags.FlagValues) -> None:
+    """Raises UserError for flags that exclude each other."""
+    if flag_values.given and any(
+        (flag_values.num_samples, flag_values.nbest > 1, flag_values.prefixes, flag_values.constraints)
+    ):
+        raise UserError("--given scores translations: it excludes --num_samples, --nbest, --prefixes and --constraints")
+    if flag_values.num_samples and flag_values.nbest > 1 and not flag_values.utility:
+        raise UserError("--nbest and --num_samples exclude each other without --utility: all samples are written")
+    if flag_values.num_samples < 0:
+        raise UserError(f"--num_samples={flag_values.num_samples}: must be at least 1, or 0 to search")
+    if flag_values.utility and flag_values.num_samples < 2:
+        raise UserError("--utility needs samples, such as --num_samples=64; for n-best lists use nmt-jax mbr")
+
+
+def _write_resumable(flag_values: flags.FlagValues, blocks: Callable[[int], Iterator[bytes]]) -> None:
+    """Write the blocks to `--output`, saving the progress after each chunk of the input."""
+    job = {name: flag_values[name].value for name in flag_values if flag_values[name].present}
+    job = {name: value for name, value in job.items() if name not in NOT_IN_JOB}
+    chunk = streams.chunk_size(flag_values)
+    with ResumableFile(pathlib.Path(flag_values.output), job) as output:
+        done = output.num_inputs
+        total = num_lines(flag_values.input)
+        rest = track(blocks(done), "translated", total=total and max(total - done, 1))
+        for count, block in enumerate(rest, start=1):
+            output.write(block)
+            if count % chunk == 0:
+                output.save()
+
+
+def existing_folders(parts: Sequence[str]) -> list[pathlib.Path]:
+    """Return the workdirs of a list that was split at commas, which may occur in the name of a sweep's workdir."""
     folders: list[pathlib.Path] = []
     start = 0
     while start < len(parts):
@@ -159,18 +163,6 @@ def _folders(parts: Sequence[str]) -> list[pathlib.Path]:
         folders.append(pathlib.Path(name))
         start += name.count(",") + 1
     return folders
-
-
-def _decided(
-    results: Iterable[list["Hypothesis"]], decide: "MinimumBayesRisk", gains: Gains, count: int
-) -> Iterator[list["Hypothesis"]]:
-    """The samples of each line as `count` hypotheses, those of the highest expected utility, which is their score."""
-    for group in chunks(results, CANDIDATE_LINES):
-        for own, choice in zip(group, decide([[one.text for one in own] for own in group]), strict=True):
-            gains.add(choice)
-            order = [choice.index, *(n for n in np.argsort(-choice.utilities, kind="stable") if n != choice.index)]
-            ranked = {own[n].text: own[n]._replace(score=float(choice.utilities[n])) for n in order}
-            yield list(ranked.values())[:count]
 
 
 def run(
@@ -191,60 +183,41 @@ def run(
     replace_unknown: bool = False,
     **search: Any,
 ) -> Iterator[list["Hypothesis"]]:
-    """Translate `lines` with the models of `workdirs` -> the hypotheses of each, in order, while lines come in.
+    """Translate lines with the models of `workdirs`; returns an iterator of the hypotheses of each line.
 
-    As many as `n_best` of search, the options of `decoding.search.Search`, or as `sampling` draws. checkpoint: "best",
-    "last", or n for the mean of the last n; None is what `decode.average` says, and "best" where that is 1. A line of
-    more than `data.max_length` pieces is translated in parts. A model of several sources reads lines of as many texts,
-    parted by tabs. prefixes, constraints: files with as many lines; given: a file of translations, of which only the
-    log-probabilities are wanted. skip: begin after so many lines. watched: with what the models look at.
-    replace_unknown: for vocabularies of words; <unk> may be said, and is the word looked at.
-    UserError for a workdir with nothing to translate with, before any line is read, and for a line of `name` that
-    cannot be translated as asked.
+    lines: of the file `name`; several sources are separated by tabs, and a line of more than `data.max_length` pieces
+    is translated in parts. prefixes, constraints, given: files as in `read_requests`; given translations are scored.
+    skip: number of lines to leave out at the beginning. search: options of `decoding.search.Search`, unless `sampling`
+    is set. checkpoint: "best", "last", n for the mean of the last n, or None for `decode.average` of the config.
+    watched: include attention weights. replace_unknown: for word vocabularies; <unk> is replaced by a source word.
+
+    Raises UserError, before any line is read, if a workdir has no trained translator, and while reading if a line
+    cannot be translated as requested.
     """
-    folders = [pathlib.Path(workdirs)] if isinstance(workdirs, str | pathlib.Path) else list(workdirs)
-    opened = [Workdir(folder) for folder in folders]
-    configs = [folder.trained_config("translate") for folder in opened]
-    if replace_unknown and configs[0].vocab.algorithm != "word":
+    paths = [pathlib.Path(workdirs)] if isinstance(workdirs, str | pathlib.Path) else list(workdirs)
+    folders = [Workdir(path) for path in paths]
+    configs = [folder.trained_config("translate") for folder in folders]
+    algorithm = configs[0].vocab.algorithm
+    if replace_unknown and algorithm != "word":
         raise UserError(
-            f"--replace_unknown is for vocabularies of words; {folders[0]} has pieces (vocab.algorithm="
-            f"{configs[0].vocab.algorithm}), which spell any word"
+            f"--replace_unknown needs a vocabulary of words; {paths[0]} has pieces (vocab.algorithm={algorithm}), "
+            "which can spell any word"
         )
-    translator, params = open_translator(opened, checkpoint=checkpoint, say_unknown=replace_unknown)
-    how = sampling or translator.search(**search)
+    translator, params = open_translator(folders, checkpoint=checkpoint, say_unknown=replace_unknown)
+    method = sampling or translator.search(**search)
 
     def results() -> Iterator[list["Hypothesis"]]:
-        asked = _asked(sources.checked(lines, translator.num_sources, name), name, prefixes, constraints, given)
-        for group in chunks(itertools.islice(asked, skip, None), chunk):
+        checked = sources.checked(lines, translator.num_sources, name)
+        requests = read_requests(checked, name, prefixes, constraints, given)
+        for group in chunks(itertools.islice(requests, skip, None), chunk):
             if given:
                 yield from translator.judge(params, group, watched)
                 continue
             found = translator.translate(
-                params, group, how, max_length_ratio=max_length_ratio, max_length_offset=max_length_offset
+                params, group, method, max_length_ratio=max_length_ratio, max_length_offset=max_length_offset
             )
             if watched or replace_unknown:
                 found = translator.watch(params, group, found, replace_unknown)
             yield from found
 
     return results()
-
-
-def _asked(lines: Iterable[str], name: str, *files: str | None) -> Iterator["Line"]:
-    """The lines with prefix, phrases and translation beside them; UserError where a file has fewer or more."""
-    from nmt_jax.translation.translator import Line
-
-    others = [(path, read_lines(path) if path else itertools.repeat("")) for path in files]
-    named = [path for path in files if path]
-    for number, line in enumerate(lines, start=1):
-        beside = []
-        for path, texts in others:
-            text = next(iter(texts), None)
-            if text is None:
-                raise UserError(f"{path}:{number}: no such line; {name} has more")
-            beside.append(text)
-        prefix, phrases, given = beside
-        where = f"{' and '.join(named)}:{number}: " if named else ""
-        yield Line(line, prefix, tuple(filter(None, phrases.split("\t"))), where, given)
-    for path, texts in others:
-        if path and next(iter(texts), None) is not None:
-            raise UserError(f"{path}: has more lines than {name}")

@@ -4,8 +4,6 @@ import dataclasses
 import functools
 from typing import Any
 
-from absl import flags
-
 from metrics_jax import parse
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.registry import metric_class, needs
@@ -13,30 +11,6 @@ from nmt_jax.data.lines import find
 from nmt_jax.errors import UserError
 
 DTYPES = ("float32", "bfloat16")
-
-
-def define_metric_flags(flag_values: flags.FlagValues) -> None:
-    """The flags of what metrics read text with."""
-    given: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_string(
-        "encoder", None, "For bertscore, moverscore, yisi1: the folder of a model, or a package with one.", **given
-    )
-    flags.DEFINE_enum("dtype", "float32", DTYPES, "Of the encoder's products.", **given)
-    flags.DEFINE_boolean("download", False, "Fetch the encoder of this name from the Hugging Face hub.", **given)
-    flags.DEFINE_string("cache", None, "A folder that keeps what was encoded, for the next time.", **given)
-    flags.DEFINE_string(
-        "vectors", None, "Word vectors (GloVe's, word2vec's; text or binary): for wmd, sms, or as encoder.", **given
-    )
-    flags.DEFINE_string(
-        "bleurt", None, "For bleurt: a workdir of configs/bleurt.py, or the folder of a published model.", **given
-    )
-    flags.DEFINE_string("ruse", None, "For ruse: a workdir of configs/ruse.py.", **given)
-
-
-def metric_options(flag_values: flags.FlagValues) -> dict[str, Any]:
-    """What those flags say, as options of `open_metric`."""
-    names = ("encoder", "dtype", "download", "cache", "vectors", "bleurt", "ruse")
-    return {name: flag_values[name].value for name in names}
 
 
 def open_metric(

@@ -48,10 +48,10 @@ def test_bad_input_is_one_line(corpus, capsys):
         (text, encoder): "one of --baseline=FILE and --idf=FILE",
         (text, encoder, output, f"--idf={corpus / 'y'}"): "one of --baseline=FILE and --idf=FILE",
         (text, output): "needs an encoder",
-        (text, encoder, output, "--metric=yisi1"): "yisi1 takes no baseline",
-        (text, encoder, f"--idf={corpus / 'y'}", "--metric=bleu"): "bleu takes no idf",
+        (text, encoder, output, "--metric=yisi1"): "yisi1 has no baseline",
+        (text, encoder, f"--idf={corpus / 'y'}", "--metric=bleu"): "bleu has no idf",
         (text, encoder, f"--idf={corpus / 'nowhere' / 'y'}"): "no such folder",
-        (text, encoder, f"--idf={corpus}"): "cannot write it",
+        (text, encoder, f"--idf={corpus}"): "cannot write the file",
         (str(corpus / "one"), encoder, output): "1 different texts",
         (str(corpus / "nowhere"), encoder, output): "no such file",
     }

@@ -116,7 +116,7 @@ def test_unknown_words_are_counted_and_leave_no_bits_per_character(workdir, monk
     ("arguments", "words"),
     [
         (("generate",), "nmt-jax generate needs --workdir=FOLDER"),
-        (("generate", "x"), "beginnings are --prompts=x"),
+        (("generate", "x"), "prompts are --prompts=x"),
         (("generate", "--workdir={}", "--prompts=nowhere"), "nowhere: no such file"),
         (("generate", "--workdir={}", "--temperature=-1"), "temperature"),
         (("generate", "--workdir={}", "--length=0"), "length"),
@@ -146,5 +146,5 @@ def test_a_workdir_of_another_task_is_refused(workdir, tmp_path):
     config = configs.load(f"{ROOT}/configs/quickstart.py")
     configs.save(config, tmp_path / "config.json")
     for run in (lambda: generate.run(tmp_path), lambda: perplexity.run(tmp_path, ["a"])):
-        with pytest.raises(UserError, match="its task is 'translate', this is for 'language_model'"):
+        with pytest.raises(UserError, match="its task is 'translate', but this needs 'language_model'"):
             run()

@@ -5,7 +5,7 @@ import pytest
 
 from metrics_jax import BLEU, TER, ChrF
 from nmt_jax import __main__ as cli
-from nmt_jax.commands.mbr import CHUNK
+from nmt_jax.translation.reranking import CHUNK
 from tests.fixtures.encoder_folders import write_folder
 
 LISTS = [
@@ -47,7 +47,7 @@ def test_a_line_for_each_list(mbr, tmp_path, form):
     assert code == 0
     assert out.split("\n") == [*CHOSEN, ""]
     assert err.startswith("nmt-jax: 3 lines: expected utility 0.")
-    assert "bleu|effective_order:true, not optimised, " in err
+    assert "bleu|effective_order:true, not optimized, " in err
     assert err.count("\n") == 1
     (tmp_path / "candidates").write_text(form(LISTS))
     assert mbr("", f"--input={tmp_path / 'candidates'}") == (0, out, err)
@@ -68,7 +68,7 @@ def test_json_says_what_was_expected(mbr):
         assert row["evaluated"] == pytest.approx(bleu[row["index"]], abs=1e-6)
         assert row["first"] == pytest.approx({"utility": expected[0], "evaluated": bleu[0]}, abs=1e-6)
     means = [sum(row["utility"] for row in rows) / 3, sum(row["first"]["utility"] for row in rows) / 3]
-    assert f"expected utility {means[0]:.4f}, of the first candidates {means[1]:.4f};" in err
+    assert f"expected utility {means[0]:.4f} (first candidates: {means[1]:.4f});" in err
 
 
 def test_dropped_candidates_have_no_utility(mbr):
@@ -94,7 +94,7 @@ def test_utilities_are_mixed_by_weight(mbr):
     _, out, err = mbr(as_json([group]), "--utility=chrf@3,ter", "--format=json", "--evaluate=rougeL")
     expected = 0.75 * ChrF().pairwise(texts, texts) - 0.25 * TER().pairwise(texts, texts)
     assert json.loads(out)["utilities"] == pytest.approx(expected.mean(axis=1) / 100, abs=1e-6)
-    assert "rougeL, not optimised" in err
+    assert "rougeL, not optimized" in err
 
 
 @pytest.mark.parametrize(("utility", "other"), [("bleu", "chrf"), ("bleu,chrf", "ter"), ("ter", "bleu|effective")])
@@ -130,17 +130,17 @@ def test_a_mistake_is_one_line(mbr):
     cases = {
         "nmt-jax mbr reads stdin": (rows, "candidates.txt"),
         "--metrics: no metric 'chr'": (rows, "--utility=chr"),
-        "--utility=chrf@x: 'x' is no weight": (rows, "--utility=chrf@x"),
+        "--utility=chrf@x: 'x' is not a weight": (rows, "--utility=chrf@x"),
         "each of a weight above 0": (rows, "--utility=chrf@-1"),
         "needs an encoder": (rows, "--utility=bertscore"),
         "chrf is what is optimised": (rows, "--evaluate=chrf++"),
-        "--evaluate=METRIC: name one": (rows, "--utility=bleu,chrf,ter"),
+        "--evaluate=METRIC: name a metric": (rows, "--utility=bleu,chrf,ter"),
         "ter has no aggregate of references; these have: bleu, chrf": (rows, "--utility=ter", "--method=aggregate"),
         "stdin: no candidates": ("",),
-        "stdin:2: neither LINE, SCORE and TEXT": ("1\t0\ta\nhello\n",),
-        "stdin:1: neither LINE, SCORE": ('{"line": 1, "hypotheses": ["a"]}\n',),
+        "stdin:2: neither tab-separated LINE, SCORE, TEXT": ("1\t0\ta\nhello\n",),
+        "stdin:1: neither tab-separated LINE, SCORE": ('{"line": 1, "hypotheses": ["a"]}\n',),
         "stdin:1: no candidates for line 1": ('{"line": 1, "hypotheses": []}\n',),
-        "stdin:2: line 3 where candidates of line 2 must come": ("1\t0\ta\n3\t0\tb\n",),
+        "stdin:2: candidates of line 3, expected line 2": ("1\t0\ta\n3\t0\tb\n",),
         "line 1: --weights=probability needs a score": (
             '{"line": 1, "hypotheses": [{"text": "a"}]}\n',
             "--weights=probability",

@@ -81,7 +81,7 @@ def test_what_is_missing_is_one_line(tmp_path, mlm):
         ({"there": "x"}, "needs both --there=WORKDIR and --back=WORKDIR"),
         ({"mlm": tmp_path / "nowhere"}, "no such workdir"),
         ({"metrics": ["bertscore"]}, "needs an encoder"),
-        ({"there": mlm, "back": mlm}, "its task is 'pretrain', this is for 'translate'"),
+        ({"there": mlm, "back": mlm}, "its task is 'pretrain', but this needs 'translate'"),
     ):
         with pytest.raises(UserError, match=words):
             next(perturb.run(SENTENCES, **options))

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from nmt_jax.__main__ import main
-from nmt_jax.commands import summarize
+from nmt_jax.summarization.summarizer import METHODS, split_sentences
 
 
 @pytest.fixture
@@ -22,16 +22,16 @@ def summarized(monkeypatch, capfd):
 
 
 def test_sentences_end_where_another_begins():
-    assert summarize.split("One ends. Two ends? Three\n") == ["One ends.", "Two ends?", "Three"]
-    assert summarize.split("It cost 3.5 pounds. no small letter begins one.") == [
+    assert split_sentences("One ends. Two ends? Three\n") == ["One ends.", "Two ends?", "Three"]
+    assert split_sentences("It cost 3.5 pounds. no small letter begins one.") == [
         "It cost 3.5 pounds. no small letter begins one."
     ]
-    assert summarize.split("with tabs. Only\t there ") == ["with tabs. Only", "there"]
-    assert summarize.split("Er ging. Über uns flog es. «Ja.»") == ["Er ging.", "Über uns flog es.", "«Ja.»"]
-    assert summarize.split(" ") == []
+    assert split_sentences("with tabs. Only\t there ") == ["with tabs. Only", "there"]
+    assert split_sentences("Er ging. Über uns flog es. «Ja.»") == ["Er ging.", "Über uns flog es.", "«Ja.»"]
+    assert split_sentences(" ") == []
 
 
-@pytest.mark.parametrize("method", summarize.METHODS)
+@pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_a_line_for_a_line(summarized, method):
     text = "A cat sat.\tA cat ate.\tRain fell.\tA cat sat and ate.\n\nOne.\n"
     code, lines, _ = summarized(text, f"--method={method}", "--sentences=2")

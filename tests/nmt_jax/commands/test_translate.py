@@ -220,7 +220,7 @@ def test_samples_and_the_best_expected_of_them(workdir, source, capfdbinary):
     texts = [row.split("\t")[2] for row in rows]
     assert len(chosen) == 3
     assert all(text.replace("\t", " ") in texts[4 * n : 4 * n + 4] for n, text in enumerate(chosen))
-    assert "bleu|effective_order:true, not optimised" in err
+    assert "bleu|effective_order:true, not optimized" in err
     for wrong in ("--top_p=0", "--epsilon=1", "--utility=nothing"):
         assert run_cli(capfdbinary, *arguments, wrong)[0] == 2
     assert run_cli(capfdbinary, *arguments[:2], "--utility=chrf")[0] == 2

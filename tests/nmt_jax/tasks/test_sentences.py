@@ -247,18 +247,20 @@ def test_settings_that_cannot_be_meant(folder, tmp_path):
 
 
 def test_lines_of_pairs_have_two_columns(trained, folder, tmp_path):
-    assert list(classify.split(["a\tb", "", " \t"], 2)) == [["a", "b"], ["", ""], ["", ""]]
-    assert list(classify.split(["a\tb", ""], 1)) == [["a b"], [""]]
-    assert list(classify.split(["a\tb\tc"], None)) == [["a", "b", "c"]]
-    with pytest.raises(UserError, match="line 2: 1 texts between tabs; the model reads 2"):
-        list(classify.split(["a\tb", "c"], 2))
+    assert list(classify.split_columns(["a\tb", "", " \t"], 2)) == [["a", "b"], ["", ""], ["", ""]]
+    assert list(classify.split_columns(["a\tb", ""], 1)) == [["a b"], [""]]
+    assert list(classify.split_columns(["a\tb\tc"], None)) == [["a", "b", "c"]]
+    with pytest.raises(UserError, match="line 2: 1 tab-separated texts, but the model reads 2"):
+        list(classify.split_columns(["a\tb", "c"], 2))
 
 
-def test_scores_and_labels_in_json(capfdbinary):
+def test_scores_and_labels_in_json():
     from nmt_jax.tasks.sentences import Prediction
 
-    classify.write([], [Prediction("3.2500", np.zeros(0)), Prediction("", np.zeros(0))], "json")
-    classify.write(["no", "yes"], [Prediction("yes", np.array([0.25, 0.75]))], "json")
-    found = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    rows = [
+        *classify.format_rows([], [Prediction("3.2500", np.zeros(0)), Prediction("", np.zeros(0))], as_json=True),
+        *classify.format_rows(["no", "yes"], [Prediction("yes", np.array([0.25, 0.75]))], as_json=True),
+    ]
+    found = [json.loads(row) for row in rows]
     assert found[:2] == [{"line": 1, "score": 3.25}, {"line": 2, "score": None}]
     assert found[2] == {"line": 1, "label": "yes", "probabilities": {"no": 0.25, "yes": 0.75}}

@@ -1,0 +1,108 @@
+"""The parts shared by the verbs that read lines and write lines: flags and their checks, input, output."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from absl import flags
+
+from nmt_jax.data.lines import chunks, decode_lines, read_lines
+from nmt_jax.errors import UserError
+from nmt_jax.progress import track
+
+Item = TypeVar("Item")
+
+# Flags
+
+
+def define_workdir_flag(flag_values: flags.FlagValues, contents: str = "a trained model") -> None:
+    """Define `--workdir`."""
+    flags.DEFINE_string("workdir", None, f"Folder of {contents}.", flag_values=flag_values)
+
+
+def define_input_flag(flag_values: flags.FlagValues, contents: str = "") -> None:
+    """Define `--input`; contents: what the file holds, if not just lines of text."""
+    help_text = f"Read this file instead of stdin{contents}; .gz files are decompressed."
+    flags.DEFINE_string("input", None, help_text, flag_values=flag_values)
+
+
+def define_checkpoint_flags(flag_values: flags.FlagValues, average: bool = True) -> None:
+    """Define `--checkpoint`, and `--average` if the verb can use the mean of several checkpoints."""
+    if average:
+        help_text = "Use the mean of the last N checkpoints; default: decode.average of the workdir's config."
+        flags.DEFINE_integer("average", None, help_text, lower_bound=1, flag_values=flag_values)
+    help_text = "Checkpoint to use; default: best."
+    flags.DEFINE_enum("checkpoint", None, ["best", "last"], help_text, flag_values=flag_values)
+
+
+def define_chunk_flag(flag_values: flags.FlagValues, default: int) -> None:
+    """Define `--chunk`: larger chunks make fuller batches, smaller ones show output sooner."""
+    help_text = "Number of inputs processed together; 1 if stdin is a terminal."
+    flags.DEFINE_integer("chunk", default, help_text, lower_bound=1, flag_values=flag_values)
+
+
+def check_no_arguments(verb: str, positional: Sequence[str]) -> None:
+    """Raises UserError if a verb that reads stdin is given a file name as an argument."""
+    if positional:
+        raise UserError(f"nmt-jax {verb} reads stdin: … < {positional[0]}, or --input={positional[0]}")
+
+
+def required_workdir(verb: str, flag_values: flags.FlagValues, contents: str = "a trained model") -> Any:
+    """Return the value of `--workdir`; raises UserError if it is missing."""
+    if not flag_values.workdir:
+        raise UserError(f"nmt-jax {verb} needs --workdir=FOLDER of {contents}")
+    return flag_values.workdir
+
+
+def chosen_checkpoint(flag_values: flags.FlagValues) -> str | int | None:
+    """Return "best", "last", n for the mean of the last n checkpoints, or None for the default.
+
+    Raises UserError if both `--checkpoint` and `--average` are given.
+    """
+    if flag_values.checkpoint and flag_values.average:
+        raise UserError("--checkpoint and --average exclude each other: use one checkpoint or the mean of several")
+    return flag_values.checkpoint or flag_values.average
+
+
+def chunk_size(flag_values: flags.FlagValues) -> int:
+    """Return the value of `--chunk`, or 1 if a person types the input and waits for each result."""
+    return 1 if not flag_values.input and sys.stdin.isatty() else flag_values.chunk
+
+
+# Input
+
+
+def open_lines(path: str | None) -> Iterator[str]:
+    """Return the lines of a file, or of stdin if `path` is None."""
+    return read_lines(path) if path else decode_lines(sys.stdin.buffer, "stdin")
+
+
+def predict_in_chunks(task: Any, params: Any, items: Iterable[Item], size: int) -> Iterator[tuple[Item, Any]]:
+    """Yield each item with its prediction, reading `size` items at a time."""
+    for group in chunks(items, size):
+        yield from zip(group, task.predict(params, group), strict=True)
+
+
+# Output
+
+
+def write_rows(rows: Iterable[str], done: str, total: int | None = None) -> None:
+    """Write each row and a line feed to stdout, as `write_blocks`."""
+    write_blocks((f"{row}\n".encode() for row in rows), done, total)
+
+
+def write_blocks(blocks: Iterable[bytes], done: str, total: int | None = None) -> None:
+    """Write each block to stdout as soon as it is there.
+
+    Unless stdout is a terminal, stderr shows the number of blocks after the word `done`, and the time left if there is
+    a `total`.
+    """
+    for block in blocks if sys.stdout.isatty() else track(blocks, done, total=total):
+        sys.stdout.buffer.write(block)
+        sys.stdout.buffer.flush()
+
+
+def json_row(**fields: Any) -> str:
+    """Return the fields as one line of JSON."""
+    return json.dumps(fields, ensure_ascii=False)

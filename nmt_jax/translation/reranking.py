@@ -1,0 +1,179 @@
+"""Reranking of translation candidates by minimum Bayes risk, with metrics named by specifications."""
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nmt_jax.data.lines import chunks
+from nmt_jax.decoding.minimum_bayes_risk import Choice, MinimumBayesRisk, Utility
+from nmt_jax.errors import UserError
+from nmt_jax.pretrained.metrics import open_metric
+
+if TYPE_CHECKING:
+    from nmt_jax.translation.translator import Hypothesis
+
+EVALUATED = ("bleu|effective_order:true", "chrf", "ter")  # default: the first that is not optimized
+CHUNK = 16  # lines whose candidates are compared together
+
+
+class Candidates(NamedTuple):
+    """The candidates of one line; a score is NaN if it is unknown."""
+
+    texts: list[str]
+    scores: list[float]
+
+
+class Gains:
+    """Mean utility of the chosen candidates and of the first candidates, over all lines."""
+
+    def __init__(self, evaluated: str) -> None:
+        self.evaluated = evaluated
+        self.num_lines = 0
+        self.totals = np.zeros((2, 2))
+
+    def add(self, choice: Choice) -> None:
+        """Add the choice made for one more line."""
+        self.num_lines += 1
+        self.totals += [choice.chosen, choice.first]
+
+    def __str__(self) -> str:
+        (utility, other), (first_utility, first_other) = (self.totals / max(self.num_lines, 1)).tolist()
+        return (
+            f"nmt-jax: {self.num_lines} lines: expected utility {utility:.4f} (first candidates: {first_utility:.4f}); "
+            f"{self.evaluated}, not optimized, {other:.4g} (first candidates: {first_other:.4g})"
+        )
+
+
+def make_decision(
+    utilities: Sequence[str], evaluate: str | None, options: dict[str, Any], **settings: Any
+) -> tuple[MinimumBayesRisk, str]:
+    """Open the metrics; returns the decision rule and the specification of the metric that evaluates it.
+
+    utilities: `SPEC` or `SPEC@WEIGHT`. evaluate: a metric that is not optimized, or None for the first such metric of
+    EVALUATED. options: of `open_metric`; settings: of `MinimumBayesRisk`.
+    """
+    opened = tuple(_utility(item, options) for item in utilities)
+    names = {utility.metric.name for utility in opened}
+    spec = evaluate or next((one for one in EVALUATED if one.partition("|")[0] not in names), "")
+    if not spec:
+        raise UserError("--evaluate=METRIC: name a metric that is not optimized, such as meteor15 or rougeL")
+    return MinimumBayesRisk(opened, open_metric(spec, **options), **settings), spec
+
+
+def _utility(item: str, options: dict[str, Any]) -> Utility:
+    """Open `SPEC` or `SPEC@WEIGHT`."""
+    spec, at, weight = item.partition("@")
+    try:
+        return Utility(open_metric(spec, **options), float(weight) if at else 1.0)
+    except ValueError:
+        raise UserError(f"--utility={item}: {weight!r} is not a weight; {spec}@2 gives {spec} weight 2") from None
+
+
+def choose_texts(
+    decide: MinimumBayesRisk, candidates: Iterable[Candidates], references: Iterable[Candidates] | None = None
+) -> Iterator[tuple[str, Choice]]:
+    """Yield the text chosen for each line, and the choice, while lines are read.
+
+    references: pseudo-references; the candidates themselves if None. Raises UserError if there are fewer or more lines
+    of references, if weights="probability" lacks a score, and if a metric rejects a text.
+    """
+    pairs = zip(candidates, itertools.repeat(None)) if references is None else _paired(candidates, references)
+    number = 0
+    for group in chunks(pairs, CHUNK):
+        texts = [own.texts for own, _ in group]
+        weighted = [other or own for own, other in group]
+        if decide.weights == "probability":
+            for line, (_, scores) in enumerate(weighted, start=number + 1):
+                if np.isnan(scores).any():
+                    raise UserError(f"line {line}: --weights=probability needs a score for every candidate")
+        choices = _decided(decide, texts, [one.scores for one in weighted], [one.texts for one in weighted])
+        yield from ((own[choice.index], choice) for own, choice in zip(texts, choices, strict=True))
+        number += len(group)
+
+
+def rerank_samples(
+    results: Iterable[list["Hypothesis"]], decide: MinimumBayesRisk, gains: Gains, n_best: int
+) -> Iterator[list["Hypothesis"]]:
+    """Yield the `n_best` different samples of each line with the highest expected utility, which is their score."""
+    for group in chunks(results, CHUNK):
+        for own, choice in zip(group, _decided(decide, [[one.text for one in own] for own in group]), strict=True):
+            gains.add(choice)
+            order = [choice.index, *(n for n in np.argsort(-choice.utilities, kind="stable") if n != choice.index)]
+            ranked = {own[n].text: own[n]._replace(score=float(choice.utilities[n])) for n in order}
+            yield list(ranked.values())[:n_best]
+
+
+def _decided(decide: MinimumBayesRisk, *arguments: Any) -> list[Choice]:
+    """Call `decide`; an error of a metric, such as a text that is too long for its model, becomes a UserError."""
+    try:
+        return decide(*arguments)
+    except (ValueError, MemoryError) as error:
+        raise UserError(f"--utility: {error}") from error
+
+
+def _paired(
+    candidates: Iterable[Candidates], references: Iterable[Candidates]
+) -> Iterator[tuple[Candidates, Candidates]]:
+    """Yield the candidates and pseudo-references of each line; raises UserError if one of them ends first."""
+    for number, (own, other) in enumerate(itertools.zip_longest(candidates, references), start=1):
+        if own is None or other is None:
+            longer, shorter = ("candidates", "references") if other is None else ("references", "candidates")
+            raise UserError(f"--references: the {longer} have a line {number}, the {shorter} do not")
+        yield own, other
+
+
+# Files of candidates
+
+
+def read_candidates(lines: Iterable[str], name: str) -> Iterator[Candidates]:
+    """Yield the candidates of each line of the source.
+
+    lines: tab-separated LINE, SCORE, TEXT, or JSON objects with "line" and "hypotheses", as written by
+    `nmt-jax translate`. Raises UserError `name:LINE` for a row in neither format, and if the rows do not belong to
+    lines 1, 2, 3 … in this order, since the output would not match the source.
+    """
+    expected = 1
+    for line, group in itertools.groupby(_rows(lines, name), key=lambda row: row.line):
+        rows = list(group)
+        origin = f"{name}:{rows[0].number}"
+        if line != expected:
+            raise UserError(f"{origin}: candidates of line {line}, expected line {expected}: sort them and omit none")
+        texts = [text for row in rows for text in row.texts]
+        if not texts:
+            raise UserError(f"{origin}: no candidates for line {line}")
+        yield Candidates(texts, [score for row in rows for score in row.scores])
+        expected += 1
+
+
+class _Row(NamedTuple):
+    """A row of the input: its number, the line of the source that it belongs to, its candidates."""
+
+    number: int
+    line: int
+    texts: list[str]
+    scores: list[float]
+
+
+def _rows(lines: Iterable[str], name: str) -> Iterator[_Row]:
+    """Parse the rows of the input."""
+    for number, text in enumerate(lines, start=1):
+        try:
+            if text.startswith("{"):
+                entry = json.loads(text)
+                found = entry["hypotheses"]
+                texts, scores = [one["text"] for one in found], [float(one.get("score", np.nan)) for one in found]
+                if not all(isinstance(one, str) for one in texts):
+                    raise ValueError
+                row = _Row(number, int(entry["line"]), texts, scores)
+            else:
+                line, score, single = text.split("\t", 2)
+                row = _Row(number, int(line), [single], [float(score)])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(
+                f'{name}:{number}: neither tab-separated LINE, SCORE, TEXT nor a JSON object with "line" and '
+                '"hypotheses": use the output of nmt-jax translate --nbest=N'
+            ) from None
+        yield row
