@@ -13,7 +13,6 @@ from absl import flags
 
 from nmt_jax.commands import streams
 from nmt_jax.commands.metric_flags import define_metric_flags, metric_options
-from nmt_jax.data.batching.perturbations import drop_words
 from nmt_jax.data.lines import chunks
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
@@ -76,6 +75,8 @@ def run(
     if bool(there) != bool(back):
         raise UserError("nmt-jax perturb needs both --there=WORKDIR and --back=WORKDIR, or neither")
     opened = [open_metric(spec, **options) for spec in metrics]
+    from nmt_jax.data.batching.perturbations import drop_words  # imports JAX, which takes seconds
+
     perturbations: dict[str, Perturbation] = {"drop": lambda texts, random: list(map(drop_words, texts, random))}
     if mlm:
         perturbations["mask"] = mask_perturbation(mlm)
