@@ -1,21 +1,15 @@
-"""Classification: labelled texts in, a label for every text out, with the words and sentences that it hangs on."""
+"""Text classification with word and sentence attention: labelled texts in, a label and attention weights out."""
 
 import functools
 import itertools
-import json
-import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
-from ml_collections import ConfigDict
 
 from metrics_jax.embedding.vectors import Vectors
-from nmt_jax import config as configs
 from nmt_jax.data.batching.batches import Batches
 from nmt_jax.data.batching.documents import DocumentCorpus, Documents, Reader, document_batches, words_of
 from nmt_jax.data.batching.epochs import Batch
@@ -23,19 +17,20 @@ from nmt_jax.data.readers.labelled import Labelled, open_labelled
 from nmt_jax.data.vocabulary.vocab import UNK, Vocab
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.step import Step
-from nmt_jax.models.registry import model_class
 from nmt_jax.progress import track
+from nmt_jax.tasks.objectives import dropout_options, label_loss
+from nmt_jax.tasks.task import Task, in_order
+from nmt_jax.tasks.vocab_files import load_or_collect_labels, load_or_train_vocab
 
 BLANK = "\u2581"  # SentencePiece's mark of a blank, before the first piece of a word
 
 
 class Prediction(NamedTuple):
-    """What a text was taken for: its label, "" for a text without a word, and float32[C], the probability of each.
+    """A label, "" for a text without words, and the probability float32[C] of each label.
 
-    words: those of each sentence, as far as the text was read; word_weights: theirs, float32[W], which sum to 1 in
-    every sentence; sentence_weights: float32[N], which sum to 1.
+    words: the words of each sentence, as far as the text was read. word_weights: attention float32[W] to the words of
+    each sentence, which sums to 1. sentence_weights: attention float32[N] to the sentences, which sums to 1.
     """
 
     label: str
@@ -45,81 +40,55 @@ class Prediction(NamedTuple):
     sentence_weights: np.ndarray
 
 
-class Classify:
-    """The classification task (`tasks.Task`) of one workdir; texts are read only when training or evaluation asks."""
+class Classify(Task):
+    """The classification task of one workdir."""
 
     measures = ("loss", "accuracy")
     unit = "texts"
     next_command = "nmt-jax classify --workdir={workdir} < texts.txt > labels.txt"
 
-    def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
-        self.config = config
-        self.workdir = Path(workdir)
-        self.mesh, self.local_mesh = mesh, sharding.local(mesh)
-
     @functools.cached_property
     def vocabulary(self) -> Vocab:
-        """The workdir's, else the given, else trained on the training texts and saved."""
-        settings, data = self.config.vocab, self.config.data
+        """From `config.vocab.model`, or trained on the training texts; then read from the workdir."""
+        settings = self.config.vocab
         path = self.workdir / "vocab" / "words.model"
-        if not path.exists():
-            if settings.model:
-                vocab = Vocab.load(settings.model)
-            else:
-                vocab = Vocab.train(
-                    (
-                        " ".join(words_of(sentence, data.tokenizer, data.lower_case))
-                        for item in track(open_labelled(data, "train"), "reading for the vocabulary")
-                        for sentence in item.sentences
-                    ),
-                    size=settings.size,
-                    algorithm=settings.algorithm,
-                    byte_fallback=settings.byte_fallback,
-                )
-            vocab.save(path)
-        return Vocab.load(path)
+        return load_or_train_vocab(path, settings.model, settings, self._training_sentences)
+
+    def _training_sentences(self) -> Iterator[str]:
+        data = self.config.data
+        for item in track(open_labelled(data, "train"), "reading for the vocabulary"):
+            for sentence in item.sentences:
+                yield " ".join(words_of(sentence, data.tokenizer, data.lower_case))
 
     @functools.cached_property
     def labels(self) -> list[str]:
-        """The workdir's, else those of the training texts, in order, saved; the place of a label is its number."""
-        path = self.workdir / "vocab" / "labels.json"
-        if not path.exists():
-            found = {item.label for item in open_labelled(self.config.data, "train")}
-            if len(found) < 2:
-                raise UserError(f"config.data.label={self.config.data.label!r}: all training texts have one label")
-            numeric = all(label.isdecimal() for label in found)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_name(f".{path.name}.{os.getpid()}")  # processes may write it at the same time
-            unfinished.write_text(json.dumps(sorted(found, key=int if numeric else None)) + "\n", encoding="utf-8")
-            unfinished.replace(path)
-        return json.loads(path.read_text(encoding="utf-8"))
+        """The labels of the training texts, in order; the position of a label is its number."""
+        return load_or_collect_labels(self.workdir / "vocab" / "labels.json", self.config.data)
 
     @functools.cached_property
     def reader(self) -> Reader:
-        """Texts into sentences of pieces."""
+        """Splits texts into sentences of vocabulary ids."""
         names = ("max_sentences", "max_words", "tokenizer", "lower_case", "join")
         return Reader(self.vocabulary, **{name: self.config.data[name] for name in names})
 
-    @functools.cached_property
-    def model(self) -> Any:
-        """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
-        sizes = {"vocab_size": len(self.vocabulary), "num_classes": len(self.labels)}
-        return configs.build_model(model_class(self.config.model_name), self.config.model, **sizes)
+    def model_sizes(self) -> dict[str, Any]:
+        """The size of the vocabulary and the number of labels."""
+        return {"vocab_size": len(self.vocabulary), "num_classes": len(self.labels)}
 
     # Training
 
     @functools.cached_property
     def train_corpus(self) -> DocumentCorpus:
-        """The training texts as numbers."""
+        """The training texts as ids."""
         return DocumentCorpus(open_labelled(self.config.data, "train"), self.reader, self.labels)
 
     @functools.cached_property
     def dev_corpus(self) -> DocumentCorpus:
-        """The development texts as numbers."""
+        """The development texts as ids."""
         return DocumentCorpus(open_labelled(self.config.data, "dev"), self.reader, self.labels)
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows for the start table: corpora, labels, vocabulary."""
+        """Rows of the start table: corpora, labels, vocabulary."""
         names = ", ".join(self.labels[:8]) + ", …" * (len(self.labels) > 8)
         rows = [
             ("training texts", self.train_corpus.report),
@@ -128,48 +97,39 @@ class Classify:
             ("vocabulary", f"{len(self.vocabulary)} ({self.config.vocab.algorithm})"),
         ]
         if self.config.data.vectors:
-            rows.append(("word vectors", f"{len(self._vectors[0])} of the vocabulary, {self.config.data.vectors}"))
+            rows.append(("word vectors", f"for {len(self._vectors[0])} of the vocabulary, {self.config.data.vectors}"))
         return rows
 
     def batches(self, steps: int) -> Batches:
         """The training batches of `steps` steps."""
-        config = self.config
-        return Batches(
-            self.train_corpus,
-            batch_tokens=config.train.batch_tokens,
-            num_buckets=config.data.num_buckets,
-            share=sharding.share(self.mesh, config.train.accumulate),
-            seed=config.seed,
-            steps=steps,
-            layout=Documents(),
-        )
+        return self._train_batches(self.train_corpus, steps, Documents())
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
-        """(rows, N, W) -> a full batch."""
+        """A batch of shape (rows, N, W)."""
         return {"words": np.full(shape, UNK, np.int32), "label": np.zeros(shape[0], np.int32)}
 
     def init(self, rng: jax.Array) -> Any:
-        """-> parameters."""
+        """Return randomly initialised parameters."""
         return self.model.init(rng, jnp.full((1, 1, 1), UNK, jnp.int32))["params"]
 
     def warm_start(self, params: Any) -> Any:
-        """The words of the file `data.vectors` start from their vectors there."""
+        """Put the word vectors of the file `data.vectors` into the embedding."""
         if not self.config.data.vectors:
             return params
         rows, vectors = self._vectors
         table = params["embedding"]["table"]
         if vectors.shape[1] != table.shape[1]:
             raise UserError(
-                f"config.data.vectors: they have {vectors.shape[1]} numbers a word, but config.model.d_embedding="
+                f"config.data.vectors: vectors of width {vectors.shape[1]}, but config.model.d_embedding="
                 f"{table.shape[1]}: set it to {vectors.shape[1]}"
             )
-        # The module `Embedding` multiplies what it looks up by the square root of its width.
+        # The module `Embedding` multiplies its output by the square root of its width.
         table = table.at[rows].set(vectors * vectors.shape[1] ** -0.5)
         return {**params, "embedding": {"table": table}}
 
     @functools.cached_property
     def _vectors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers int[M] of the words that have a vector, and the vectors, float32[M, D]."""
+        """Ids int[M] of the words that have a vector, and the vectors float32[M, D]."""
         try:
             vectors = Vectors.load(self.config.data.vectors)
         except ValueError as error:
@@ -184,54 +144,40 @@ class Classify:
         return self.model.apply({"params": params}, words, **options)
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
-        """Cross-entropy of the labels, smoothed when training -> (sum, weight: the number of texts)."""
-        options = {"train": True, "rngs": {"dropout": step.rng}} if step else {}
-        logits, _ = self._apply(params, batch["words"], **options)
-        return self._loss(logits, batch["label"], self.config.loss.label_smoothing if step else 0.0)
+        """Cross-entropy of the labels, with label smoothing in training: (sum, number of texts)."""
+        logits, _ = self._apply(params, batch["words"], **dropout_options(step))
+        return label_loss(logits, batch["label"], self.config.loss.label_smoothing if step else 0.0)
 
-    def _loss(self, logits: jax.Array, label: jax.Array, smoothing: float) -> tuple[jax.Array, jax.Array]:
-        weights = (label >= 0).astype(jnp.float32)  # rows without a text have no label
-        loss = losses.smoothed_cross_entropy(logits, jnp.maximum(label, 0), smoothing)
-        return jnp.sum(loss * weights), jnp.sum(weights)
-
-    # Evaluating and predicting
+    # Evaluation and prediction
 
     @functools.cached_property
     def dev_batches(self) -> Batches:
         """One epoch of the development texts."""
-        return Batches(
-            self.dev_corpus,
-            batch_tokens=self.config.eval.batch_tokens,
-            num_buckets=self.config.data.num_buckets,
-            share=sharding.share(self.local_mesh),
-            layout=Documents(),
-        )
+        return self._dev_batches(self.dev_corpus, Documents())
 
     @functools.cached_property
     def _measure(self) -> Any:
+        """Sums of the loss, its weight and the correct labels: one compiled program per shape."""
+
         def measure(params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
             logits, _ = self._apply(params, batch["words"])
-            right = jnp.sum(jnp.argmax(logits, axis=-1) == batch["label"])
-            return *self._loss(logits, batch["label"], 0.0), right
+            correct = jnp.sum(jnp.argmax(logits, axis=-1) == batch["label"])
+            return *label_loss(logits, batch["label"], 0.0), correct
 
         return jax.jit(measure)
 
     def evaluate(self, params: Any) -> dict[str, float]:
-        """-> `dev/loss` (nats a text, not smoothed), `dev/accuracy` (percent), over all development texts."""
-        total = weight = right = 0.0
-        for number in range(len(self.dev_batches)):
-            sums = self._measure(params, sharding.shard_batch(self.dev_batches[number], self.local_mesh))
-            loss, count, hits = map(float, sums)
-            total, weight, right = total + loss, weight + count, right + hits
-        return {"dev/loss": total / weight, "dev/accuracy": 100 * right / weight}
+        """Return `dev/loss` (nats per text, without smoothing) and `dev/accuracy` (percent)."""
+        loss, weight, correct = self._totals(self._measure, params, in_order(self.dev_batches), count=3)
+        return {"dev/loss": loss / weight, "dev/accuracy": 100 * correct / weight}
 
     def dev_texts(self) -> list[Labelled]:
-        """The development texts, none left out."""
+        """Return all development texts."""
         return list(open_labelled(self.config.data, "dev"))
 
     @functools.cached_property
     def _predict(self) -> Any:
-        """One compiled program a shape."""
+        """One compiled program per shape."""
 
         def predict(params: Any, words: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
             logits, out = self._apply(params, words)
@@ -240,13 +186,13 @@ class Classify:
         return jax.jit(predict)
 
     def predict(self, params: Any, texts: Sequence[Sequence[str]]) -> list[Prediction]:
-        """Texts, each a sequence of sentences, -> a prediction for each, in their order.
+        """Return a prediction for each text, a sequence of sentences, in the order of the texts.
 
-        A prediction never depends on the other texts. A text without a word has the label "" and probabilities 0.
+        A prediction does not depend on the other texts. A text without words has the label "" and probabilities 0.
         """
         documents = [self.reader(text)[0] for text in texts]
-        nothing = Prediction("", np.zeros(len(self.labels), np.float32), [], [], np.zeros(0, np.float32))
-        predictions = [nothing] * len(texts)
+        empty = Prediction("", np.zeros(len(self.labels), np.float32), [], [], np.zeros(0, np.float32))
+        predictions = [empty] * len(texts)
         filled = [number for number, sentences in enumerate(documents) if sentences]
         batches = document_batches(
             [documents[number] for number in filled],
@@ -261,7 +207,7 @@ class Classify:
                     self.labels[int(probabilities.argmax())],
                     probabilities,
                     [sentence.words for sentence in sentences],
-                    # A word's weight is that of all its pieces.
+                    # The weight of a word is the sum over its pieces.
                     [
                         np.add.reduceat(weights[: len(sentence.ids)], [0, *itertools.accumulate(sentence.sizes[:-1])])
                         for sentence, weights in zip(sentences, word_weights, strict=False)

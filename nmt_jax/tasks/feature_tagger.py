@@ -1,65 +1,58 @@
-"""Tagging with features that are made once and stored: static word vectors, the layers of ELMo."""
+"""Tagging over features that are not trained: static word vectors and the layers of ELMo."""
 
 import functools
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from metrics_jax.embedding.forward import bucket
 from metrics_jax.embedding.vectors import Vectors
-from nmt_jax import config as configs
 from nmt_jax.data.batching.batches import Shape
 from nmt_jax.data.batching.encoder_rows import Field, Item, Rows
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.batching.prediction import pack_by_length
 from nmt_jax.data.prepared.cache import cache_directory
 from nmt_jax.data.readers.tagged import open_tagged
-from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.losses.step import Step
-from nmt_jax.models.registry import model_class
 from nmt_jax.pretrained.elmo_features import Elmo, elmo_features, load_elmo
-from nmt_jax.tasks.fine_tuning import saved
 from nmt_jax.tasks.tag import Sentence, Tag
+from nmt_jax.tasks.vocab_files import load_or_make
 
 
 class Limits(NamedTuple):
-    """How many words a row has at most; words have no segments."""
+    """The largest number of words in a row; there are no segments."""
 
     max_length: int
     segments: bool = False
 
 
 class FeatureRows(Rows):
-    """`Rows` of words, and their features float32[B, S, …]; zero where there is no word."""
+    """`Rows` of words with their features, float32[B, S, …], which are zero in padding."""
 
-    def __init__(self, fields: dict[str, Field], shapes: dict[str, tuple[int, ...]]):
+    def __init__(self, fields: Mapping[str, Field], shapes: Mapping[str, tuple[int, ...]]):
         super().__init__(fields, segments=False)
         self.shapes = shapes
 
     def arrays(self, items: Sequence[Item], shape: Shape) -> Batch:
-        """-> ids, mask, the fields, and the features."""
+        """Return ids, mask, the fields, and the features."""
         batch = super().arrays(items, shape)
-        for name, own in self.shapes.items():
-            batch[name] = np.zeros((shape.rows, shape.first, *own), np.float32)
+        for name, feature_shape in self.shapes.items():
+            batch[name] = np.zeros((shape.rows, shape.first, *feature_shape), np.float32)
             for row, item in enumerate(items):
                 batch[name][row, : len(item[name])] = item[name]
         return batch
 
 
 class FeatureTagger(Tag):
-    """The tagging task (`tasks.Task`) of one workdir, over features instead of an encoder.
+    """The tagging task of one workdir, over features instead of an encoder.
 
-    data.vectors: a file of word vectors, looked up as a word is written and else in lower case; words that it lacks are
-    zero. data.elmo: the workdir of a bidirectional language model. Both stay as they are. vocab.size: words have
-    learned vectors, too, which those of one hash share (Weinberger et al., 2009).
+    data.vectors: file of word vectors; a word is looked up as written, then in lower case, and is zero if missing.
+    data.elmo: workdir of a bidirectional language model. Neither is trained. vocab.size: number of learned word
+    vectors; words with the same hash share one (Weinberger et al., 2009).
     """
 
-    _stored: Sequence[np.ndarray] = ()  # ELMo's features of the corpus that is being read
+    _stored: Sequence[np.ndarray] = ()  # ELMo features of the corpus that is being read
 
     # Features
 
@@ -83,20 +76,23 @@ class FeatureTagger(Tag):
 
     @functools.cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of each kind of feature what it has a word; UserError where they are not those that training began with."""
+        """The shape of each kind of feature of a word.
+
+        Raises UserError if there are no features, or if they differ from those that training started with.
+        """
         if not (self._vectors or self._elmo or self.config.vocab.size):
             raise UserError(
-                "config.data.vectors, config.data.elmo, config.vocab.size: give at least one of "
-                "word vectors, ELMo, and a number of learned vectors"
+                "config.data.vectors, config.data.elmo, config.vocab.size: set at least one of word vectors, ELMo, and "
+                "the number of learned vectors"
             )
-        places = {"vectors": self._vectors, "elmo": self._elmo}
-        found = {name: feature.fingerprint for name, feature in places.items() if feature}
-        began = saved(self.workdir / "vocab" / "features.json", lambda: found)
-        for name in places:
-            if began.get(name) != found.get(name):
+        sources = {"vectors": self._vectors, "elmo": self._elmo}
+        fingerprints = {name: source.fingerprint for name, source in sources.items() if source}
+        saved = load_or_make(self.workdir / "vocab" / "features.json", lambda: fingerprints)
+        for name in sources:
+            if saved.get(name) != fingerprints.get(name):
                 raise UserError(
-                    f"config.data.{name}={self.config.data[name]!r}: not what this workdir began with: give that, or "
-                    "take a new --workdir"
+                    f"config.data.{name}={self.config.data[name]!r}: this workdir was started with something else; use "
+                    "that, or a new --workdir"
                 )
         shapes: dict[str, tuple[int, ...]] = {}
         if self._vectors:
@@ -106,12 +102,12 @@ class FeatureTagger(Tag):
             layers = self.config.model.layers
             if layers.isdecimal() and int(layers) >= self._elmo.shape[0]:
                 raise UserError(
-                    f"config.model.layers={layers}: ELMo has the layers 0 to {self._elmo.shape[0] - 1}, or mixture"
+                    f"config.model.layers={layers}: use mixture, or a layer of ELMo, 0 to {self._elmo.shape[0] - 1}"
                 )
         return shapes
 
     def _look_up(self, words: Sequence[str]) -> np.ndarray:
-        """float32[S, Dx]."""
+        """The vectors of words, float32[S, Dx]."""
         assert self._vectors is not None
         exact, lower = self._vectors.rows(words), self._vectors.rows(map(str.lower, words))
         rows = np.where(exact >= 0, exact, lower)
@@ -119,7 +115,7 @@ class FeatureTagger(Tag):
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  a task lives as long as the program
     def _read(self, split: str) -> Any:
-        """As `Tag`; ELMo's features of a corpus are stored, those of what is only predicted are not."""
+        """As in `Tag`. ELMo features of a corpus are cached on disk; those of text to tag are not."""
         if self._elmo:
             words = [item.words for item in open_tagged(self.config.data, split)]
             self._stored = elmo_features(self._elmo, words, cache_directory(self.config.data))
@@ -129,37 +125,36 @@ class FeatureTagger(Tag):
             self._stored = ()
 
     def _sentences(self, sentences: Sequence[Sequence[str]]) -> list[Sentence]:
-        """Words -> rows of their features."""
+        """Words as rows of their features."""
         shapes, longest = self.shapes, self.reader.max_length
         elmo = self._stored or (self._elmo.features(sentences) if self._elmo else ())
-        found = []
+        encoded = []
         for number, words in enumerate(sentences):
-            whole: Item = {
-                "ids": np.array([zlib.crc32(word.encode("utf-8", "replace")) for word in words], np.uint32)
-                % max(self.config.vocab.size, 1)
-            }
+            hashes = np.array([zlib.crc32(word.encode("utf-8", "replace")) for word in words], np.uint32)
+            whole: Item = {"ids": hashes % max(self.config.vocab.size, 1)}
             if "vectors" in shapes:
                 whole["vectors"] = self._look_up(words)
             if "elmo" in shapes:
                 whole["elmo"] = elmo[number].swapaxes(0, 1)
-            cuts = [slice(start, start + longest) for start in range(0, len(words), longest)]
-            numbers = [np.arange(len(words))[cut] for cut in cuts]
-            rows = [{name: array[cut] for name, array in whole.items()} for cut in cuts]
-            found.append(Sentence(rows, [np.arange(len(own)) for own in numbers], numbers))
-        return found
+            parts = [slice(start, start + longest) for start in range(0, len(words), longest)]
+            numbers = [np.arange(len(words))[part] for part in parts]
+            rows = [{name: array[part] for name, array in whole.items()} for part in parts]
+            encoded.append(Sentence(rows, [np.arange(len(part)) for part in numbers], numbers))
+        return encoded
 
     def encoder_rows(self) -> list[tuple[str, str]]:
-        """What the start table says of the features."""
-        rows, shapes = [], self.shapes
+        """Return the rows of the start table about the features."""
+        rows, shapes, data = [], self.shapes, self.config.data
         if "vectors" in shapes:
-            rows.append(("word vectors", f"{self.config.data.vectors}: {shapes['vectors'][0]} numbers a word"))
+            rows.append(("word vectors", f"{data.vectors}: width {shapes['vectors'][0]}"))
         if "elmo" in shapes:
             layers, width = shapes["elmo"]
-            read = "a mixture of all" if self.config.model.layers == "mixture" else f"layer {self.config.model.layers}"
-            rows.append(("ELMo", f"{self.config.data.elmo}: {layers} layers of width {width}, read is {read}"))
+            mixture = self.config.model.layers == "mixture"
+            used = "a mixture of all layers" if mixture else f"layer {self.config.model.layers}"
+            rows.append(("ELMo", f"{data.elmo}: {layers} layers of width {width}; the tagger reads {used}"))
         return rows
 
-    # Learning and predicting
+    # Model and batches
 
     @functools.cached_property
     def reader(self) -> Any:
@@ -168,49 +163,19 @@ class FeatureTagger(Tag):
             raise UserError(f"config.data.max_length={self.config.data.max_length} must be at least 1")
         return Limits(self.config.data.max_length)
 
-    @functools.cached_property
-    def layout(self) -> FeatureRows:
-        """How rows lie in a batch to train on."""
-        return FeatureRows(dict(self.fields), self.shapes)
-
-    @functools.cached_property
-    def model(self) -> Any:
-        """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
-        sizes = {"vocab_size": self.config.vocab.size, "num_outputs": len(self.tags)}
-        return configs.build_model(model_class(self.config.model_name), self.config.model, **sizes)
-
-    def _apply(self, params: Any, batch: dict[str, jax.Array], **options: Any) -> jax.Array:
-        given = (batch["ids"], batch["mask"], batch.get("vectors"), batch.get("elmo"))
-        return jnp.asarray(self.model.apply({"params": params}, *given, **options))
-
-    def init(self, rng: jax.Array) -> Any:
-        """-> parameters."""
-        batch = self.dummy_batch((1, 1, 1))
-        return self.model.init(rng, batch["ids"], batch["mask"], batch.get("vectors"), batch.get("elmo"))["params"]
+    def model_sizes(self) -> dict[str, Any]:
+        """The number of learned word vectors and of tags."""
+        return {"vocab_size": self.config.vocab.size, "num_outputs": len(self.tags)}
 
     def warm_start(self, params: Any) -> Any:
-        """The features are no parameters: all of these are learned."""
+        """Return `params`: there is no encoder."""
         return params
 
-    def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
-        """-> (sum, weight: the number of rows that are not of nothing)."""
-        options: dict[str, Any] = {"train": True, "rngs": {"dropout": step.rng}} if step else {}
-        weights = batch["mask"][:, 0].astype(jnp.float32)
-        return jnp.sum(self.loss(self._apply(params, batch, **options), batch) * weights), jnp.sum(weights)
+    def _layout(self, fields: Mapping[str, Field]) -> FeatureRows:
+        return FeatureRows(fields, self.shapes)
 
-    @functools.cached_property
-    def _outputs(self) -> Any:
-        """One compiled program a shape."""
-        return jax.jit(self._apply, out_shardings=sharding.replicated(self.local_mesh))
+    def _inputs(self, batch: Mapping[str, Any]) -> tuple[Any, ...]:
+        return batch["ids"], batch["mask"], batch.get("vectors"), batch.get("elmo")
 
-    def outputs(self, params: Any, items: Sequence[Item]) -> list[np.ndarray]:
-        """Logits of the words of each item, float32[S, C]; items never see each other."""
-        found: list[Any] = [None] * len(items)
-        layout, lengths = FeatureRows({}, self.shapes), [len(item["ids"]) for item in items]
-        data = self.local_mesh.shape["data"]
-        for numbers, shape in pack_by_length(lengths, self.config.eval.batch_tokens, data, bucket):
-            batch = layout.arrays([items[number] for number in numbers], shape)
-            rows = np.asarray(self._outputs(params, sharding.shard_batch(batch, self.local_mesh)))
-            for number, row in zip(numbers, rows, strict=False):
-                found[number] = row[: lengths[number]]
-        return found
+    def _padded_length(self, length: int) -> int:
+        return bucket(length)

@@ -7,7 +7,6 @@ from typing import Any
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-# By the name that `config.task` gives them.
 TASKS = (
     *("translate", "language_model", "classify", "sentences", "tag", "span", "pretrain", "word_vectors"),
     *("bidirectional_language_model", "feature_tagger", "ruse"),
@@ -15,6 +14,6 @@ TASKS = (
 
 
 def make_task(config: ConfigDict, workdir: Path, mesh: Mesh) -> Any:
-    """The task that `config.task` names: class `LanguageModel` of module `language_model` …"""
+    """Return the task that `config.task` names: for "language_model", the class `LanguageModel` of that module."""
     module = importlib.import_module(f"nmt_jax.tasks.{config.task}")
     return getattr(module, config.task.title().replace("_", ""))(config, workdir, mesh)

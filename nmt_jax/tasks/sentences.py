@@ -1,4 +1,4 @@
-"""One or two sentences in, a label or a number out, by a pretrained encoder: is it grammatical, does it follow."""
+"""Classification and regression of one or two sentences with a pretrained encoder, such as the tasks of GLUE."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,13 +19,14 @@ from nmt_jax.data.readers.score_scaler import ScoreScaler
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.progress import track
-from nmt_jax.tasks.fine_tuning import FineTuning, saved
+from nmt_jax.tasks.fine_tuning import FineTuning
+from nmt_jax.tasks.vocab_files import load_or_collect_labels, load_or_make
 
 
 class Prediction(NamedTuple):
-    """What a row was taken for: a label, or a number as text, "" for no word; and float32[C], the probabilities.
+    """A label, or a score as text, and the probabilities of the labels, float32[C].
 
-    Several numbers have tabs between.
+    Several scores are separated by tabs. The label of a row without words is "".
     """
 
     label: str
@@ -33,60 +34,57 @@ class Prediction(NamedTuple):
 
 
 class Sentences(FineTuning):
-    """The task (`tasks.Task`) of one workdir: labels, or numbers where `config.data.scores` says so.
+    """The task of one workdir: predict labels, or scores if `config.data.scores` is set.
 
-    Two columns of text are a pair: in one row, or with `siamese_head` each in its own. Numbers are learned in units of
-    their standard deviation, each column's its own; the cosine of `siamese_head` is 0 for the least of them and 1 for
-    the greatest. Several columns of numbers are learned together, one output each.
+    Two columns of text are a pair, in one row, or with `siamese_head` in a row each. Scores are learned in units of the
+    standard deviation of their column; the cosine of `siamese_head` is 0 for the lowest and 1 for the highest score.
+    Several columns of scores are learned together, with one output each.
     """
 
     next_command = "nmt-jax classify --workdir={workdir} < texts.tsv > labels.txt"
 
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         super().__init__(config, workdir, mesh)
-        self.scores = config.data.scores
+        data, self.scores = config.data, config.data.scores
         self.measures = ("loss", "pearson", "spearman") if self.scores else ("loss", "accuracy", "f1", "matthews")
-        self.labelled_by = config.data.label.split(",") if self.scores else [config.data.label]
-        self.targets = ["target", *(f"target_{number}" for number in range(1, len(self.labelled_by)))]
+        num_labels = len(data.label.split(",")) if self.scores else 1
+        self.targets = ["target", *(f"target_{number}" for number in range(1, num_labels))]
         self.fields = {name: Field(np.float32 if self.scores else np.int32) for name in self.targets}
-        if not 1 <= len(config.data.texts) <= 2:
-            raise UserError(f"config.data.texts={list(config.data.texts)}: name one column of text, or two for pairs")
-        self.apart = config.model_name == "siamese_head"
-        if self.apart and not (self.scores and len(config.data.texts) == 2):
-            raise UserError("config.model_name=siamese_head: for pairs (two config.data.texts) and config.data.scores")
-        if len(self.labelled_by) > 1 and self.apart:
-            raise UserError(f"config.data.label={config.data.label!r}: siamese_head learns one column of scores")
-        self.num_texts = 2 if self.apart else 1
+        if not 1 <= len(data.texts) <= 2:
+            raise UserError(f"config.data.texts={list(data.texts)}: name one column of text, or two for pairs")
+        self.siamese = config.model_name == "siamese_head"
+        if self.siamese and not (self.scores and len(data.texts) == 2):
+            raise UserError(
+                "config.model_name=siamese_head needs pairs with scores: two config.data.texts and config.data.scores"
+            )
+        if num_labels > 1 and self.siamese:
+            raise UserError(f"config.data.label={data.label!r}: siamese_head learns one column of scores")
+        self.num_texts = 2 if self.siamese else 1
 
     @property
     def columns(self) -> int:
-        """Texts of a row: 1 or 2."""
+        """Texts per row: 1 or 2."""
         return len(self.config.data.texts)
 
     @functools.cached_property
     def labels(self) -> list[str]:
-        """The workdir's, else those of the training texts, in order, saved; [] where numbers are learned."""
-
-        def make() -> list[str]:
-            found = {item.label for item in open_labelled(self.config.data, "train")}
-            if len(found) < 2:
-                raise UserError(f"config.data.label={self.config.data.label!r}: all training texts have one label")
-            return sorted(found, key=int if all(label.isdecimal() for label in found) else None)
-
-        return [] if self.scores else saved(self.workdir / "vocab" / "labels.json", make)
+        """The labels of the training texts, in order, saved in the workdir; [] if scores are learned."""
+        if self.scores:
+            return []
+        return load_or_collect_labels(self.workdir / "vocab" / "labels.json", self.config.data)
 
     @functools.cached_property
     def scales(self) -> ScoreScaler:
-        """The workdir's origin and unit of each column of scores."""
+        """The origin and unit of each column of scores, saved in the workdir."""
 
         def make() -> dict[str, Sequence[float]]:
-            return dict(ScoreScaler.fit(open_labelled(self.config.data, "train"), by_range=self.apart).columns)
+            return dict(ScoreScaler.fit(open_labelled(self.config.data, "train"), by_range=self.siamese).columns)
 
-        return ScoreScaler(saved(self.workdir / "vocab" / "scales.json", make))
+        return ScoreScaler(load_or_make(self.workdir / "vocab" / "scales.json", make))
 
     @property
     def num_outputs(self) -> int:  # type: ignore[override]
-        """One a label, or one a column of scores."""
+        """One output per label, or per column of scores."""
         return len(self.labels) or len(self.targets)
 
     # Texts
@@ -98,7 +96,7 @@ class Sentences(FineTuning):
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  a task lives as long as the program
     def _corpus(self, split: str) -> tuple[RowCorpus, str]:
-        """The rows of a split, and what is said of them."""
+        """The rows of a split, and a report of them."""
         texts = open_labelled(self.config.data, split)
         found = list(track(texts, f"reading {texts.name}"))
         targets = [self._target(item) for item in found]
@@ -110,15 +108,15 @@ class Sentences(FineTuning):
             self.reader.max_length,
         )
         report = f"{texts.name}: {len(filled):,} of {len(found):,} rows"
-        report += f"; left out: {len(found) - len(filled):,} without a word" * (len(filled) < len(found))
-        return corpus, report + f"; {cut:,} cut to {self.reader.max_length} pieces" * bool(cut)
+        report += f"; {len(found) - len(filled):,} without a word left out" * (len(filled) < len(found))
+        return corpus, report + f"; {cut:,} cut to {self.reader.max_length} tokens" * bool(cut)
 
     def _texts(self, item: Labelled) -> list[str]:
-        """The one or two texts of a row; all sentences of the embedded grammar are one text."""
+        """The one or two texts of a row; all sentences of a text of the embedded grammar are one text."""
         if self.columns == 1 or (self.config.data.corpus == "grammar" and not self.scores):
             return [" ".join(item.sentences)]
         if len(item.sentences) != self.columns:
-            raise UserError(f"{item.location}: {len(item.sentences)} texts; {self.columns} are read, each a string")
+            raise UserError(f"{item.location}: expected {self.columns} texts, each a string, not {len(item.sentences)}")
         return item.sentences
 
     def _target(self, item: Labelled) -> list[float]:
@@ -135,7 +133,7 @@ class Sentences(FineTuning):
         return {label: number for number, label in enumerate(self.labels)}
 
     def _items(self, rows: Sequence[Sequence[str]]) -> tuple[list[Item], int]:
-        """Rows of texts -> the pieces of each, {} where there is none, and how many of them had to be cut."""
+        """The tokens of each row of texts, {} for a row without tokens, and the number of rows that were cut."""
         columns = [self.reader.pieces(column) for column in zip(*rows, strict=True)]
         items: list[Item] = []
         cut = 0
@@ -144,9 +142,9 @@ class Sentences(FineTuning):
             if not any(map(len, ids)):
                 items.append({})
                 continue
-            fitting = [self.reader.fit([text])[0] for text in ids] if self.apart else self.reader.fit(ids)
+            fitting = [self.reader.fit([text])[0] for text in ids] if self.siamese else self.reader.fit(ids)
             cut += sum(map(len, fitting)) < sum(map(len, ids))
-            if self.apart:
+            if self.siamese:
                 first, second = (self.reader.row(text)[0] for text in fitting)
                 items.append({name: (first[name], second[name]) for name in first})
             else:
@@ -158,20 +156,19 @@ class Sentences(FineTuning):
         return self._corpus("train")[0]
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows for the start table: encoder, corpora, labels."""
-        rows = [*self.encoder_rows(), ("training texts", self._corpus("train")[1])]
-        rows.append(("development texts", self._corpus("dev")[1]))
-        if self.scores:
-            return [*rows, ("scores", f"{self.scales}, y learned")]
+        """Rows of the start table: encoder, corpora, labels."""
+        labels = ("labels", f"{len(self.labels)}: " + ", ".join(self.labels[:8]) + ", …" * (len(self.labels) > 8))
         return [
-            *rows,
-            ("labels", f"{len(self.labels)}: " + ", ".join(self.labels[:8]) + ", …" * (len(self.labels) > 8)),
+            *self.encoder_rows(),
+            ("training texts", self._corpus("train")[1]),
+            ("development texts", self._corpus("dev")[1]),
+            ("scores", f"{self.scales}, y learned") if self.scores else labels,
         ]
 
-    # Learning and predicting
+    # Training and prediction
 
     def warm_start(self, params: Any) -> Any:
-        """As every fine-tuning; where the head reads the first piece, its hidden product begins as the pooler."""
+        """Put in the pretrained weights; the pooler becomes the hidden layer of a head that reads the first token."""
         warm = super().warm_start(params)
         if not (self.config.encoder.place and self.config.model.pooling == "first" and "hidden" in params):
             return warm
@@ -180,45 +177,42 @@ class Sentences(FineTuning):
         return {**warm, "hidden": pooler} if fits else warm
 
     def loss(self, outputs: jax.Array, batch: Mapping[str, jax.Array]) -> jax.Array:
-        """Cross-entropy, smoothed; of scores the squared error in units of their variance, the mean over columns."""
+        """Cross-entropy with label smoothing; for scores, squared errors over the variance, the mean over columns."""
         if self.scores:
             targets = jnp.stack([batch[name] for name in self.targets], axis=-1)
             return jnp.mean(jnp.square(outputs - targets), axis=-1)
         return losses.smoothed_cross_entropy(outputs, batch[self.targets[0]], self.config.loss.label_smoothing)
 
     def evaluate(self, params: Any) -> dict[str, float]:
-        """-> `dev/loss` (nats, or squared errors in units of the variance), and in percent: accuracy, F1, Matthews.
+        """Return `dev/loss` (nats, or squared errors over the variance) and percentages.
 
-        F1 is that of the last label where there are two, else the mean over labels. Of scores: both correlations, of
-        several columns their mean.
+        For labels: accuracy, F1 (of the last of two labels, else the mean over labels) and Matthews correlation. For
+        scores: Pearson and Spearman correlation, the mean over columns.
         """
         items = self._corpus("dev")[0].items
         outputs = np.stack(self.outputs(params, items))
         if self.scores:
-            wanted = np.array([[item[name] for name in self.targets] for item in items])
-            measures = {"dev/loss": float(np.mean((outputs - wanted) ** 2))}
+            targets = np.array([[item[name] for name in self.targets] for item in items])
+            measures = {"dev/loss": float(np.mean((outputs - targets) ** 2))}
             for name, correlation in (("pearson", pearson), ("spearman", spearman)):
-                columns = zip(outputs.T, wanted.T, strict=True)
+                columns = zip(outputs.T, targets.T, strict=True)
                 measures[f"dev/{name}"] = 100 * float(
                     np.mean([correlation(*column, undefined=0.0) for column in columns])
                 )
             return measures
         targets = np.array([item[self.targets[0]] for item in items])
-        logs = np.asarray(jax.nn.log_softmax(outputs))
-        found, binary = outputs.argmax(axis=-1), len(self.labels) == 2
-        f1 = precision_recall_f1(found, targets, "binary" if binary else "macro").f1
+        log_probabilities = np.asarray(jax.nn.log_softmax(outputs))
+        predicted = outputs.argmax(axis=-1)
+        average = "binary" if len(self.labels) == 2 else "macro"
         return {
-            "dev/loss": float(-logs[np.arange(len(logs)), targets].mean()),
-            "dev/accuracy": 100 * accuracy(found, targets),
-            "dev/f1": 100 * f1,
-            "dev/matthews": 100 * matthews(found, targets),
+            "dev/loss": float(-log_probabilities[np.arange(len(items)), targets].mean()),
+            "dev/accuracy": 100 * accuracy(predicted, targets),
+            "dev/f1": 100 * precision_recall_f1(predicted, targets, average).f1,
+            "dev/matthews": 100 * matthews(predicted, targets),
         }
 
     def predict(self, params: Any, rows: Sequence[Sequence[str]]) -> list[Prediction]:
-        """Rows of as many texts as there are `columns` -> a prediction for each, in their order.
-
-        A prediction never depends on the other rows. A row without a word has the label "".
-        """
+        """Return a prediction for each row of `columns` texts; it does not depend on the other rows."""
         items = self._items(rows)[0] if rows else []
         filled = [number for number, item in enumerate(items) if item]
         predictions = [Prediction("", np.zeros(len(self.labels), np.float32))] * len(rows)

@@ -1,4 +1,4 @@
-"""A question and a text in, the answer out: a span of the text, by a pretrained encoder."""
+"""Question answering with a pretrained encoder: a question and a text in, a span of the text out."""
 
 import functools
 import itertools
@@ -21,12 +21,12 @@ from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.progress import track
 from nmt_jax.tasks.fine_tuning import FineTuning
 
-NEVER = -1e9  # the logit of what can be no answer
-NOWHERE = 0  # the piece that stands for "not in this window"
+IMPOSSIBLE = -1e9  # logit of tokens that cannot begin or end an answer
+NO_ANSWER = 0  # the token that stands for "the answer is not in this window"
 
 
 class Candidate(NamedTuple):
-    """A possible answer, the character of the context that it begins at, and its probability among the n best."""
+    """A possible answer, the character of the context where it begins, and its probability among the n best."""
 
     text: str
     start: int
@@ -34,7 +34,7 @@ class Candidate(NamedTuple):
 
 
 class _Window(NamedTuple):
-    """A row, the characters of its pieces int32[S, 2], and [first, end) of those of the context."""
+    """A row, the character spans int32[S, 2] of its tokens, and the range [first, end) of tokens of the context."""
 
     item: Item
     spans: np.ndarray
@@ -43,11 +43,11 @@ class _Window(NamedTuple):
 
 
 class Span(FineTuning):
-    """The task (`tasks.Task`) of one workdir: answers are spans of their text, as in SQuAD 1.1.
+    """The question-answering task of one workdir: answers are spans of their context, as in SQuAD 1.1.
 
-    A long context becomes windows, one every `data.stride` pieces. A piece of the context begins the answer with
-    probability softmax(start), and ends it with softmax(end); where the answer is not in the window, both are the first
-    piece of the row (Devlin et al., 2019, section 4.2 and 4.3).
+    A long context is cut into windows, which begin every `data.stride` tokens. A token of the context begins the answer
+    with probability softmax(start) and ends it with probability softmax(end). If the answer is not in the window, both
+    are the first token of the row (Devlin et al., 2019, sections 4.2 and 4.3).
     """
 
     measures = ("loss", "exact_match", "f1")
@@ -62,80 +62,81 @@ class Span(FineTuning):
         data = config.data
         if data.max_question < 1 or not 1 <= data.stride <= data.max_length - data.max_question - 4:
             raise UserError(
-                f"config.data.stride={data.stride}: of a row of max_length={data.max_length} a question takes up to "
-                f"max_question={data.max_question}, special pieces 4: set it between 1 and what is left"
+                f"config.data.stride={data.stride}: must be at least 1 and at most max_length - max_question - 4, with "
+                f"max_length={data.max_length} and max_question={data.max_question} (at least 1)"
             )
         if min(config.decode.max_answer, config.decode.n_best) < 1:
-            raise UserError("config.decode.max_answer and n_best must be at least 1")
+            raise UserError("config.decode.max_answer and config.decode.n_best must be at least 1")
 
     # Texts
 
     def training_texts(self) -> Iterator[str]:
-        """The training questions and their contexts, each once."""
-        seen = ""
+        """The training questions and their contexts; consecutive equal contexts are read once."""
+        previous = ""
         for item in track(open_questions(self.config.data, "train"), "reading for the tokenizer"):
             yield item.question
-            if item.context != seen:
+            if item.context != previous:
                 yield item.context
-            seen = item.context
+            previous = item.context
 
     def _windows(self, questions: Sequence[Question]) -> list[list[_Window]]:
-        """The windows of each question; none of a context without a piece."""
+        """The windows of each question; none if its context has no tokens."""
         contexts = list(dict.fromkeys(item.context for item in questions))
-        read = dict(zip(contexts, self.reader.pieces(contexts), strict=True))
-        asked = self.reader.pieces([item.question for item in questions])
-        found = []
-        for question, (ids, _) in zip(questions, asked, strict=True):
-            ids, context = ids[: self.config.data.max_question], read[question.context]
-            room = self.reader.capacity(2) - len(ids)
-            windows: list[_Window] = []
-            for start in itertools.count(0, self.config.data.stride):
-                if start >= len(context.ids):
-                    break
-                part = slice(start, start + room)
-                item, (_, first) = self.reader.row(ids, context.ids[part])
-                end = first + len(context.ids[part])
-                spans = np.zeros((len(item["ids"]), 2), np.int32)
-                spans[first:end] = context.spans[part]
-                candidates = np.zeros(len(item["ids"]), bool)
-                candidates[[NOWHERE, *range(first, end)]] = True
-                windows.append(_Window({**item, "candidates": candidates}, spans, first, end))
-                if start + room >= len(context.ids):
-                    break
-            found.append(windows)
-        return found
+        context_pieces = dict(zip(contexts, self.reader.pieces(contexts), strict=True))
+        question_pieces = self.reader.pieces([item.question for item in questions])
+        windows = []
+        for question, (ids, _) in zip(questions, question_pieces, strict=True):
+            ids, context = ids[: self.config.data.max_question], context_pieces[question.context]
+            most = self.reader.capacity(2) - len(ids)
+            stride = self.config.data.stride
+            starts = range(0, len(context.ids), stride)
+            # No further window after the one that reaches the end of the context.
+            parts = [
+                slice(start, start + most) for start in starts if start == 0 or start - stride + most < len(context.ids)
+            ]
+            windows.append([self._window(ids, context, part) for part in parts])
+        return windows
 
-    def _learned(self, question: Question, windows: Sequence[_Window]) -> list[Item]:
-        """The rows of a question, with where its first answer begins and ends; none if no window has all of it."""
+    def _window(self, question: Any, context: Any, part: slice) -> _Window:
+        item, (_, first) = self.reader.row(question, context.ids[part])
+        end = first + len(context.ids[part])
+        spans = np.zeros((len(item["ids"]), 2), np.int32)
+        spans[first:end] = context.spans[part]
+        candidates = np.zeros(len(item["ids"]), bool)
+        candidates[[NO_ANSWER, *range(first, end)]] = True
+        return _Window({**item, "candidates": candidates}, spans, first, end)
+
+    def _training_items(self, question: Question, windows: Sequence[_Window]) -> list[Item]:
+        """The rows of a question with the positions of its first answer; none if no window holds the whole answer."""
         text, start = question.answers[0]
-        items, anywhere = [], False
+        items, found = [], False
         for item, spans, first, end in windows:
             inside = (spans[:, 0] < start + len(text)) & (spans[:, 1] > start)
             inside[:first], inside[end:] = False, False
-            places = np.flatnonzero(inside)
-            # All of it: a window may cut it short.
-            whole = len(places) > 0 and spans[places[0], 0] <= start and spans[places[-1], 1] >= start + len(text)
-            anywhere = anywhere or whole
-            target = (places[0], places[-1]) if whole else (NOWHERE, NOWHERE)
+            tokens = np.flatnonzero(inside)
+            whole = len(tokens) > 0 and spans[tokens[0], 0] <= start and spans[tokens[-1], 1] >= start + len(text)
+            found = found or whole
+            target = (tokens[0], tokens[-1]) if whole else (NO_ANSWER, NO_ANSWER)
             items.append({**item, "start": target[0], "end": target[1]})
-        return items if anywhere else []
+        return items if found else []
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  a task lives as long as the program
     def _read(self, split: str) -> tuple[str, list[Question], list[list[_Window]], list[Item]]:
-        """The name of a split, its questions, their windows, and the rows that can be learned from."""
+        """The name of a split, its questions, their windows, and the rows to train on."""
         corpus = open_questions(self.config.data, split)
         questions = list(track(corpus, f"reading {corpus.name}"))
         if not questions:
-            raise UserError(f"{corpus.name}: no question in it")
+            raise UserError(f"{corpus.name}: no questions")
         windows = self._windows(questions)
-        learned = [self._learned(*both) for both in zip(questions, windows, strict=True)]
-        return corpus.name, questions, windows, [item for items in learned for item in items]
+        items = [self._training_items(*both) for both in zip(questions, windows, strict=True)]
+        return corpus.name, questions, windows, list(itertools.chain.from_iterable(items))
 
     def _report(self, split: str) -> str:
         name, questions, windows, items = self._read(split)
-        line = f"{name}: {len(questions):,} questions, {sum(map(len, windows)):,} windows"
-        left = sum(map(len, windows)) - len(items)
-        return line + f"; {left:,} of answers that no window has whole are left out" * bool(left)
+        num_windows = sum(map(len, windows))
+        line = f"{name}: {len(questions):,} questions, {num_windows:,} windows"
+        left = num_windows - len(items)
+        return line + f"; {left:,} windows left out, as no window holds the whole answer" * bool(left)
 
     def train_corpus(self) -> RowCorpus:
         """The training windows."""
@@ -143,14 +144,18 @@ class Span(FineTuning):
         return RowCorpus(name, items, self.reader.max_length)
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows for the start table: encoder and corpora."""
-        return [*self.encoder_rows(), *((f"{what} questions", self._report(split)) for what, split in SPLITS)]
+        """Rows of the start table: encoder and corpora."""
+        return [
+            *self.encoder_rows(),
+            ("training questions", self._report("train")),
+            ("development questions", self._report("dev")),
+        ]
 
-    # Learning and predicting
+    # Training and prediction
 
     def loss(self, outputs: jax.Array, batch: Mapping[str, jax.Array]) -> jax.Array:
-        """The mean cross-entropy of beginning and end, smoothed, in nats."""
-        logits = jnp.where(batch["candidates"][..., None], outputs, NEVER)
+        """Cross-entropy in nats with label smoothing, the mean of start and end."""
+        logits = jnp.where(batch["candidates"][..., None], outputs, IMPOSSIBLE)
         smoothing = self.config.loss.label_smoothing
         sides = [
             losses.smoothed_cross_entropy(logits[..., side], batch[name], smoothing)
@@ -159,48 +164,48 @@ class Span(FineTuning):
         return (sides[0] + sides[1]) / 2
 
     def evaluate(self, params: Any) -> dict[str, float]:
-        """-> `dev/loss` (nats a window whose answer is known), and in percent: exact match and F1 of the answers."""
-        _, questions, windows, learned = self._read("dev")
+        """Return `dev/loss` in nats per window with a known answer, and exact match and F1 in percent."""
+        _, questions, windows, items = self._read("dev")
         nats = []
-        for item, logits in zip(learned, self.outputs(params, learned), strict=True):
+        for item, logits in zip(items, self.outputs(params, items), strict=True):
             logits = logits[item["candidates"]].astype(np.float64)
-            places = np.cumsum(item["candidates"]) - 1
-            chosen = logits[places[[item["start"], item["end"]]], [0, 1]]
-            nats.append(np.mean(np.logaddexp.reduce(logits, axis=0) - chosen))
-        answers = [(found[0].text if found else "") for found in self._answers(params, questions, windows)]
-        given = [[answer.text for answer in question.answers] for question in questions]
+            positions = np.cumsum(item["candidates"]) - 1
+            true = logits[positions[[item["start"], item["end"]]], [0, 1]]
+            nats.append(np.mean(np.logaddexp.reduce(logits, axis=0) - true))
+        answers = [(best[0].text if best else "") for best in self._answers(params, questions, windows)]
+        references = [[answer.text for answer in question.answers] for question in questions]
         return {
             "dev/loss": float(np.mean(nats)) if nats else 0.0,
-            "dev/exact_match": 100 * exact_match(answers, given),
-            "dev/f1": 100 * word_f1(answers, given),
+            "dev/exact_match": 100 * exact_match(answers, references),
+            "dev/f1": 100 * word_f1(answers, references),
         }
 
     def predict(self, params: Any, questions: Sequence[Question]) -> list[list[Candidate]]:
-        """Questions -> of each the n best answers, best first; none from a context without a word.
+        """Return the n best answers to each question, best first; none if its context has no words.
 
-        An answer never depends on the other questions.
+        The answers to a question do not depend on the other questions.
         """
         return self._answers(params, questions, self._windows(questions))
 
     def _answers(
         self, params: Any, questions: Sequence[Question], windows: Sequence[Sequence[_Window]]
     ) -> list[list[Candidate]]:
-        outputs = iter(self.outputs(params, [window.item for own in windows for window in own]))
+        outputs = iter(self.outputs(params, [window.item for group in windows for window in group]))
         return [
-            self._best(question.context, own, list(itertools.islice(outputs, len(own))))
-            for question, own in zip(questions, windows, strict=True)
+            self._best(question.context, group, list(itertools.islice(outputs, len(group))))
+            for question, group in zip(questions, windows, strict=True)
         ]
 
     def _best(self, context: str, windows: Sequence[_Window], outputs: Sequence[np.ndarray]) -> list[Candidate]:
-        """The n best spans of all windows by the sum of their two logits; of one seen twice the better."""
+        """The n best spans of all windows by the sum of their two logits; a span in two windows has the higher sum."""
         most, n_best = self.config.decode.max_answer, self.config.decode.n_best
         scores: dict[tuple[int, int], float] = {}
         for window, logits in zip(windows, outputs, strict=True):
             starts, ends = logits[window.first : window.end].T
             padded = np.concatenate([ends, np.full(most - 1, -np.inf, ends.dtype)])
             sums = starts[:, None] + np.lib.stride_tricks.sliding_window_view(padded, most)  # [start, length - 1]
-            for place in np.argsort(-sums, axis=None, kind="stable")[:n_best]:
-                start, length = divmod(int(place), most)
+            for index in np.argsort(-sums, axis=None, kind="stable")[:n_best]:
+                start, length = divmod(int(index), most)
                 if np.isfinite(sums[start, length]):
                     first, last = window.first + start, window.first + start + length
                     span = (int(window.spans[first, 0]), int(window.spans[last, 1]))
@@ -208,12 +213,9 @@ class Span(FineTuning):
         best = sorted(scores, key=lambda span: (-scores[span], span))[:n_best]
         if not best:
             return []
-        shares = np.exp(np.array([scores[span] for span in best]) - scores[best[0]])
-        found = []
-        for (start, end), share in zip(best, shares / shares.sum(), strict=True):
+        weights = np.exp(np.array([scores[span] for span in best]) - scores[best[0]])
+        candidates = []
+        for (start, end), probability in zip(best, weights / weights.sum(), strict=True):
             text = context[start:end]
-            found.append(Candidate(text.strip(), start + len(text) - len(text.lstrip()), float(share)))
-        return found
-
-
-SPLITS = (("training", "train"), ("development", "dev"))
+            candidates.append(Candidate(text.strip(), start + len(text) - len(text.lstrip()), float(probability)))
+        return candidates

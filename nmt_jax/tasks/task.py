@@ -1,6 +1,8 @@
-"""The interface between the training loop and what is trained: a task makes batches, a loss and predictions."""
+"""The interface between the training loop and what is trained, and what all tasks share."""
 
-from collections.abc import Sequence
+import abc
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -8,50 +10,131 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
+from nmt_jax import config as configs
+from nmt_jax.data.batching.batches import Batches, Corpus, Layout
 from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.batching.row_slice import RowSlice
+from nmt_jax.distributed import sharding
 from nmt_jax.losses.step import Step
+from nmt_jax.models.registry import model_class
 
 
 class BatchSource(Protocol):
-    """Training batches by number: batch n is a pure function of (corpus, settings, seed, n)."""
+    """Batches by number: batch n is a pure function of (corpus, settings, seed, n)."""
 
-    shapes: Sequence[tuple[int, ...]]
+    @property
+    def shapes(self) -> Sequence[tuple[int, ...]]:
+        """The shapes of all batches, one compiled program each."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int) -> Batch: ...
 
 
-class Task(Protocol):
-    """All that a training run needs to know of what is learned.
+def in_order(source: BatchSource) -> Iterator[Batch]:
+    """All batches, from the first to the last."""
+    return (source[number] for number in range(len(source)))
 
-    measures: what `evaluate` reports, without "dev/". unit: what the weight of a loss counts, tokens or texts.
-    next_command: what a trained workdir is used with.
+
+class Task(abc.ABC):
+    """What is trained in one workdir: its batches, loss and evaluation.
+
+    Corpora are read, and vocabularies built, only when training or evaluation needs them.
+
+    measures: names of the values that `evaluate` returns, without "dev/".
+    unit: what the weight of the loss counts, such as "tokens"; the log reports its number per second.
+    next_command: shell command that uses the trained workdir; "{workdir}" is filled in.
     """
 
     measures: tuple[str, ...]
     unit: str
     next_command: str
 
-    def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None: ...
+    def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
+        self.config = config
+        self.workdir = Path(workdir)
+        self.mesh, self.local_mesh = mesh, sharding.local(mesh)
 
+    # What each task defines
+
+    @abc.abstractmethod
     def summary(self) -> list[tuple[str, str]]:
-        """Rows for the table printed at the start: what, and how much of it."""
+        """Return the rows (name, value) of the table printed at the start: corpora, vocabulary, encoder."""
 
+    @abc.abstractmethod
     def batches(self, steps: int) -> BatchSource:
-        """The batches of `steps` steps."""
+        """Return the training batches of `steps` steps."""
 
+    @abc.abstractmethod
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
-        """A batch of this shape, to compile with."""
+        """Return a batch of this shape without padding, to compile with."""
 
+    @abc.abstractmethod
     def init(self, rng: jax.Array) -> Any:
-        """-> parameters; pure."""
+        """Return randomly initialised parameters; a pure function."""
+
+    @abc.abstractmethod
+    def loss_fn(self, params: Any, batch: Any, step: Step | None) -> tuple[jax.Array, jax.Array]:
+        """Return the (sum, weight) of the loss over a batch; a pure function. `step` is None in evaluation."""
+
+    @abc.abstractmethod
+    def evaluate(self, params: Any) -> dict[str, float]:
+        """Return `dev/loss` and the task's other measures on the development set."""
+
+    def model_sizes(self) -> dict[str, Any]:
+        """Return the fields of the model that are not in `config.model`, such as the size of the vocabulary."""
+        return {}
 
     def warm_start(self, params: Any) -> Any:
-        """-> what training begins with: `params` as `init` drew them, or some of them made elsewhere."""
+        """Return the parameters that training starts with: `params` from `init`, with pretrained ones put in."""
+        return params
 
-    def loss_fn(self, params: Any, batch: Any, step: Step | None) -> tuple[jax.Array, jax.Array]:
-        """-> (sum, weight) of the loss; pure; `step` is None when not training."""
+    # What tasks share
 
-    def evaluate(self, params: Any) -> dict[str, float]:
-        """-> `dev/loss` and the task's own measures."""
+    @functools.cached_property
+    def model(self) -> Any:
+        """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
+        return configs.build_model(model_class(self.config.model_name), self.config.model, **self.model_sizes())
+
+    @property
+    def _train_rows(self) -> RowSlice:
+        """The rows of each training batch that this process builds."""
+        return sharding.share(self.mesh, self.config.train.accumulate)
+
+    def _train_batches(self, corpus: Corpus, steps: int, layout: Layout, **options: Any) -> Batches:
+        """The training batches of a corpus of items, sorted into buckets by length."""
+        config = self.config
+        return Batches(
+            corpus,
+            batch_tokens=config.train.batch_tokens,
+            share=self._train_rows,
+            seed=config.seed,
+            steps=steps,
+            layout=layout,
+            **{"num_buckets": config.data.num_buckets, **options},
+        )
+
+    def _dev_batches(self, corpus: Corpus, layout: Layout) -> Batches:
+        """One epoch of a development corpus."""
+        return Batches(
+            corpus,
+            batch_tokens=self.config.eval.batch_tokens,
+            num_buckets=self.config.data.num_buckets,
+            share=sharding.share(self.local_mesh),
+            layout=layout,
+        )
+
+    @functools.cached_property
+    def _eval_loss(self) -> Any:
+        """The loss without dropout and smoothing: one compiled program per shape."""
+        return jax.jit(functools.partial(self.loss_fn, step=None))
+
+    def _totals(
+        self, program: Callable[..., Sequence[jax.Array]], params: Any, batches: Iterable[Batch], count: int = 2
+    ) -> list[float]:
+        """Sum the `count` scalars that a compiled program returns, over all batches."""
+        totals = [0.0] * count
+        for batch in batches:
+            values = program(params, sharding.shard_batch(batch, self.local_mesh))
+            totals = [total + float(value) for total, value in zip(totals, values, strict=True)]
+        return totals

@@ -1,0 +1,66 @@
+"""Files below `vocab/` of a workdir: made when training starts, and read from then on."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from nmt_jax.data.readers.labelled import open_labelled
+from nmt_jax.data.vocabulary.vocab import Vocab
+from nmt_jax.data.vocabulary.words import Words
+from nmt_jax.errors import UserError
+from nmt_jax.files import whole_file
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all; several processes may write it at the same time."""
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
+def load_or_make(path: Path, make: Callable[[], Any]) -> Any:
+    """Return the content of the JSON file `path`, which is first written with the result of `make` if missing."""
+    if not path.exists():
+        write_text(path, json.dumps(make(), ensure_ascii=False) + "\n")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def load_or_train_vocab(path: Path, model: str, settings: ConfigDict, texts: Callable[[], Iterable[str]]) -> Vocab:
+    """Return the vocabulary in `path`; if missing, it is copied from the file `model`, or trained on `texts()`.
+
+    settings: `config.vocab`.
+    """
+    if not path.exists():
+        if model:
+            vocab = Vocab.load(model)
+        else:
+            vocab = Vocab.train(
+                texts(), size=settings.size, algorithm=settings.algorithm, byte_fallback=settings.byte_fallback
+            )
+        vocab.save(path)
+    return Vocab.load(path)
+
+
+def load_or_count_words(path: Path, settings: ConfigDict, texts: Callable[[], Iterable[Iterable[str]]]) -> Words:
+    """Return the words in `path`; if missing, those of `texts()`, counted. settings: `config.vocab`."""
+    if not path.exists():
+        Words.count(texts(), min_count=settings.min_count, size=settings.size).save(path)
+    return Words.load(path)
+
+
+def load_or_collect_labels(path: Path, data: ConfigDict) -> list[str]:
+    """Return the labels in `path`; if missing, those of the training texts, sorted.
+
+    Numbers are sorted as numbers. The position of a label is its number. Raises UserError if all texts have one label.
+    data: `config.data`.
+    """
+
+    def collect() -> list[str]:
+        labels = {item.label for item in open_labelled(data, "train")}
+        if len(labels) < 2:
+            raise UserError(f"config.data.label={data.label!r}: all training texts have the same label")
+        return sorted(labels, key=int if all(label.isdecimal() for label in labels) else None)
+
+    return load_or_make(path, collect)
