@@ -87,7 +87,7 @@ class BidirectionalLanguageModel(RunningText):
     def _text(self, split: str) -> WordTypes:
         text = WordTypes.read(self._lines(split))
         if not text.words:
-            raise UserError(f"{open_lines(self.config.data, split).name}: only empty lines")
+            raise UserError(f"{open_lines(self.config.data, split).name}: no text, only empty lines")
         return text
 
     def _classes(self, text: WordTypes) -> np.ndarray:

@@ -63,5 +63,5 @@ def test_a_ratio_of_one_is_plain_training_bit_for_bit_and_less_is_not(tmp_path):
 
 def test_a_model_that_cannot_sample_says_so(tmp_path):
     one = task("quickstart", tmp_path, **{"loss.teacher_forcing.start": "0.5", "loss.teacher_forcing.end": "0.5"})
-    with pytest.raises(UserError, match="transformer reads true pieces only"):
+    with pytest.raises(UserError, match="model_name='transformer' cannot read its own predictions"):
         one.loss_fn(one.init(jax.random.key(0)), one.batches(1)[0], Step(jnp.int32(0), jax.random.key(1)))

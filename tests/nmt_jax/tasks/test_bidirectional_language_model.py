@@ -154,7 +154,7 @@ def test_eight_devices_learn_what_one_does(tmp_path):
     [
         ({"data.block_length": 1}, "config.data.block_length=1 must be at least 2"),
         ({"eval.context": 16}, "config.eval.context=16 must be at least 0"),
-        ({"loss.num_sampled": -1}, "config.loss.num_sampled=-1: words to sample, or 0 for all"),
+        ({"loss.num_sampled": -1}, "config.loss.num_sampled=-1: the number of sampled words, or 0 for all"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_named_at_the_start(task, changes, line):

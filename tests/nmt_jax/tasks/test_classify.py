@@ -144,7 +144,7 @@ def test_numbers_as_labels_stand_in_their_order(task, tmp_path):
 
 def test_texts_of_one_label_teach_nothing(task, tmp_path):
     settings = write(tmp_path, [("x", text) for text in "abcdef"])
-    with pytest.raises(UserError, match=r"config\.data\.label='label': all training texts have one label"):
+    with pytest.raises(UserError, match=r"config\.data\.label='label': all training texts have the same label"):
         _ = changed(task, tmp_path, **settings).labels
 
 
@@ -160,9 +160,9 @@ def test_words_start_from_their_vectors(task, tmp_path):
     plain = jax.jit(task.init)(jax.random.key(0))["embedding"]["table"] * 4
     others = np.arange(len(plain)) != number
     np.testing.assert_allclose(looked_up[others], plain[others], rtol=1e-6)
-    assert ("word vectors", f"1 of the vocabulary, {path}") in given.summary()
+    assert ("word vectors", f"for 1 of the vocabulary, {path}") in given.summary()
     narrow = changed(task, task.workdir, **{"data.vectors": str(path), "model.d_embedding": 8})
-    with pytest.raises(UserError, match=r"16 numbers a word, but config\.model\.d_embedding=8: set it to 16"):
+    with pytest.raises(UserError, match=r"vectors of width 16, but config\.model\.d_embedding=8: set it to 16"):
         narrow.warm_start(narrow.init(jax.random.key(0)))
     for content, words in (("The 1 x\n", rf"{path}:1: 'x' is no number"), ("Them 1 2\n", "has no word of the vocab")):
         path.write_text(content)

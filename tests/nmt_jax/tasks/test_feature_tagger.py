@@ -147,7 +147,7 @@ def test_features_of_a_corpus_are_stored_and_those_of_predictions_are_not(folder
 
 
 def test_a_workdir_keeps_its_features(folder, workdir):
-    with pytest.raises(UserError, match=r"config.data.vectors='': not what this workdir began with"):
+    with pytest.raises(UserError, match=r"config.data.vectors='': this workdir was started with something else"):
         train(PAGE, workdir, settings(folder, **{"data.vectors": ""}))
 
 
@@ -172,10 +172,15 @@ def test_the_shares_of_the_layers_are_drawn(folder, workdir, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
+<<<<<<< HEAD
         ({"data.vectors": "", "data.elmo": ""}, "config.data.vectors, config.data.elmo, config.vocab.size: give at"),
         ({"data.vectors": "nowhere"}, "config.data.vectors: nowhere: cannot be read"),
+=======
+        ({"data.vectors": "", "data.elmo": ""}, "config.data.vectors, config.data.elmo, config.vocab.size: set at"),
+        ({"data.vectors": "nowhere"}, "config.data.vectors: nowhere: cannot read it"),
+>>>>>>> 8f4fe52 (Tests of tasks follow the messages)
         ({"data.elmo": "nowhere"}, "config.data.elmo: "),
-        ({"model.layers": "3"}, "config.model.layers=3: ELMo has the layers 0 to 2, or mixture"),
+        ({"model.layers": "3"}, "config.model.layers=3: use mixture, or a layer of ELMo, 0 to 2"),
         ({"model.layers": "top"}, "config.model: layers='top' is neither mixture nor"),
         ({"model.d_hidden": "3"}, "config.model: d_hidden=3: an even number"),
         ({"data.max_length": "0"}, "config.data.max_length=0 must be at least 1"),

@@ -58,7 +58,7 @@ def test_where_it_begins_is_one_of_two_ways(task):
     layers = [jax.jit(one.init)(jax.random.key(0))["encoder"]["layers_0"] for one in (mimetic, normal)]
     same = [np.array_equal(layer["query"]["kernel"], layer["key"]["kernel"]) for layer in layers]
     assert same == [True, False]
-    with pytest.raises(UserError, match=r"config\.initialization='warm' is none of normal, mimetic"):
+    with pytest.raises(UserError, match=r"config\.initialization='warm' : use one of normal, mimetic"):
         with_changes(task, initialization="warm").batches(1)
 
 
@@ -178,7 +178,7 @@ def test_the_dummy_batch_is_of_the_shape_and_all_of_it_counts(task):
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"data.max_length": 65}, "config.data.max_length=65 is more than config.model.max_positions=64"),
+        ({"data.max_length": 65}, "config.data.max_length=65 exceeds config.model.max_positions=64"),
         ({"corrupt.share": 0.0}, "config.corrupt: share=0.0 must be more than 0"),
         ({"corrupt.random": 0.5}, "config.corrupt: mask=0.8 and random=0.5 must be"),
         ({"model.causal": True}, "config.model: causal=True needs next_sentence=False"),
@@ -192,8 +192,8 @@ def test_settings_that_cannot_be_meant_are_named_at_the_start(task, changes, lin
 def test_a_tokenizer_of_another_kind_is_refused(task, tmp_path):
     (tmp_path / "vocab.txt").write_text("a\n[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
     for content, line in (
-        ("a\n[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", r"\[PAD\] is piece 1: BERT's is 0"),
-        ("[PAD]\n[UNK]\n[CLS]\n[SEP]\n", r"\[MASK\] missing: not a tokenizer of BERT"),
+        ("a\n[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", r"\[PAD\] has the id 1; in BERT it is 0"),
+        ("[PAD]\n[UNK]\n[CLS]\n[SEP]\n", r"not a tokenizer of BERT: it lacks \[MASK\]"),
     ):
         (tmp_path / "vocab.txt").write_text(content)
         other = with_changes(task, **{"vocab.model": str(tmp_path)})

@@ -132,7 +132,7 @@ def test_training_begins_with_the_pretrained_weights(folder, tmp_path):
     description = json.loads((tmp_path / "vocab" / "encoder.json").read_text())
     assert (description["kind"], description["max_length"]) == ("bert", 48)
     tiny_encoder.write(tmp_path / "other", d_model=8)
-    with pytest.raises(UserError, match=r"are not those that .* was made for: take a new --workdir"):
+    with pytest.raises(UserError, match=r"the weights do not fit the encoder described in .*; use a new --workdir"):
         task_of(folder, tmp_path, **{"encoder.place": tmp_path / "other"}).warm_start(drawn)
 
 
@@ -147,7 +147,7 @@ def test_a_frozen_encoder_stays_to_the_bit_while_the_mixture_learns(folder, tmp_
     kept = {name: tree for name, tree in given.items() if name != "pooler_dense"}
     assert all(jax.tree.leaves(jax.tree.map(np.array_equal, kept, params["encoder"])))
     assert np.ptp(params["mixture_weights"]) > 0
-    with pytest.raises(UserError, match=r"config\.encoder\.frozen: optimizer\.weight_decay=0\.01 would shrink"):
+    with pytest.raises(UserError, match=r"config\.encoder\.frozen: optimizer\.weight_decay=0\.01 would still shrink"):
         train(page, tmp_path / "v", settings(folder, **changes | {"optimizer.weight_decay": 0.01}))
 
 
@@ -240,7 +240,7 @@ def test_settings_that_cannot_be_meant(folder, tmp_path):
         ({"encoder.layers": "9"}, "layers='9'"),
         ({"data.texts": '["a", "b", "c"]'}, "one column of text, or two"),
         ({"model.pooling": "max"}, "config.model: pooling='max'"),
-        ({"model_name": "piece_head"}, "sentences has sentence_head or siamese_head"),
+        ({"model_name": "piece_head"}, "needs sentence_head or siamese_head"),
     ):
         with pytest.raises(UserError, match=words):
             train(page, tmp_path / "w", settings(folder, **changes))

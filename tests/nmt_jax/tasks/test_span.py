@@ -14,7 +14,7 @@ from nmt_jax.data.readers.questions import Answer, Question
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.registry import make_task
-from nmt_jax.tasks.span import NOWHERE
+from nmt_jax.tasks.span import NO_ANSWER
 from nmt_jax.training.run import train
 from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder as tiny_encoder
@@ -112,11 +112,11 @@ def test_windows_hold_every_piece_of_the_context(task):
 def test_what_is_learned_is_where_the_answer_is(task, text):
     asked = question(LONG, text, where=150)
     (windows,) = task._windows([asked])
-    items = task._learned(asked, windows)
+    items = task._training_items(asked, windows)
     places = [(item["start"], item["end"]) for item in items]
-    assert any(place != (NOWHERE, NOWHERE) for place in places)
+    assert any(place != (NO_ANSWER, NO_ANSWER) for place in places)
     for (start, end), window in zip(places, windows, strict=True):
-        if (start, end) != (NOWHERE, NOWHERE):
+        if (start, end) != (NO_ANSWER, NO_ANSWER):
             first, last = window.spans[start][0], window.spans[end][1]
             assert text in LONG[first:last]
             assert first <= asked.answers[0].start < last
@@ -126,7 +126,7 @@ def test_what_is_learned_is_where_the_answer_is(task, text):
 def test_an_answer_that_no_window_has_is_left_out(task):
     asked = question(LONG, LONG[:200])
     (windows,) = task._windows([asked])
-    assert task._learned(asked, windows) == []
+    assert task._training_items(asked, windows) == []
 
 
 def test_the_best_spans_are_those_of_all_pairs(task):
@@ -192,9 +192,9 @@ def test_requests_that_cannot_be_meant(workdir, monkeypatch, capfd):
 
 def test_settings_that_cannot_be_meant(folder, tmp_path):
     for changes, words in (
-        ({"data.stride": 29}, r"config\.data\.stride=29: of a row of max_length=40 .*max_question=8, special pieces 4"),
+        ({"data.stride": 29}, r"config\.data\.stride=29: .* with max_length=40 and max_question=8"),
         ({"data.stride": 0}, r"config\.data\.stride=0"),
-        ({"decode.n_best": 0}, r"config\.decode\.max_answer and n_best"),
+        ({"decode.n_best": 0}, r"config\.decode\.max_answer and config\.decode\.n_best"),
     ):
         with pytest.raises(UserError, match=words):
             task_of(folder, tmp_path, **changes)

@@ -136,7 +136,7 @@ def test_an_unknown_type_is_named(folder, task, tmp_path):
     (folder / "bad.conll").write_text("karl\tB-PER\n\nthe\tO\nrhine\tB-RIVER\n")
     given = settings(folder, **{"data.dev": "bad.conll"})
     with pytest.raises(
-        UserError, match=r"bad\.conll:3: word 2 of the sentence, 'rhine', is B-RIVER.*they have LOC, PER"
+        UserError, match=r"bad\.conll:3: word 2 of the sentence, 'rhine', has the tag B-RIVER.*their types are LOC, PER"
     ):
         train(PAGE, tmp_path / "w", given)
 

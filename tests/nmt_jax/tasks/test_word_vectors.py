@@ -130,8 +130,11 @@ def test_a_resumed_run_logs_what_an_uninterrupted_one_does_and_eight_devices_wha
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"loss.shared_negatives": 0}, "config.loss.negatives=5, config.loss.shared_negatives=0: at least 1 each"),
-        ({"data.subsample": -1.0}, "config.data.subsample=-1.0: a share of the text"),
+        (
+            {"loss.shared_negatives": 0},
+            "config.loss.negatives=5, config.loss.shared_negatives=0: each must be",
+        ),
+        ({"data.subsample": -1.0}, "config.data.subsample=-1.0: use a threshold"),
         ({"train.batch_tokens": 15}, "config.train.batch_tokens=15 is less than config.data.block_length"),
     ],
 )
