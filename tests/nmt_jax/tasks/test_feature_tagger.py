@@ -172,13 +172,8 @@ def test_the_shares_of_the_layers_are_drawn(folder, workdir, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-<<<<<<< HEAD
-        ({"data.vectors": "", "data.elmo": ""}, "config.data.vectors, config.data.elmo, config.vocab.size: give at"),
-        ({"data.vectors": "nowhere"}, "config.data.vectors: nowhere: cannot be read"),
-=======
         ({"data.vectors": "", "data.elmo": ""}, "config.data.vectors, config.data.elmo, config.vocab.size: set at"),
-        ({"data.vectors": "nowhere"}, "config.data.vectors: nowhere: cannot read it"),
->>>>>>> 8f4fe52 (Tests of tasks follow the messages)
+        ({"data.vectors": "nowhere"}, "config.data.vectors: nowhere: cannot be read"),
         ({"data.elmo": "nowhere"}, "config.data.elmo: "),
         ({"model.layers": "3"}, "config.model.layers=3: use mixture, or a layer of ELMo, 0 to 2"),
         ({"model.layers": "top"}, "config.model: layers='top' is neither mixture nor"),
