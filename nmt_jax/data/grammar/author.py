@@ -1,4 +1,4 @@
-"""The author: draws clauses and sentences at random, so that they make sense."""
+"""Draws random clauses and sentences that make sense."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -62,10 +62,10 @@ _COMPARABLE = {kind: [word for word in words if word.comparative] for kind, word
 
 
 class Author(PhraseAuthor):
-    """Draws random sentences that make sense; the same seed writes the same sentences on every machine."""
+    """Draws random sentences that make sense; equal seeds give equal sentences on every machine."""
 
     def sentence(self) -> Sentence:
-        """One of the kinds of sentences."""
+        """A sentence of a random kind."""
         draw = self._random()
         for share, make in self._KINDS:
             draw -= share
@@ -76,14 +76,14 @@ class Author(PhraseAuthor):
     # Sentences
 
     def statement(self) -> Sentence:
-        """One main clause; a time or a place may open it."""
+        """One main clause, sometimes with a time or a place at its beginning."""
         clause = self.clause(rich=True)
         slots = ["time"] if clause.time else []
         slots += ["place"] if clause.place and clause.frame.place in ("where", "there") else []
         return Sentence(replace(clause, front=self.pick(slots)) if slots and self.chance(0.5) else clause)
 
     def subordinate(self) -> Sentence:
-        """Two clauses with because, although, if, when or while; the second is about somebody of the first."""
+        """Two clauses joined by because, although, if, when or while, often with the same subject."""
         link = self.pick((BECAUSE, BECAUSE, ALTHOUGH, IF, WHEN, WHILE))
         tense = {WHEN: Tense.PAST, IF: self.pick((Tense.PRESENT, Tense.FUTURE))}.get(link)
         tense = self.pick((Tense.PAST, Tense.PRESENT)) if tense is None else tense
@@ -95,7 +95,7 @@ class Author(PhraseAuthor):
         return Sentence(main, link=link, second=second, reversed=self.chance(0.3))
 
     def report(self) -> Sentence:
-        """Somebody says that …, or asks whether …."""
+        """Indirect speech: somebody says that …, or asks whether …"""
         frames, link = self.pick(
             ((tuple(verbs.SAY.values()), THAT), (tuple(verbs.SAY.values()), THAT), ((verbs.WONDER,), WHETHER))
         )
@@ -121,13 +121,13 @@ class Author(PhraseAuthor):
         return Sentence(main, link=link, second=self.clause(tense=tense, bare=True))
 
     def polar_question(self) -> Sentence:
-        """A question for yes or no."""
+        """A yes-no question."""
         make = self.state if self.chance(0.2) else self.clause
         clause = make(bare=self.chance(0.4))
         return Sentence(replace(clause, subject=YOU) if clause.subject is I else clause, Order.QUESTION)
 
     def open_question(self) -> Sentence:
-        """A question for somebody, something, a place, a time or a reason."""
+        """A question with who, what, which, where, when or why."""
         clause = self.clause(plain=True)
         frame = clause.frame
         options = ["subject", "time", "reason"]
@@ -137,10 +137,12 @@ class Author(PhraseAuthor):
             options += ["place"] * 2
         choice = self.pick(options)
         if choice == "subject":
-            return Sentence(replace(clause, subject=self.asked(clause.subject, "person"), front=choice), Order.QUESTION)
+            return Sentence(
+                replace(clause, subject=self.question_phrase(clause.subject, "person"), front=choice), Order.QUESTION
+            )
         if choice == "object" and isinstance(clause.object, NounPhrase):
-            asked = self.asked(clause.object, clause.object.noun.kind)
-            return Sentence(replace(clause, object=asked, front=choice), Order.QUESTION)
+            phrase = self.question_phrase(clause.object, clause.object.noun.kind)
+            return Sentence(replace(clause, object=phrase, front=choice), Order.QUESTION)
         if choice == "place":
             where = WHERE_TO if frame.place in ("to", "far") else WHERE
             return Sentence(replace(clause, place=where, front=choice), Order.QUESTION)
@@ -148,14 +150,14 @@ class Author(PhraseAuthor):
         return Sentence(replace(clause, time=word, front="time"), Order.QUESTION)
 
     def command(self) -> Sentence:
-        """A command to a friend."""
+        """An informal command."""
         clause = self.clause(subject=YOU, tense=Tense.PRESENT, frames=_DEEDS, plain=True)
         return Sentence(
             replace(clause, negated=self.chance(0.2)), Order.COMMAND, polite=not clause.negated and self.chance(0.4)
         )
 
     def description(self) -> Sentence:
-        """A state, perhaps with a time before it."""
+        """A state."""
         return Sentence(self.state())
 
     def comparison(self) -> Sentence:
@@ -176,7 +178,7 @@ class Author(PhraseAuthor):
         return Sentence(clause, self.pick((Order.STATEMENT, Order.STATEMENT, Order.QUESTION)))
 
     def amount(self) -> Sentence:
-        """An age, a price or an hour."""
+        """An age or a price."""
         english, german = lexicon.number_words(2 + int(self._random() * 98))
         if self.chance(0.5):
             age = Adverb(f"{english} years old", f"{german} Jahre alt")
@@ -186,7 +188,7 @@ class Author(PhraseAuthor):
         return Sentence(Clause(goods, verbs.COST, predicate=Adverb(f"{english} euros", f"{german} Euro")))
 
     def introduction(self) -> Sentence:
-        """This is …, or there is …."""
+        """This is …, or there is …"""
         if self.chance(0.4):
             what = self.phrase(self.pick(lexicon.NOUNS["building"]), determiner=A)
             area = NounPhrase(self.pick(lexicon.NOUNS["area"]), self.pick((THE, THIS)))
@@ -203,7 +205,7 @@ class Author(PhraseAuthor):
         return Sentence(clause, self.pick((Order.STATEMENT, Order.STATEMENT, Order.QUESTION)))
 
     def location(self) -> Sentence:
-        """Something is on, under or behind something."""
+        """The location of something: on, under, behind …"""
         kinds = ("thing", "toy", "container", "clothes", "text", "animal", "pastry")
         thing = self.phrase(self.pick(lexicon.NOUNS[self.pick(kinds)]), definite=True)
         tense = self.pick((Tense.PAST, Tense.PRESENT, Tense.PRESENT))
@@ -247,8 +249,9 @@ class Author(PhraseAuthor):
         plain: bool = False,
         rich: bool = False,
     ) -> Clause:
-        """Somebody does something. `bare`: without time and place; `plain`: also without modal, negation and adverbs;
-        `rich`: nouns may have relative clauses.
+        """An action. bare: without time and place. plain: also without modal, negation and adverbs.
+
+        rich: nouns may have relative clauses.
         """
         frame = self.pick(frames)
         while (subject and "person" not in frame.subjects) or (tense is not None and tense not in frame.verb.tenses):
@@ -263,8 +266,8 @@ class Author(PhraseAuthor):
         if not plain:
             if frame.action and tense is not Tense.FUTURE and self.chance(0.2):
                 modal = self.pick([modal for modal in verbs.MODALS.values() if modal.past or tense is Tense.PRESENT])
-            negated = self.chance(0.16) and not _counted(target) and not _counted(subject)
-            if not negated and not modal and not _counted(target) and self.chance(0.17):
+            negated = self.chance(0.16) and not _quantified(target) and not _quantified(subject)
+            if not negated and not modal and not _quantified(target) and self.chance(0.17):
                 frequency = self.pick(lexicon.FREQUENCIES)
             elif not bare and (frame.action or tense is not Tense.PRESENT) and self.chance(0.45):
                 time = self.time(tense)
@@ -285,7 +288,7 @@ class Author(PhraseAuthor):
         return clause
 
     def state(self, *, subject: Nominal | None = None, tense: Tense | None = None, bare: bool = False) -> Clause:
-        """Somebody or something is tired, or very old."""
+        """A state with be or become: somebody is tired, something is very old."""
         if subject is None:
             subject = self.somebody()
             if self.chance(0.5):
@@ -298,7 +301,7 @@ class Author(PhraseAuthor):
         english, german = "", ""
         if adjective.comparative and self.chance(0.4):
             english, german = self.pick((("very ", "sehr "), ("very ", "sehr "), ("too ", "zu "), ("so ", "so ")))
-        negated = self.chance(0.15) and not _counted(subject)
+        negated = self.chance(0.15) and not _quantified(subject)
         frequency = None
         if adjective in lexicon.BECOMING and frame is verbs.BE_FRAME and not negated and self.chance(0.15):
             frequency = self.pick(lexicon.FREQUENCIES)
@@ -306,7 +309,7 @@ class Author(PhraseAuthor):
         return Clause(subject, frame, tense, negated=negated, predicate=predicate, frequency=frequency)
 
     def subject(self, frame: Frame, relative: bool) -> Nominal:
-        """A subject that the verb allows."""
+        """A subject that suits the verb."""
         kinds = sorted(frame.subjects)
         kind = "person" if "person" in kinds and self.chance(0.8) else self.pick(kinds)
         if kind == "person" and not relative:
@@ -315,7 +318,7 @@ class Author(PhraseAuthor):
         return self.with_relative(replace(phrase, owner=None)) if relative else phrase
 
     def with_relative(self, phrase: NounPhrase) -> NounPhrase:
-        """The phrase with a relative clause in which it is the subject or the object."""
+        """The phrase with a relative clause of which it is the subject or the object."""
         noun = phrase.noun
         gap = relative_pronoun(noun, phrase.plural)
         phrase = replace(phrase, determiner=THE)
@@ -330,8 +333,8 @@ class Author(PhraseAuthor):
         return replace(phrase, relative=clause)
 
 
-def _counted(nominal: Nominal | None) -> bool:
-    """Whether `not` beside it would be unclear: many, some, all, every, three."""
+def _quantified(nominal: Nominal | None) -> bool:
+    """Whether its determiner (many, some, all, every, three) would be ambiguous in a negated clause."""
     if not isinstance(nominal, NounPhrase):
         return False
     determiner = nominal.determiner

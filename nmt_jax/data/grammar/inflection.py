@@ -1,6 +1,6 @@
-"""Inflection: the grammatical categories, the declension and conjugation tables, and the classes of words they bend.
+"""Inflection: grammatical categories, declension and conjugation tables, and the word classes that use them.
 
-Only what no rule predicts is listed; the words themselves are in `lexicon` and `verbs`.
+Only irregular forms are listed; the words themselves are in `lexicon` and `verbs`.
 """
 
 import re
@@ -18,7 +18,7 @@ class Case(IntEnum):
 
 
 class Tense(IntEnum):
-    """English past is German perfect (preterite of sein, haben, mögen, wissen and the modals); `will` is `werden`."""
+    """Past is the German perfect, or the preterite of sein, haben, mögen, wissen and modals; future uses werden."""
 
     PAST = 0
     PRESENT = 1
@@ -36,7 +36,7 @@ class Agreement(IntEnum):
 
 
 class Order(Enum):
-    """The kinds of clauses, which differ in where their verbs stand."""
+    """Kinds of clauses; the position of the verb depends on them."""
 
     STATEMENT = auto()  # Heute liest er.    Verb second.
     QUESTION = auto()  # Liest er heute?    Verb first, after a question word if there is one.
@@ -46,11 +46,11 @@ class Order(Enum):
 
 
 def rows(text: str) -> tuple[list[str], ...]:
-    """The words of a table whose rows are separated by strokes."""
+    """The words of a table whose rows are separated by slashes."""
     return tuple(row.split() for row in text.split("/"))
 
 
-PLURAL = 3  # the column of a declension table after der, die, das
+PLURAL = 3  # column of declension tables, after the genders der, die, das
 DEFINITE = rows("der die das die / den die das die / dem der dem den / des der des der")
 STRONG = rows("er e es e / en e es e / em er em en / es er es er")
 WEAK = rows("e e e en / en e e en / en en en en / en en en en")
@@ -82,7 +82,7 @@ PRETERITE_FORMS = {
 
 
 def english_s(word: str) -> str:
-    """`word` with the ending that plurals and the third person share: dog-s, box-es, countr-ies."""
+    """The word with the ending of plurals and of the third person: dog-s, box-es, countr-ies."""
     if word == "have":
         return "has"
     if re.search(r"(s|x|z|sh|ch|o)$", word):
@@ -91,13 +91,13 @@ def english_s(word: str) -> str:
 
 
 def english_ed(word: str) -> str:
-    """The regular past: open-ed, clos-ed, carri-ed."""
+    """The regular past tense: open-ed, clos-ed, carri-ed."""
     return word + "d" if word.endswith("e") else re.sub(r"(?<=[^aeiou])y$", "i", word) + "ed"
 
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A noun with a German gender (0 der, 1 die, 2 das); weak nouns take their plural's form outside the nominative."""
+    """A noun; gender: 0 der, 1 die, 2 das. Weak nouns use their plural form in all cases but the nominative."""
 
     kind: str
     english: str
@@ -122,7 +122,7 @@ class Noun:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A proper noun: a person (`kind` "man" or "woman"), a city or a country, all without article."""
+    """A proper noun without article; kind: "man", "woman", "city" or "country"."""
 
     kind: str
     name: str
@@ -134,13 +134,13 @@ class Name:
         return self.name
 
     def german(self, case: Case) -> str:
-        """The German name, which does not change."""
+        """The German name, the same in all cases."""
         return self.german_name
 
 
 @dataclass(frozen=True, slots=True)
 class Adjective:
-    """An adjective; `comparative` is empty where none is used."""
+    """An adjective; `comparative` is empty if it has none."""
 
     english: str
     german: str
@@ -149,13 +149,13 @@ class Adjective:
 
     @property
     def stem(self) -> str:
-        """What the endings are added to: müd-, teur-, dunkl-."""
+        """The stem to which endings are added: müd-, teur-, dunkl-."""
         return re.sub(r"e(?=l$)|e$|(?<=u)e(?=r$)", "", self.german)
 
 
 @dataclass(frozen=True, slots=True)
 class Adverb:
-    """Any fixed phrase."""
+    """An invariable phrase."""
 
     words: str
     german_words: str
@@ -173,8 +173,8 @@ class Adverb:
 class Verb:
     """A verb in both languages.
 
-    `tail` stays beside the English verb (`look for`), a pronoun precedes `particle` (`pick him up`).
-    `prefix` separates in German: `an` + `rufen`; it ends in a space where it is a word: `Fußball ` + `spielen`.
+    `tail` directly follows the English verb (`look for`); a pronoun precedes `particle` (`pick him up`). `prefix` is
+    separable in German: `an` + `rufen`; it ends with a space if it is a word: `Fußball ` + `spielen`.
     """
 
     english: str
@@ -190,7 +190,7 @@ class Verb:
 
     @property
     def tenses(self) -> tuple[Tense, ...]:
-        """Tenses that English shows: `read` and `put` have no past here, because it looks like their present."""
+        """The tenses to use; `read` and `put` have no past here, because it is spelled like the present."""
         return (Tense.PRESENT, Tense.FUTURE) if self.past == self.english else tuple(Tense)
 
     @property
@@ -198,7 +198,7 @@ class Verb:
         return self.infinitive.removesuffix("n").removesuffix("e")
 
     def conjugate(self, agreement: Agreement) -> str:
-        """The German present without its prefix."""
+        """The German present tense, without prefix."""
         if self.infinitive in PRESENT_FORMS:
             return PRESENT_FORMS[self.infinitive].split()[agreement]
         if agreement is Agreement.I:
@@ -209,7 +209,7 @@ class Verb:
 
     @property
     def imperative(self) -> str:
-        """The command to one friend: `lies`, `fahr`, `warte`, `lächle`."""
+        """The informal singular imperative: `lies`, `fahr`, `warte`, `lächle`."""
         changed = self.third[:-1]
         if changed != regular_third(self._stem)[:-1] and not (set(changed) - set(self._stem)) & set("äöü"):
             return changed
@@ -219,13 +219,13 @@ class Verb:
 
 
 def regular_third(stem: str) -> str:
-    """The third person of a regular stem: kauf-t, wart-et, öffn-et."""
+    """The third person singular of a regular stem: kauf-t, wart-et, öffn-et."""
     return stem + ("et" if re.search(r"[dt]$|(ch|[^aeiouäöürlhmn])[mn]$", stem) else "t")
 
 
 @dataclass(frozen=True, slots=True)
 class Modal:
-    """A modal verb; one that is no English auxiliary takes do-support."""
+    """A modal verb; without `auxiliary`, the English verb uses do-support."""
 
     english: str
     past: str

@@ -1,13 +1,13 @@
-"""The open word classes but verbs, and the closed lists: nouns, names, adjectives, adverbs, places and numbers.
+"""All words except verbs: nouns, names, adjectives, adverbs, prepositions and numbers.
 
-Words stand in tables, several a line; the kinds of nouns say which verbs and adjectives go with them.
+Words are listed in tables with several entries per line. The kind of a noun determines its verbs and adjectives.
 """
 
 from nmt_jax.data.grammar.inflection import Adjective, Adverb, Name, Noun, english_s, rows
 
 
 def _nouns(kind: str, table: str) -> list[Noun]:
-    """`english[/plural] article German [plural]` separated by commas; `der*` is weak; no plural: a mass noun."""
+    """Parses `english[/plural] article German [plural]`, separated by commas; `der*`: weak; no plural: mass noun."""
     nouns = []
     for entry in table.split(","):
         english, article, german, *german_plural = entry.split()
@@ -19,7 +19,7 @@ def _nouns(kind: str, table: str) -> list[Noun]:
 
 
 def _adjectives(table: str) -> dict[str, Adjective]:
-    """`English German [comparatives of both]`; the English one is `more` where it is built with it."""
+    """Parses `English German [both comparatives]`; `more` stands for English comparatives with more."""
     adjectives = {}
     for entry in table.split(","):
         english, german, *comparatives = entry.split()
@@ -29,7 +29,7 @@ def _adjectives(table: str) -> dict[str, Adjective]:
 
 
 def _adverbs(table: str) -> tuple[Adverb, ...]:
-    """`English = German` separated by commas."""
+    """Parses `English = German`, separated by commas."""
     return tuple(Adverb(*map(str.strip, entry.split("="))) for entry in table.split(","))
 
 
@@ -111,7 +111,7 @@ TOWNS = [
     for pair in names.split()
 ]
 
-# Where one is (English preposition, German preposition with the dative) and the German preposition of the way there.
+# Prepositions of locations: English, German with the dative; and the German preposition of directions.
 PLACES = {
     **dict.fromkeys(("building", "area", "room"), ("in", "in", "in")),
     "spot": ("at", "an", "zu"),
@@ -169,12 +169,12 @@ QUALITIES: dict[str, list[Adjective]] = {
     }.items()
     for kind in kinds.split()
 }
-(BECOMING,) = (  # what people become
+(BECOMING,) = (  # adjectives for "become"
     [ADJECTIVES[word] for word in words]
     for words in rows("old rich poor strong weak happy sad tired famous hungry sick healthy curious angry lonely")
 )
 
-# Manner adverbs and the verbs they suit.
+# Adverbs of manner and the verbs that they modify.
 MANNERS = {
     adverb: frozenset(verbs.split())
     for adverb, verbs in zip(
@@ -212,7 +212,7 @@ _UNITS, _GERMAN_UNITS, _TENS, _GERMAN_TENS = rows("""
 
 
 def number_words(number: int) -> tuple[str, str]:
-    """A number from 2 to 99 in English and German: 21 is `twenty-one` and `einundzwanzig`."""
+    """A number from 2 to 99 in English and German, such as `twenty-one` and `einundzwanzig`."""
     if number < 20:
         return _UNITS[number], _GERMAN_UNITS[number]
     tens, unit = divmod(number, 10)

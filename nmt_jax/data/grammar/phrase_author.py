@@ -1,4 +1,4 @@
-"""The author of phrases: draws who, what, when and where at random, so that they make sense together."""
+"""Draws random noun phrases and adverbials that make sense together."""
 
 import random
 from collections.abc import Sequence
@@ -64,11 +64,11 @@ _MEASURES = {
 
 
 class PhraseAuthor:
-    """Draws random phrases that make sense; the same seed draws the same ones on every machine."""
+    """Draws random phrases that make sense; equal seeds give equal phrases on every machine."""
 
     def __init__(self, seed: int) -> None:
-        # Seeding by text is independent of the platform, and `random()` is the one method whose numbers Python
-        # promises to keep.
+        # Seeding with text is independent of the platform, and `random()` is the only method whose results Python
+        # guarantees to preserve.
         self._random = random.Random(f"nmt-jax grammar {seed}").random
 
     def chance(self, probability: float) -> bool:
@@ -76,7 +76,7 @@ class PhraseAuthor:
         return self._random() < probability
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options, all equally likely."""
+        """One of the options, uniformly."""
         return options[int(self._random() * len(options))]
 
     # Phrases
@@ -94,7 +94,7 @@ class PhraseAuthor:
         return self.phrase(self.pick(lexicon.NOUNS["person"]), definite=self.chance(0.8))
 
     def object(self, frame: Frame, subject: Nominal) -> Nominal:
-        """An object that the verb allows, other than the subject."""
+        """An object that suits the verb, other than the subject."""
         if "person" in frame.objects and self.chance(0.35):
             return self.receiver(subject)
         noun = self.pick(_BY_OBJECTS[frame.objects])
@@ -131,7 +131,7 @@ class PhraseAuthor:
         return self.phrase(noun, definite=True)
 
     def resume(self, nominal: Nominal) -> Nominal | None:
-        """The pronoun that takes a person up again."""
+        """The pronoun that refers back to a person; None for other nominals."""
         if isinstance(nominal, Pronoun):
             return nominal
         if isinstance(nominal, NounPhrase) and nominal.noun.kind != "person":
@@ -143,8 +143,8 @@ class PhraseAuthor:
         assert isinstance(nominal, NounPhrase)
         return SHE if nominal.noun.gender == 1 or nominal.noun.english == "girl" else HE
 
-    def asked(self, nominal: Nominal, kind: str) -> Nominal:
-        """What asks for a nominal: who, what, which book, how many books."""
+    def question_phrase(self, nominal: Nominal, kind: str) -> Nominal:
+        """The phrase that asks for a nominal: who, what, which book, how many books."""
         if isinstance(nominal, NounPhrase) and nominal.noun.german_plural and self.chance(0.4):
             determiner = HOW_MANY if nominal.plural and self.chance(0.5) else WHICH
             return replace(nominal, determiner=determiner, owner=None, content=None)
@@ -153,7 +153,7 @@ class PhraseAuthor:
     def phrase(
         self, noun: Noun, *, definite: bool = False, determiner: Determiner | None = None, plural: bool | None = None
     ) -> NounPhrase:
-        """A noun with a determiner that suits it, perhaps an adjective and an owner."""
+        """A noun with a suitable determiner, and sometimes an adjective and an owner."""
         countable = bool(noun.german_plural)
         if plural is None:
             plural = countable and determiner is None and self.chance(0.25)
@@ -182,7 +182,7 @@ class PhraseAuthor:
     # Adverbials
 
     def time(self, tense: Tense) -> Adverb:
-        """When."""
+        """An adverbial of time."""
         if self.chance(0.12):
             english, german = lexicon.number_words(2 + int(self._random() * 11))
             return Adverb(f"at {english} o'clock", f"um {german} Uhr")
@@ -194,7 +194,7 @@ class PhraseAuthor:
         return self.pick(lexicon.TIMES[tense])
 
     def place(self, kind: str) -> Adverbial:
-        """Where, or where to."""
+        """A location or a direction."""
         if kind == "onto":
             return self.surface(Case.ACCUSATIVE)
         if kind == "water":
@@ -224,7 +224,7 @@ class PhraseAuthor:
         return Place("to", german_to, Case.ACCUSATIVE if german_to == "in" else Case.DATIVE, nominal)
 
     def surface(self, case: Case) -> Place:
-        """On, under, behind … a piece of furniture."""
+        """A location relative to a piece of furniture: on, under, behind …"""
         relations = tuple(lexicon.SURFACES.items())
         english, german = self.pick(relations)
         return Place(english, german, case, NounPhrase(self.pick(lexicon.NOUNS["furniture"])))

@@ -1,4 +1,4 @@
-"""Phrases: pronouns, determiners, noun phrases and adverbials, each of which says itself in both languages."""
+"""Phrases: pronouns, determiners, noun phrases and adverbials, each rendered in both languages."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,7 +8,7 @@ from nmt_jax.data.grammar.inflection import Adjective, Adverb, Agreement, Case, 
 
 
 class Nominal(Protocol):
-    """What can be a subject or an object."""
+    """A phrase that can be a subject or an object."""
 
     @property
     def agreement(self) -> Agreement:
@@ -32,7 +32,7 @@ class RelativeClause(Protocol):
 
 
 class Adverbial(Protocol):
-    """What says when, where or how."""
+    """A phrase that expresses when, where or how."""
 
     def english(self) -> str:
         """The English phrase."""
@@ -43,7 +43,7 @@ class Adverbial(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pronoun:
-    """A personal, relative or interrogative pronoun; German forms by case."""
+    """A personal, relative or interrogative pronoun; `forms` are the German ones by case."""
 
     subjective: str
     objective: str
@@ -61,10 +61,10 @@ class Pronoun:
 
 @dataclass(frozen=True, slots=True)
 class Determiner:
-    """An article or what stands in its place.
+    """An article, or a word used instead of one.
 
-    `endings`: "definite" (der), "strong" (dies-er), "ein" (ein, mein: none in three places), "quantity" (viel-e) or
-    "none" (zwei, Annas). An adjective is weak after the first three where they show an ending, else strong.
+    endings: "definite" (der), "strong" (dies-er), "ein" (ein, mein: no ending in three forms), "quantity" (viel-e) or
+    "none" (zwei, Annas). A following adjective is weak after an ending of the first three kinds, otherwise strong.
     """
 
     singular: str
@@ -74,7 +74,7 @@ class Determiner:
     indefinite: bool = False
 
     def german(self, case: Case, column: int) -> tuple[str, bool]:
-        """The German form for a column of the declension tables, and whether an adjective after it is weak."""
+        """The German form for a column of the declension tables, and whether a following adjective is weak."""
         if self.endings == "definite":
             return inflection.DEFINITE[case][column], True
         if self.endings == "none" or (self.endings == "ein" and (case, column) in _ENDINGLESS):
@@ -108,13 +108,13 @@ MY, YOUR, HIS, HER, OUR, THEIR = POSSESSIVES = tuple(
 
 
 def number(value: int) -> Determiner:
-    """A number from 2 to 99 before a noun."""
+    """A number from 2 to 99 as a determiner."""
     english, german = lexicon.number_words(value)
     return Determiner("", english, german, "none", indefinite=True)
 
 
 def possessor(name: Name) -> Determiner:
-    """A name in the genitive before a noun: Anna's house, Annas Haus."""
+    """A name in the genitive as a determiner: Anna's house, Annas Haus."""
     return Determiner(f"{name.name}'s", f"{name.name}'s", f"{name.german_name}s", "none")
 
 
@@ -136,7 +136,7 @@ class NounPhrase:
         return Agreement.THEY if self.plural else Agreement.HE
 
     def english(self, objective: bool = False) -> str:
-        """The English phrase; an owner takes the determiner's place."""
+        """The English phrase; an owner replaces the determiner."""
         determiner = self.determiner.plural if self.plural else self.determiner.singular
         words = [f"{self.owner.english()}'s" if self.owner else determiner]
         words += [self.adjective.english] if self.adjective else []
@@ -148,7 +148,7 @@ class NounPhrase:
         return " ".join(filter(None, words))
 
     def german(self, case: Case) -> str:
-        """The German phrase; a relative clause ends in the comma that closes it."""
+        """The German phrase; a relative clause ends with a comma."""
         column = inflection.PLURAL if self.plural else self.noun.gender
         determiner, weak = self.determiner.german(case, column)
         words = [determiner]
@@ -180,7 +180,7 @@ class Couple:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A preposition and its nominal: where (dative) or where to (accusative, or as the preposition wants)."""
+    """A prepositional phrase: a location (dative), or a direction (accusative, or as the preposition requires)."""
 
     preposition: str
     german_preposition: str
@@ -198,7 +198,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A predicate: older than the house."""
+    """A comparative predicate: older than the house."""
 
     adjective: Adjective
     standard: Nominal
@@ -213,7 +213,7 @@ class Comparison:
 
 
 def prepositional(preposition: str, nominal: Nominal, case: Case) -> str:
-    """A German preposition before a nominal, contracted with the article: im Garten, zur Schule."""
+    """A German preposition and a nominal, contracted with its article if possible: im Garten, zur Schule."""
     phrase = f"{preposition} {nominal.german(case)}".lstrip()
     if isinstance(nominal, NounPhrase) and nominal.determiner is THE:
         start = " ".join(phrase.split(" ", 2)[:2])
@@ -245,7 +245,7 @@ WHEN_IS, HOW_OFTEN = Adverb("when", "wann"), Adverb("how often", "wie oft")
 
 
 def relative_pronoun(noun: Noun, plural: bool) -> Pronoun:
-    """The pronoun that stands for `noun` in its relative clause: who, whom, that; der, den, dem, denen."""
+    """The relative pronoun for `noun`: who, whom, that; der, den, dem, denen."""
     column = inflection.PLURAL if plural else noun.gender
     nominative, accusative, dative = (forms[column] for forms in inflection.DEFINITE[:3])
     english = ("who", "whom") if noun.kind == "person" else ("that", "that")

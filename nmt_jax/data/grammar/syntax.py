@@ -1,4 +1,4 @@
-"""Syntax: clauses and sentences, each of which says itself in both languages with each language's own word order."""
+"""Syntax: clauses and sentences, rendered in both languages with the word order of each."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from nmt_jax.data.grammar.verbs import Frame
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A verb with all that belongs to it; `front` names the slot that opens the clause, if not the subject."""
+    """A verb with its arguments and adverbials; `front` names the slot before the verb, if not the subject."""
 
     subject: Nominal
     frame: Frame
@@ -27,7 +27,7 @@ class Clause:
     front: str = ""
 
     def english(self, order: Order = Order.STATEMENT) -> str:
-        """Subject, verbs, object, manner, place, time; `do` and inversion in questions."""
+        """Subject, verbs, object, manner, place, time; with do-support and inversion in questions."""
         verb = self.frame.verb
         auxiliary, main = self._english_verbs(order)
         negation = "not" if self.negated else ""
@@ -57,7 +57,7 @@ class Clause:
         return " ".join(filter(None, (front, *head, *slots.values())))
 
     def german(self, order: Order = Order.STATEMENT) -> str:
-        """First slot, finite verb, middle field, other verbs; the finite verb comes last in subordinate clauses."""
+        """First slot, finite verb, middle field, other verbs; the finite verb is last in subordinate clauses."""
         slots = self._german_slots()
         finite, rest = self._german_verbs(order)
         if order in (Order.INFINITIVE, Order.COMMAND):
@@ -72,7 +72,7 @@ class Clause:
         return " ".join(filter(None, (front, finite, *middle, rest)))
 
     def _english_verbs(self, order: Order) -> tuple[str, str]:
-        """The auxiliary that moves and that `not` follows, and the other verbs."""
+        """The auxiliary, which is inverted and negated, and the other verbs."""
         base, past = self.frame.verb.english, self.frame.verb.past
         if self.modal and self.modal.auxiliary:
             auxiliary = self.modal.past if self.tense is Tense.PAST else self.modal.english
@@ -95,7 +95,7 @@ class Clause:
         return "", (inflection.english_s(base) if agreement is Agreement.HE else base) + rest
 
     def _german_verbs(self, order: Order) -> tuple[str, str]:
-        """The finite verb and the others, among them the separable prefix of a finite verb that comes first."""
+        """The finite verb and the other verbs, including the separable prefix of a fronted finite verb."""
         verb, agreement = self.frame.verb, self.subject.agreement
         infinitive = verb.prefix + verb.infinitive
         if order is Order.COMMAND:
@@ -117,7 +117,7 @@ class Clause:
         return verb.conjugate(agreement), verb.prefix.strip()
 
     def _german_slots(self) -> dict[str, str]:
-        """Everything but the verbs, in the order of the middle field."""
+        """All constituents except the verbs, in the order of the middle field."""
         slots = {"subject": self.subject.german(Case.NOMINATIVE)}
         if self.frame.verb.reflexive:
             slots["reflexive"] = inflection.REFLEXIVE[self.subject.agreement]
@@ -153,7 +153,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A conjunction and the order of the clause after it; an empty English `to` comes with the infinitive."""
+    """A conjunction and the order of its clause; empty for infinitive clauses, which include `to` and `zu`."""
 
     english: str
     german: str
@@ -162,7 +162,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A main clause, perhaps with a second clause after it, or before it if `reversed`."""
+    """A main clause, with an optional second clause after it, or before it if `reversed`."""
 
     main: Clause
     order: Order = Order.STATEMENT
@@ -172,7 +172,7 @@ class Sentence:
     polite: bool = False
 
     def english(self) -> str:
-        """The English sentence with capital and full stop."""
+        """The English sentence, capitalized and punctuated."""
         text = "please " * self.polite + self.main.english(self.order)
         if self.link and self.second:
             second = f"{self.link.english} {self.second.english(self.link.order)}".lstrip()
@@ -181,7 +181,7 @@ class Sentence:
         return _finish(text, self.order)
 
     def german(self) -> str:
-        """The German sentence; after a clause that opens it the main clause begins with its verb."""
+        """The German sentence; after an initial subordinate clause, the main clause begins with its verb."""
         order = Order.QUESTION if self.reversed else self.order
         text = "bitte " * self.polite + self.main.german(order)
         if self.link and self.second:

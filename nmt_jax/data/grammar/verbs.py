@@ -1,4 +1,4 @@
-"""Verbs and what goes with each: who does it, to whom or what, in which case, behind which preposition, and where."""
+"""Verbs and their arguments: kinds of subjects and objects, cases, prepositions and places."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from nmt_jax.data.grammar.lexicon import NOUNS
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A verb with what it asks for: kinds of subject and object, the object's case and preposition, a place."""
+    """A verb and its arguments: kinds of subject and object, case and preposition of the object, and a place."""
 
     verb: Verb
     subjects: frozenset[str]
@@ -17,12 +17,12 @@ class Frame:
     case: Case
     preposition: str
     recipient: str  # "": none, "plain": gives him a book, "to": explains the rule to him
-    place: str  # "": none; "where": may have one; "to", "far", "town", "onto": must have one of that kind
-    action: bool  # can be wanted, tried and commanded
+    place: str  # "": none; "where": optional; "to", "far", "town", "onto": required, of this kind
+    action: bool  # something one can want, try and command
 
 
 def _verb(entry: str) -> Verb:
-    """`base[_tail or |particle] [past] = [sich_][prefix|]infinitive [third person], [ist] participle`."""
+    """Parses `base[_tail or |particle] [past] = [sich_][prefix|]infinitive [third person], [ist] participle`."""
     source, target = entry.split("=")
     english, *past = source.split()
     base, particle = english.partition("|")[::2]
@@ -47,9 +47,9 @@ def _verb(entry: str) -> Verb:
 
 
 def _frames(table: str) -> dict[str, Frame]:
-    """Blocks of `[!]subjects [> [recipient:] [preposition] [+case] objects] [@place]` and a line of verbs after each.
+    """Parses blocks of a header `[[!]subjects [> [recipient:] [preposition] [+case] objects] [@place]]` and verbs.
 
-    `!` marks states (`action` is false); the keys are the English verbs with their tails and particles.
+    `!` marks states (`action` is False). The keys of the result are the English verbs with their tails and particles.
     """
     frames = {}
     for header, verbs in re.findall(r"\[(.*?)\]([^\[]*)", table):

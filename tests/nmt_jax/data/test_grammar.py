@@ -1,4 +1,4 @@
-"""The embedded corpus: what is promised of the pairs, and German grammar case by case."""
+"""The embedded corpus: guarantees about its pairs, and examples of English and German grammar."""
 
 import itertools
 import os
@@ -40,10 +40,10 @@ def corpus():
     return list(grammar.pairs("train", 20_000))
 
 
-# Promises
+# Guarantees
 
 
-def test_pairs_are_distinct_and_as_many_as_asked_for(corpus):
+def test_the_requested_number_of_distinct_pairs(corpus):
     assert len(corpus) == 20_000
     assert len({english for english, _ in corpus}) == 20_000
 
@@ -65,7 +65,7 @@ def test_pairs_do_not_depend_on_the_hash_seed(corpus):
         assert result.stdout.decode().splitlines() == [ascii(pair) for pair in corpus[:200]]
 
 
-def test_no_english_sentence_is_in_two_splits_whatever_the_seed(corpus):
+def test_splits_are_disjoint_for_all_seeds(corpus):
     held_out = {split: {en for s in (0, 1) for en, _ in grammar.pairs(split, 500, seed=s)} for split in ("dev", "test")}
     train = {english for english, _ in corpus} | {english for english, _ in grammar.pairs("train", 5000, seed=1)}
     assert not held_out["dev"] & held_out["test"]
@@ -80,12 +80,12 @@ def test_english_determines_german():
 
 
 @pytest.mark.parametrize(("split", "count"), [("valid", 10), ("", 10), ("train", 0), ("test", -1)])
-def test_bad_arguments_are_told_at_once(split, count):
+def test_invalid_arguments_are_reported_immediately(split, count):
     with pytest.raises(UserError, match="grammar: "):
         grammar.pairs(split, count)
 
 
-def test_sentences_are_moderate_and_clean(corpus):
+def test_sentences_are_of_moderate_length_and_well_formed(corpus):
     lengths = [len(english.split()) for english, _ in corpus]
     assert max(lengths) <= 25
     assert 6 <= sum(lengths) / len(lengths) <= 12
@@ -100,7 +100,7 @@ def test_sentences_are_moderate_and_clean(corpus):
         assert english[-1] == german[-1]
 
 
-def test_several_hundred_words_occur_often_enough(corpus):
+def test_several_hundred_words_occur_often(corpus):
     for side in (0, 1):
         words = Counter(word for pair in corpus for word in pair[side].lower().replace(",", "").split())
         assert sum(count >= 20 for count in words.values()) > 500
@@ -256,7 +256,7 @@ def test_agreement_of_noun_phrases(phrase, english, german):
         ("house", "im Haus", "ins Haus"),
     ],
 )
-def test_place_is_dative_and_direction_accusative(noun, there, where_to):
+def test_locations_are_dative_and_directions_accusative(noun, there, where_to):
     assert Place("in", "in", Case.DATIVE, the(noun)).german() == there
     assert Place("to", "in", Case.ACCUSATIVE, the(noun)).german() == where_to
 
@@ -404,7 +404,7 @@ def test_relative_pronouns_agree():
     assert whom_anna("help", "man").english() == "the man whom Anna helps"
 
 
-def test_clause_that_opens_the_sentence_is_followed_by_the_verb():
+def test_the_verb_follows_an_initial_clause():
     main, second = does(ANNA, "sleep"), does(SHE, "get up", tense=Tense.PAST)
     sentence = Sentence(main, link=syntax.BECAUSE, second=second, reversed=True)
     assert sentence.english() == "Because she got up, Anna sleeps."

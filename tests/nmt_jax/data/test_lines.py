@@ -1,4 +1,4 @@
-"""Lines: what lies between two newlines, whatever else is in it; faults are named with file and line."""
+"""Lines: split at newlines only; errors name the file and the line."""
 
 import gzip
 import os
@@ -28,7 +28,7 @@ def test_line_ends_and_byte_order_mark(tmp_path):
     assert list(read_lines(path)) == ["eins", "zw\rei", "drei\ufeff"]
 
 
-def test_gzip_is_read_as_such_and_found_by_its_plain_name(tmp_path):
+def test_gzip_files_are_read_and_found_without_their_suffix(tmp_path):
     (tmp_path / "text.de.gz").write_bytes(gzip.compress("Über\nuns\n".encode()))
     assert list(read_lines(tmp_path / "text.de.gz")) == ["Über", "uns"]
     assert list(read_lines(tmp_path / "text.de")) == ["Über", "uns"]
@@ -46,7 +46,7 @@ def test_gzip_is_read_as_such_and_found_by_its_plain_name(tmp_path):
         ("text.de", None, ": no such file, plain or with .gz"),
     ],
 )
-def test_a_bad_file_is_named_with_its_line(name, content, message, tmp_path):
+def test_invalid_files_are_reported_with_their_line(name, content, message, tmp_path):
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
@@ -60,18 +60,18 @@ def test_a_folder_is_not_a_file(tmp_path):
 
 
 @hypothesis.given(st.text(alphabet="ab .!\u2028", max_size=300), st.integers(2, 40))
-def test_parts_are_short_and_make_up_the_line(line, limit):
+def test_split_parts_are_short_and_make_up_the_line(line, limit):
     parts = split_long(line, list, limit)
     assert "".join(parts) == line
     assert all(len(part) < limit or len(part) == 1 for part in parts)
 
 
-def test_a_long_line_is_cut_between_its_sentences():
+def test_a_long_line_is_split_between_sentences():
     assert split_long("a b c d e. f g h i.", list, 15) == ["a b c d e. ", "f g h i."]
     assert split_long("aaaa bbbb cccc", list, 14) == ["aaaa ", "bbbb cccc"]
 
 
-def test_lines_are_counted_without_moving(tmp_path):
+def test_counting_lines_does_not_move_the_position(tmp_path):
     path = tmp_path / "text"
     for content, lines in ((b"", 0), (b"a", 1), (b"a\n", 1), (b"a\n\nb", 3), (b"x\xe2\x80\xa8y\n" * 200_000, 200_000)):
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Batches: every pair once an epoch, known by their number alone, the same for any number of processes, few shapes."""
+"""Batches: every pair once per epoch, few shapes, pure functions of their number, for any number of processes."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from nmt_jax.errors import UserError
 
 
 class Toy:
-    """A corpus in memory whose pair i is made of piece i + 10."""
+    """A corpus in memory; all tokens of pair i are i + 10."""
 
     def __init__(self, size=500, max_length=40):
         random = np.random.default_rng(7)
@@ -29,7 +29,7 @@ class Toy:
         return [tuple(np.array([i + 10] * (n - 1) + [EOS], np.int32) for n in self.lengths[i]) for i in indices]
 
     def sample(self, indices, alpha, seeds):
-        """Twice as long, give or take, and told by the seeds."""
+        """About twice as long, depending on the seeds."""
         return [
             tuple(
                 np.array([i + 10] * (2 * n - 3 + int(seed) % 4) + [EOS])
@@ -55,7 +55,7 @@ def assert_equal(first, second):
 
 
 def pairs_of(batch) -> list[int]:
-    """The pairs in a batch, after a check that its rows are whole."""
+    """The pairs in a batch; checks that its rows are complete."""
     found = []
     for source, target in zip(batch["source"], batch["target"], strict=True):
         if (source == PAD).all():
@@ -66,7 +66,7 @@ def pairs_of(batch) -> list[int]:
     return found
 
 
-def test_an_epoch_holds_every_pair_once_and_whole(toy):
+def test_an_epoch_contains_every_pair_once(toy):
     batches = make(toy)
     for epoch in range(2):
         batches = make(toy, steps=3 * batches.batches_per_epoch)
@@ -98,7 +98,7 @@ def test_shapes_are_few_and_within_the_budget(toy):
         assert source <= 40 >= target
 
 
-def test_a_batch_depends_on_its_number_alone(toy):
+def test_a_batch_depends_only_on_its_number(toy):
     forwards, backwards = make(toy, steps=1000), make(toy, steps=400)
     numbers = [0, 1, 57, 58, 399]
     ahead = {n: forwards[n] for n in numbers}
@@ -114,7 +114,7 @@ def test_epochs_and_seeds_differ_in_order(toy):
     assert first != other
 
 
-def test_orders_of_two_epochs_at_most_are_held(toy):
+def test_the_orders_of_at_most_two_epochs_are_kept(toy):
     batches = make(toy, steps=1000)
     for n in range(0, 1000, 40):
         batches[n]
@@ -123,7 +123,7 @@ def test_orders_of_two_epochs_at_most_are_held(toy):
 
 @pytest.mark.parametrize("process_count", [2, 4])
 @pytest.mark.parametrize("sampling_alpha", [0.0, 0.5])
-def test_the_rows_of_all_processes_are_the_batch(toy, process_count, sampling_alpha):
+def test_the_rows_of_all_processes_make_up_the_batch(toy, process_count, sampling_alpha):
     whole = make(toy, sampling_alpha=sampling_alpha)
     shares = [
         make(toy, sampling_alpha=sampling_alpha, share=RowSlice(4, i, process_count)) for i in range(process_count)
@@ -133,7 +133,7 @@ def test_the_rows_of_all_processes_are_the_batch(toy, process_count, sampling_al
         assert_equal({key: np.concatenate([part[key] for part in parts]) for key in parts[0]}, whole[n])
 
 
-def test_a_budget_below_the_longest_target_names_both(toy):
+def test_a_budget_below_the_longest_target_is_an_error(toy):
     longest = toy.lengths[:, 1].max()
     with pytest.raises(UserError, match=rf"batch_tokens = {longest - 1} is less than the {longest} tokens"):
         make(toy, batch_tokens=longest - 1)
@@ -148,7 +148,7 @@ def test_one_pair():
         batches[1]
 
 
-def test_sampling_is_known_by_the_number_and_leaves_nothing_out(toy):
+def test_sampling_depends_only_on_the_number_and_covers_all_pairs(toy):
     first, second = (make(toy, sampling_alpha=0.5, steps=400) for _ in range(2))
     for n in (0, 13, 199):
         assert_equal(first[n], second[n])
@@ -157,7 +157,7 @@ def test_sampling_is_known_by_the_number_and_leaves_nothing_out(toy):
     best = make(toy, steps=200)
     sampled_tokens = sum((first[n]["target"] != PAD).sum() for n in range(first.batches_per_epoch))
     assert sampled_tokens > 1.2 * sum((best[n]["target"] != PAD).sum() for n in range(best.batches_per_epoch))
-    # The same pair is cut differently in the next epoch.
+    # The same pair is segmented differently in the next epoch.
     lengths = [{}, {}]
     for epoch in range(2):
         for n in range(epoch * first.batches_per_epoch, (epoch + 1) * first.batches_per_epoch):
@@ -165,7 +165,7 @@ def test_sampling_is_known_by_the_number_and_leaves_nothing_out(toy):
     assert lengths[0] != lengths[1]
 
 
-def test_density_is_the_share_of_tokens(toy):
+def test_density_is_the_share_of_tokens_that_are_not_padding(toy):
     batches = make(toy)
     whole = [batches[n] for n in range(len(batches))]
     for share, key in zip(batches.density, ("source", "target"), strict=True):
@@ -185,7 +185,7 @@ def padded_tokens(shapes, lengths) -> int:
 
 @pytest.mark.parametrize("num_buckets", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(3))
-def test_shapes_need_the_fewest_tokens_of_all_chains(num_buckets, seed):
+def test_shapes_need_the_fewest_tokens_of_all_chains_of_boxes(num_buckets, seed):
     lengths = np.random.default_rng(seed).integers(1, [5, 6], (60, 2))
     histogram = np.zeros((8, 8), int)
     np.add.at(histogram, tuple(lengths.T), 1)
@@ -210,7 +210,7 @@ def test_long_sentences_are_bucketed_on_a_coarse_grid():
     assert batches.shapes[-1][1:] == tuple(corpus.lengths.max(0))
 
 
-def test_the_iterator_goes_on_at_the_exact_next_batch(toy):
+def test_a_restored_iterator_continues_at_the_next_batch(toy):
     batches = make(toy, steps=60)
     first = iterator(batches)
     for n in range(3):
@@ -223,7 +223,7 @@ def test_the_iterator_goes_on_at_the_exact_next_batch(toy):
     assert_equal(next(first), batches[3])
 
 
-def test_the_iterator_lives_in_an_orbax_checkpoint(toy, tmp_path):
+def test_the_iterator_is_saved_in_an_orbax_checkpoint(toy, tmp_path):
     batches = make(toy, steps=60)
     saved = iterator(batches)
     for _ in range(5):

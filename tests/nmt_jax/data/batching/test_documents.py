@@ -1,4 +1,4 @@
-"""Documents: what is read of a text, and its place in batches and in boxes for prediction."""
+"""Documents: how texts become sentences of tokens, and batches for training and prediction."""
 
 import itertools
 
@@ -28,7 +28,7 @@ def make_reader(vocab, **changes) -> Reader:
 
 
 class Texts:
-    """Texts in memory, by (label, sentences)."""
+    """Texts in memory, given as (label, sentences)."""
 
     name = "texts"
 
@@ -54,7 +54,7 @@ def test_sentences_of_words(vocab):
     assert words(sentences) == [["a", "b"], ["c", "d", "q", "x"]]
     known = vocab.encode("a b")
     assert sentences[0].ids == known
-    assert sentences[1].ids[-1] == UNK  # x is no letter of the vocabulary
+    assert sentences[1].ids[-1] == UNK  # x is not in the vocabulary
     assert read([]) == read(["  "]) == ([], True)
     assert words(read(["A b"])[0]) == [["A", "b"]]
     assert words(make_reader(vocab, lower_case=True)(["A b"])[0]) == [["a", "b"]]
@@ -65,7 +65,7 @@ def test_sentences_of_words(vocab):
         make_reader(vocab, tokenizer="13b")(["a"])
 
 
-def test_a_long_sentence_becomes_several_and_a_long_text_is_cut(vocab):
+def test_long_sentences_are_split_and_long_texts_truncated(vocab):
     read = make_reader(vocab)
     text = " ".join(WORDS[:12])
     sentences, whole = read([text])
@@ -78,7 +78,7 @@ def test_a_long_sentence_becomes_several_and_a_long_text_is_cut(vocab):
         make_reader(vocab, max_words=0)
 
 
-def test_words_of_several_pieces_stay_whole():
+def test_words_of_several_tokens_are_not_split():
     texts = [sentence for item in GrammarTexts("train", 60) for sentence in item.sentences]
     vocab = Vocab.train(texts, size=450, algorithm="bpe")
     read = make_reader(vocab, max_words=20, max_sentences=100)
@@ -93,10 +93,10 @@ def test_words_of_several_pieces_stay_whole():
                 sentence.words
             )
     ((long,), _) = read(["Z" * 50])
-    assert long.sizes == [20]  # the rest of a word without end is not read
+    assert long.sizes == [20]  # the rest of an overlong word is dropped
 
 
-def test_a_corpus_keeps_texts_that_have_a_word(vocab):
+def test_a_corpus_skips_texts_without_words(vocab):
     texts = Texts(("x", ["a b", "c"]), ("y", [" "]), ("y", ["d"]), ("x", ["a b c d e f"] * 9))
     corpus = DocumentCorpus(texts, make_reader(vocab), ["x", "y"])
     assert corpus.lengths.tolist() == [[2, 2], [1, 1], [4, 5]]
@@ -112,7 +112,7 @@ def test_a_corpus_keeps_texts_that_have_a_word(vocab):
 
 @pytest.fixture(scope="module")
 def corpus(vocab) -> DocumentCorpus:
-    """Documents whose first word tells their number in two letters."""
+    """Documents whose first two words encode their index."""
     random = np.random.default_rng(3)
     texts = []
     for number in range(150):
@@ -128,7 +128,7 @@ def make(corpus, **changes) -> Batches:
 
 
 def found_in(batch, corpus) -> list[int]:
-    """The documents in a batch, after a check that they are whole."""
+    """The documents in a batch; checks that they are complete."""
     numbers = []
     for row, label in zip(batch["words"], batch["label"], strict=True):
         if label == NO_LABEL:
@@ -146,7 +146,7 @@ def found_in(batch, corpus) -> list[int]:
     return numbers
 
 
-def test_an_epoch_holds_every_document_once_in_few_shapes(corpus):
+def test_an_epoch_contains_every_document_once_in_few_shapes(corpus):
     batches = make(corpus)
     found, shapes = [], set()
     for n in range(len(batches)):
@@ -161,7 +161,7 @@ def test_an_epoch_holds_every_document_once_in_few_shapes(corpus):
         assert (rows + 4) * sentences * longest > 300
 
 
-def test_a_batch_of_documents_depends_on_its_number_alone(corpus):
+def test_a_batch_of_documents_depends_only_on_its_number(corpus):
     ahead, behind = make(corpus, steps=100), make(corpus, steps=60)
     wholes = {n: ahead[n] for n in (0, 31, 59)}
     shares = [make(corpus, share=RowSlice(4, i, 2), steps=60) for i in range(2)]
@@ -172,8 +172,8 @@ def test_a_batch_of_documents_depends_on_its_number_alone(corpus):
     assert found_in(make(corpus, seed=4)[0], corpus) != found_in(wholes[0], corpus)
 
 
-def test_shapes_of_documents_cost_least(corpus):
-    """Against every chain of two boxes; the cost of a box is all of its words."""
+def test_shapes_of_documents_are_optimal(corpus):
+    """Compared with all chains of two boxes; the cost of a box is the number of its words."""
     lengths = np.minimum(corpus.lengths, 6)
     histogram = np.zeros((8, 8), int)
     np.add.at(histogram, tuple(lengths.T), 1)
@@ -196,7 +196,7 @@ def test_shapes_of_documents_cost_least(corpus):
     assert cost(choose_shapes(histogram, 90, 2, 2, Documents())) == min(map(cost, chains))
 
 
-def test_a_budget_below_the_largest_box_names_both(corpus):
+def test_a_budget_below_the_largest_document_is_an_error(corpus):
     sentences, longest = corpus.lengths.max(0)
     with pytest.raises(UserError, match=rf"batch_tokens = 9 is less than the {sentences * longest} tokens .*max_words"):
         make(corpus, batch_tokens=9)

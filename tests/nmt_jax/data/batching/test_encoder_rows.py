@@ -1,4 +1,4 @@
-"""Rows of pieces: the tokenizer's own template, nothing lost but what is cut off, padding only where nothing is."""
+"""Rows for encoders: the template of the tokenizer, truncation, and padding."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def tokenizer() -> str:
 
 
 @pytest.mark.parametrize("pair", [False, True])
-def test_rows_are_the_tokenizers_own(tokenizer, pair):
+def test_rows_equal_those_of_the_tokenizer(tokenizer, pair):
     library = tokenizers.Tokenizer.from_str(tokenizer)
     reader = RowReader(tokenizer, 128, segments=True)
     for text in TEXTS[:3]:
@@ -50,12 +50,12 @@ def test_spans_are_characters_of_the_text(tokenizer):
     assert found[-1] in "men"
 
 
-def test_half_a_surrogate_pair_is_read(tokenizer):
+def test_a_lone_surrogate_is_accepted(tokenizer):
     (pieces,) = RowReader(tokenizer, 128, segments=True).pieces(["b\ud800 c"])
     assert pieces.spans[-1].tolist() == [3, 4]
 
 
-def test_the_longest_is_cut(tokenizer):
+def test_the_longest_text_is_truncated(tokenizer):
     reader = RowReader(tokenizer, 13, segments=True)
     assert (reader.capacity(1), reader.capacity(2)) == (11, 10)
     for lengths, wanted in (
@@ -73,10 +73,13 @@ def test_the_longest_is_cut(tokenizer):
         assert len(reader.row(*fitting)[0]["ids"]) <= 13
     assert len(reader.fit([np.arange(20)])[0]) == 11
     odd = RowReader(tokenizer, 14, segments=True)
-    assert [len(ids) for ids in odd.fit([np.arange(20), np.arange(20)])] == [6, 5]  # of equals the second is cut
+    assert [len(ids) for ids in odd.fit([np.arange(20), np.arange(20)])] == [
+        6,
+        5,
+    ]  # of equally long texts the second is truncated
 
 
-def test_batches_hold_every_item_and_padding_nothing():
+def test_batches_hold_every_item_and_padding_is_masked():
     items = [{"ids": np.full(n, n, np.int32), "tags": np.full(n, n, np.int32), "label": n} for n in range(1, 12)]
     layout = Rows({"tags": Field(np.int32, -1, per_token=True), "label": Field(np.int32)}, segments=False)
     corpus = RowCorpus("corpus", items, 16)
@@ -94,13 +97,13 @@ def test_batches_hold_every_item_and_padding_nothing():
     assert sorted(seen) == list(range(1, 12))
 
 
-def test_texts_apart_lie_side_by_side():
+def test_texts_encoded_separately_have_one_row_each():
     layout = Rows({}, segments=False, num_texts=2)
     batch = layout.arrays([{"ids": (np.array([1, 2]), np.array([3]))}], Shape(2, 4, 1))
     assert batch["ids"].tolist() == [[[1, 2, 0, 0], [3, 0, 0, 0]], [[0] * 4] * 2]
     assert batch["mask"].sum(axis=-1).tolist() == [[2, 1], [0, 0]]
 
 
-def test_nothing_to_learn_from_is_told():
+def test_an_empty_corpus_is_an_error():
     with pytest.raises(UserError, match="corpus: no text to train on"):
         RowCorpus("corpus", [], 8)

@@ -1,4 +1,4 @@
-"""Sentences made worse: what is dropped, what is masked, and how fillings are spelled into the sentence."""
+"""Perturbed sentences: dropped words, masked tokens, and how fillings are inserted."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_some_words_are_dropped_and_the_others_keep_their_order(words, seed):
     assert left == drop_words(" ".join(words), chance(seed)).split()
 
 
-def test_runs_and_scattered_pieces_are_masked():
+def test_spans_and_scattered_tokens_are_masked():
     found = [choose_masked(40, chance(seed)) for seed in range(300)]
     assert {len(places) for places in found} == set(range(1, MAX_MASKS + 1))
     assert all((np.diff(places) > 0).all() and 0 <= places[0] <= places[-1] < 40 for places in found)
@@ -44,13 +44,13 @@ def test_runs_and_scattered_pieces_are_masked():
         ([2], ["\u2581ran"], "The Cat ran ting."),
     ],
 )
-def test_fillings_are_spelled_into_the_sentence(places, fillings, wanted):
+def test_fillings_are_inserted_into_the_sentence(places, fillings, wanted):
     text = "The Cat sitting."
     spans = np.array([(0, 3), (4, 7), (8, 11), (11, 15), (15, 16)])
     if wanted.endswith("ting.") and 2 in places:
-        wanted = wanted.replace(" ting", "ting")  # what follows in the same word stays where it was
+        wanted = wanted.replace(" ting", "ting")  # the rest of the same word stays attached
     assert Masked(text, Pieces(np.arange(5), spans), np.array(places)).filled(fillings) == wanted
 
 
-def test_nothing_masked_is_nothing_changed():
+def test_a_sentence_without_masks_is_unchanged():
     assert Masked("a  b", Pieces(np.zeros(0), np.zeros((0, 2), int)), np.zeros(0, int)).filled([]) == "a b"

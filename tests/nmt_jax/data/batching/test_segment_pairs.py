@@ -1,4 +1,4 @@
-"""Rows and batches: what stands before a cut and behind it, and that a batch hangs on its number alone."""
+"""Pretraining rows: the text before and after the cut, and batches as pure functions of their number."""
 
 import numpy as np
 import pytest
@@ -84,13 +84,13 @@ def test_second_sentences_follow_or_are_of_another_document(text):
     labels = np.array(labels)
     told = labels[labels != SINGLE]
     assert abs((told == NEXT).mean() - 0.5) < 4 * 0.5 / np.sqrt(len(told))
-    # Nor does a length tell them apart, but for examples at the end of a document, which are short.
+    # Lengths do not distinguish them either, except for the short examples at the ends of documents.
     assert abs(np.mean(lengths[NEXT]) - np.mean(lengths[RANDOM])) < 1.5
     alone = sum(last - first == 1 for first, last in zip(text.examples, text.examples[1:], strict=False))
     assert (labels == SINGLE).sum() == 20 * alone > 0
 
 
-def test_every_other_document_can_come_second_and_any_cut_can_be(text):
+def test_any_other_document_can_be_second_and_any_cut_is_possible(text):
     pairs = pairs_of(text)
     number = int(np.argmax(np.diff(text.examples)))
     drawn = [pairs.draw(number, np.random.default_rng(seed)) for seed in range(2000)]
@@ -113,7 +113,7 @@ def test_without_next_sentences_a_row_is_an_example(text):
     assert (batch["segments"] == 0).all()
 
 
-def test_each_epoch_asks_about_every_example_once_and_anew(text):
+def test_each_epoch_corrupts_every_example_once_and_anew(text):
     batches = batches_of(text, next_sentence=False, steps=1000)
     epochs = []
     for epoch in range(2):
@@ -135,7 +135,7 @@ def test_each_epoch_asks_about_every_example_once_and_anew(text):
     assert sum(epochs[0][row] != epochs[1][row] for row in epochs[0]) > len(text) / 2
 
 
-def test_a_batch_hangs_on_its_number_alone(text):
+def test_a_batch_depends_only_on_its_number(text):
     one, other = batches_of(text, steps=50), batches_of(text, steps=90)
     for number in (41, 3, 41, 0):
         a, b = one[number], other[number]
@@ -170,7 +170,7 @@ def test_shapes_are_static_and_padding_has_no_weight(text):
         batches[len(batches)]
 
 
-def test_left_to_right_rows_ask_about_every_next_token(text):
+def test_left_to_right_rows_predict_every_next_token(text):
     batch = batches_of(text, next_sentence=False, corruption=LeftToRight())[0]
     for ids, labels, weights in zip(batch["ids"], batch["labels"], batch["weights"], strict=True):
         np.testing.assert_array_equal(labels[weights > 0], ids[1:][ids[1:] > 0])

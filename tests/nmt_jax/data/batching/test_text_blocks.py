@@ -11,7 +11,7 @@ from nmt_jax.errors import UserError
 
 
 def text(length: int) -> np.ndarray:
-    """Tokens that are all different, and EOS."""
+    """Distinct tokens, and EOS."""
     return np.array([*range(10, 9 + length), EOS], np.int32)
 
 
@@ -21,7 +21,7 @@ def blocks(length: int = 101, **changes) -> Blocks:
 
 
 def predicted(batches) -> list[tuple[int, int]]:
-    """Every (token before, token) that has weight."""
+    """All pairs (previous token, token) with weight."""
     pairs = []
     for batch in batches:
         before, after = batch["tokens"][:, :-1], batch["tokens"][:, 1:]
@@ -33,7 +33,7 @@ def predicted(batches) -> list[tuple[int, int]]:
 
 
 def following(length: int) -> list[tuple[int, int]]:
-    """Every token of the text behind the one before it; before the first stands an EOS."""
+    """All pairs (previous token, token) of the text; EOS precedes the first token."""
     ids = text(length).tolist()
     return list(zip([EOS, *ids[:-1]], ids, strict=True))
 
@@ -46,13 +46,13 @@ def test_an_epoch_predicts_every_token_once(length):
         assert sorted(predicted(source[n] for n in numbers)) == sorted(following(length))
 
 
-def test_each_epoch_is_cut_and_shuffled_anew():
+def test_each_epoch_has_a_new_offset_and_order():
     source = blocks(steps=1000)
     first, second = (predicted(source[n] for n in range(e * 4, e * 4 + 4)) for e in (0, 1))
     assert source.batches_per_epoch == 4
     assert first != second
     starts = {int(source[n]["tokens"][0, 0] - 10) % 8 for n in range(80)}
-    assert len(starts) == 8  # all offsets come up
+    assert len(starts) == 8  # all offsets occur
 
 
 def test_a_batch_is_a_pure_function_of_its_number():
@@ -66,7 +66,7 @@ def test_a_batch_is_a_pure_function_of_its_number():
         source[20]
 
 
-def test_a_restart_goes_on_with_the_next_batch():
+def test_resuming_continues_with_the_next_batch():
     whole = [batch["tokens"] for batch in iterator(blocks(steps=12))]
     begun = iterator(blocks(steps=12))
     for _ in range(5):
@@ -93,7 +93,7 @@ def test_an_evaluation_predicts_every_token_once_from_enough_context(length, con
         for tokens, weights in zip(batch["tokens"], batch["weights"], strict=True):
             for t in np.flatnonzero(weights):
                 position = following(length).index((int(tokens[t]), int(tokens[t + 1])))
-                assert t >= min(context, position)  # tokens of the text before the one predicted from
+                assert t >= min(context, position)  # number of preceding tokens of the text in the window
 
 
 def test_the_windows_do_not_depend_on_the_rows_of_a_batch():
@@ -107,14 +107,14 @@ def test_the_windows_do_not_depend_on_the_rows_of_a_batch():
 
 
 @pytest.mark.parametrize("context", [-1, 8, 9])
-def test_a_context_that_leaves_nothing_to_predict(context):
+def test_invalid_contexts(context):
     with pytest.raises(
         UserError, match=r"config\.eval\.context=-?\d must be .* less than config\.data\.block_length=8"
     ):
         windows(text(20), block_length=8, context=context, rows=2)
 
 
-def test_blocks_that_cannot_be():
+def test_invalid_block_lengths():
     with pytest.raises(UserError, match=r"config\.data\.block_length=1 must be at least 2"):
         blocks(block_length=1)
     with pytest.raises(UserError, match=r"config\.train\.batch_tokens=32 is less than config.data.block_length=33"):

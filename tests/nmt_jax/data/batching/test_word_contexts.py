@@ -1,4 +1,4 @@
-"""Contexts: thinned out as published, every word that is left a centre once, batch n a pure function of n."""
+"""Words in context: published subsampling, every remaining word a centre once, batch n a pure function of n."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from nmt_jax.errors import UserError
 
 
 def text(length: int) -> np.ndarray:
-    """Words that are all different, NO_WORD after every tenth and at the end."""
+    """Distinct words, with NO_WORD after every tenth and at the end."""
     ids = np.arange(1, length + 1, dtype=np.int32)
     ids[9::10] = NO_WORD
     ids[-1] = NO_WORD
@@ -25,13 +25,13 @@ def contexts(length: int = 101, shares=None, **changes) -> Contexts:
 
 
 def centres(batch) -> list[tuple[int, ...]]:
-    """Every centre with the two places to each side."""
+    """Every centre with two positions on each side."""
     rows, places = np.nonzero(batch["weights"])
     return [tuple(map(int, batch["words"][row, place : place + 5])) for row, place in zip(rows, places, strict=True)]
 
 
 @pytest.mark.parametrize("length", [2, 9, 16, 64, 101])
-def test_an_epoch_has_every_word_as_a_centre_once_between_its_neighbours(length):
+def test_every_word_is_a_centre_once_per_epoch_between_its_neighbours(length):
     source = contexts(length, steps=1000)
     padded = np.concatenate([[0, 0], text(length), [0, 0]])
     expected = [tuple(map(int, padded[i : i + 5])) for i in range(length) if padded[i + 2] != NO_WORD]
@@ -40,7 +40,7 @@ def test_an_epoch_has_every_word_as_a_centre_once_between_its_neighbours(length)
         assert sorted(centre for n in numbers for centre in centres(source[n])) == sorted(expected)
 
 
-def test_the_share_that_is_kept_is_the_published_one():
+def test_the_probability_of_keeping_a_word_is_the_published_one():
     """Mikolov et al. (2013b), eq. 5, and t / f of their program, at t = 1e-3."""
     counts = np.array([0, 900_000, 99_000, 1_000])
     share = kept_share(counts, 1e-3)
@@ -48,7 +48,7 @@ def test_the_share_that_is_kept_is_the_published_one():
     assert (kept_share(counts, 0.0) == 1).all()
 
 
-def test_words_are_kept_by_their_share_whatever_the_epoch():
+def test_words_are_kept_with_their_probability_in_every_epoch():
     count, shares = 40_000, np.array([1.0, 0.3, 0.05, 1.0])
     ids = np.tile(np.array([1, 2, 3, NO_WORD], np.int32), count)
     source = Contexts(ids, shares, window=2, block_length=16, batch_tokens=1 << 17, steps=6)
@@ -76,7 +76,7 @@ def test_a_batch_is_a_pure_function_of_its_number():
         source[20]
 
 
-def test_a_restart_goes_on_with_the_next_batch():
+def test_resuming_continues_with_the_next_batch():
     whole = [batch["words"] for batch in iterator(contexts(steps=12))]
     begun = iterator(contexts(steps=12))
     for _ in range(5):
@@ -92,6 +92,6 @@ def test_processes_share_a_batch():
             np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), array)
 
 
-def test_blocks_that_cannot_be():
+def test_invalid_block_lengths():
     with pytest.raises(UserError, match=r"config\.train\.batch_tokens=4 is less than config"):
         contexts(batch_tokens=4)

@@ -1,4 +1,4 @@
-"""Prepared corpora: what was in the text comes back by index, leftovers are counted, nothing half-made is ever seen."""
+"""Prepared corpora: pairs are returned by index, skipped pairs are counted, and failures leave nothing behind."""
 
 import errno
 import json
@@ -43,7 +43,7 @@ def entries(data: ConfigDict) -> list[str]:
     return sorted(os.listdir(cache_directory(data)))
 
 
-def test_pairs_come_back_by_index(vocabs, tmp_path):
+def test_pairs_are_returned_by_index(vocabs, tmp_path):
     data = text_config(tmp_path, [*PAIRS, *ODD])
     corpus = prepare(data, "train", vocabs)
     assert len(corpus) == len(PAIRS) + len(ODD)
@@ -66,7 +66,7 @@ def test_large_vocabularies_keep_their_ids(vocabs, tmp_path, monkeypatch):
     assert corpus.__getitems__([3])[0][1].tolist() == [5, (1 << 17) - 1, 256, EOS]
 
 
-def test_the_last_number_of_a_lines_own_words_is_kept(vocabs, tmp_path, monkeypatch):
+def test_the_largest_id_of_an_unknown_word_fits(vocabs, tmp_path, monkeypatch):
     monkeypatch.setattr(Vocab, "__len__", lambda self: (1 << 16) - 1)
     monkeypatch.setattr(Vocab, "unknown", lambda self, text, limit: [])
     monkeypatch.setattr(Vocab, "encode", lambda self, text, unknown: [5, 1 << 16])
@@ -74,7 +74,7 @@ def test_the_last_number_of_a_lines_own_words_is_kept(vocabs, tmp_path, monkeypa
     assert corpus.__getitems__([3])[0][1].tolist() == [5, 1 << 16, EOS]
 
 
-def test_what_is_left_out_is_counted_and_reported_in_one_line(vocabs, tmp_path):
+def test_skipped_pairs_are_counted_and_reported_in_one_line(vocabs, tmp_path):
     corpus = prepare(
         text_config(tmp_path, [EMPTY[0], *PAIRS[:4], LONG, *EMPTY[1:], *PAIRS[4:], LONG[::-1]]), "train", vocabs
     )
@@ -86,7 +86,7 @@ def test_what_is_left_out_is_counted_and_reported_in_one_line(vocabs, tmp_path):
     assert everything.report.endswith("11 of 11 pairs")
 
 
-def test_max_length_is_in_pieces_with_the_end(vocabs, tmp_path):
+def test_max_length_counts_tokens_and_eos(vocabs, tmp_path):
     longest = int(prepare(text_config(tmp_path, PAIRS), "train", vocabs).lengths.max())
     assert prepare(text_config(tmp_path, PAIRS, max_length=longest), "train", vocabs).counts["too_long"] == 0
     fewer = prepare(text_config(tmp_path, PAIRS, max_length=longest - 1), "train", vocabs)
@@ -103,7 +103,7 @@ def test_nothing_left(vocabs, tmp_path):
     assert entries(data) == []
 
 
-def test_prepared_once_for_a_content_a_vocabulary_and_a_length(vocabs, tmp_path, monkeypatch):
+def test_prepared_once_per_content_vocabulary_and_length(vocabs, tmp_path, monkeypatch):
     data = text_config(tmp_path, PAIRS)
     first = prepare(data, "train", vocabs).directory
     with monkeypatch.context() as patch:
@@ -117,7 +117,7 @@ def test_prepared_once_for_a_content_a_vocabulary_and_a_length(vocabs, tmp_path,
     assert len(entries(data)) == 6
 
 
-def test_words_of_the_sources_own_are_numbered_on_both_sides(tmp_path):
+def test_unknown_source_words_have_the_same_ids_on_both_sides(tmp_path):
     vocab = Vocab.train(["the dog barks"] * 3, size=20, algorithm="word", byte_fallback=False)
     the, dog, own = *vocab.encode("the dog"), len(vocab)
     data = text_config(tmp_path, [("the Zebra the Yak Gnu Zebra", "Yak dog Auk Zebra Gnu"), ("dog Gnu", "Gnu Zebra")])
@@ -128,7 +128,7 @@ def test_words_of_the_sources_own_are_numbered_on_both_sides(tmp_path):
     assert (other_source.tolist(), other_target.tolist()) == ([dog, own, EOS], [own, UNK, EOS])
 
 
-def test_a_sample_numbers_words_as_the_corpus_does(tmp_path):
+def test_a_sample_uses_the_same_ids_for_unknown_words(tmp_path):
     vocab = Vocab.train(["der Hund bellt laut"] * 9, size=40, byte_fallback=False)
     corpus = prepare(text_config(tmp_path, [("Hund 😀 bellt", "😀 laut")]), "train", (vocab, vocab), 2)
     for seed in range(5):
@@ -140,7 +140,7 @@ def test_a_sample_numbers_words_as_the_corpus_does(tmp_path):
             assert UNK not in drawn
 
 
-def test_a_long_corpus_lies_in_parts(vocabs, tmp_path, monkeypatch):
+def test_a_long_corpus_is_written_in_parts(vocabs, tmp_path, monkeypatch):
     monkeypatch.setattr(prepared, "PAIRS_A_PART", 4)
     corpus = prepare(text_config(tmp_path, [*PAIRS[:4], *EMPTY, *PAIRS[4:]]), "train", vocabs)
     assert len(list(corpus.directory.glob("part-*"))) == 3
@@ -157,7 +157,7 @@ def test_an_error_in_the_text_leaves_nothing_behind(vocabs, tmp_path):
     assert entries(data) == []
 
 
-def test_a_full_disk_is_one_clear_line_and_leaves_nothing_behind(vocabs, tmp_path, monkeypatch):
+def test_a_full_disk_is_a_clear_error_and_leaves_nothing_behind(vocabs, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -170,7 +170,7 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing_behind(vocabs, tmp_pat
     assert len(prepare(data, "train", vocabs)) == 11
 
 
-def test_sampled_pairs_say_the_same_in_other_pieces(vocabs, tmp_path):
+def test_sampled_pairs_are_other_segmentations_of_the_same_text(vocabs, tmp_path):
     corpus = prepare(text_config(tmp_path, PAIRS), "train", vocabs)
     seeds = np.arange(22, dtype=np.uint32).reshape(11, 2)
     drawn = corpus.sample(range(11), 0.3, seeds)
@@ -183,7 +183,7 @@ def test_sampled_pairs_say_the_same_in_other_pieces(vocabs, tmp_path):
     assert [ids.tolist() for ids in again] == [ids.tolist() for ids in drawn[4]]
 
 
-def test_no_tensorflow_no_torch_and_no_noise(vocabs, tmp_path):
+def test_neither_tensorflow_nor_torch_is_imported_and_nothing_is_printed(vocabs, tmp_path):
     data = text_config(tmp_path, PAIRS)
     vocabs[0].save(tmp_path / "source.model")
     script = f"""
@@ -193,8 +193,8 @@ from nmt_jax.data.batching import batches
 from nmt_jax.data.prepared import parallel
 from nmt_jax.data.vocabulary import vocab
 data = ConfigDict(json.loads({json.dumps(data.to_json())}))
-given = vocab.Vocab.load({str(tmp_path / "source.model")!r})
-source = batches.Batches(parallel.prepare(data, "train", (given, given)), batch_tokens=100, num_buckets=2)
+loaded = vocab.Vocab.load({str(tmp_path / "source.model")!r})
+source = batches.Batches(parallel.prepare(data, "train", (loaded, loaded)), batch_tokens=100, num_buckets=2)
 next(batches.iterator(source))
 assert not {{"tensorflow", "torch"}} & set(sys.modules)
 """

@@ -47,7 +47,7 @@ def spelt(text):
     return [examples[a:b] for a, b in itertools.pairwise(text.documents)]
 
 
-def test_segments_fill_examples_within_their_document(data, tmp_path):
+def test_examples_are_filled_with_segments_of_one_document(data, tmp_path):
     (tmp_path / "documents.txt").write_text("aaaaaaaa\nbbbbbbbb\ncccc\nd\neeee\n\n\nf\n\n")
     data.dev_share = 0.01
     text = text_of(data)
@@ -57,7 +57,7 @@ def test_segments_fill_examples_within_their_document(data, tmp_path):
     assert "26 tokens in 6 segments of 2 documents: 3 examples, 43% full" in text.report
 
 
-def test_a_long_line_becomes_segments_that_fit(data, tmp_path):
+def test_long_lines_are_split_into_segments(data, tmp_path):
     line = "One two. Three four five. Six seven eight nine ten eleven."
     (tmp_path / "documents.txt").write_text(f"{line}\n\n{'x' * 33}\n")
     data.dev_share = 0.01

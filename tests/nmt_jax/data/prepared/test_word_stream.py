@@ -9,7 +9,7 @@ from nmt_jax.errors import UserError
 
 
 def data(folder, **changes) -> ConfigDict:
-    """`config.data` of two documents in one file and of a running text."""
+    """`config.data` of a file of two documents and a file of running text."""
     (folder / "lines.txt").write_text("The cat, the dog.\nA cat!\n\nDogs -- the dog.\n")
     (folder / "book.txt").write_text("The whale\nis a dog.\n\nThe cat\n")
     settings = {"corpus": "text", "directory": str(folder), "train": ["lines.txt"], "running": ["book.txt"]}
@@ -27,7 +27,7 @@ def test_texts_are_lines_and_paragraphs_of_running_text(tmp_path):
     assert kept[0] == ["The", "cat", ",", "the", "dog", "."]
 
 
-def test_a_text_is_prepared_once_for_its_words_and_settings(tmp_path):
+def test_prepared_once_per_content_words_and_settings(tmp_path):
     settings = data(tmp_path)
     words = Words.count(read_texts(settings, "train"), min_count=2, size=10)
     assert words.words == ("the", "cat", "dog")

@@ -1,4 +1,4 @@
-"""Files of human judgements: every number with its text, every mistake with its line."""
+"""Files of human judgements: scores stay with their texts, and errors name the line."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ def write(tmp_path):
     return to
 
 
-def test_a_table_by_the_names_of_its_columns(write):
+def test_columns_are_found_by_name(write):
     path = write("wmt.seg.tsv", TSV)
     judged = read_judged(path, COLUMNS)
     assert judged.name == "wmt"
@@ -35,7 +35,7 @@ def test_a_table_by_the_names_of_its_columns(write):
     assert judged.system_human == {}
 
 
-def test_scores_of_systems_beside_it(write):
+def test_system_scores_in_a_separate_file(write):
     path = write("wmt.seg.tsv.gz", TSV)
     write("wmt.sys.tsv", "system\tz\na\t0.1\nb\t0.3\nHUMAN\t0.9\n")
     with pytest.warns(UserWarning, match=r"wmt\.sys\.tsv: systems without texts are ignored: HUMAN"):
@@ -88,7 +88,7 @@ def test_ranked_pairs(write):
         ("", ": the file is empty"),
     ],
 )
-def test_bad_tables(write, content, words):
+def test_invalid_tables(write, content, words):
     with pytest.raises(UserError, match=rf"bad\.tsv{words}") as caught:
         read_judged(write("bad.tsv", content), COLUMNS)
     assert "\n" not in str(caught.value)
@@ -107,7 +107,7 @@ def test_bad_tables(write, content, words):
         ('{"t": "x", "r": "r", "h": [1]}', "'h' is not a number"),
     ],
 )
-def test_bad_objects(write, row, words):
+def test_invalid_objects(write, row, words):
     path = write("bad.jsonl", '{"t": "x", "r": "r", "h": 1}\n' + row + "\n")
     with pytest.raises(UserError, match=rf"bad\.jsonl:2: {words}"):
         read_judged(path, Columns("t", ("r",), ("h",)))
@@ -115,7 +115,7 @@ def test_bad_objects(write, row, words):
         read_judged(path, Columns("t", ("r",), ("h",), outputs="out"))
 
 
-def test_bad_files_of_systems(write):
+def test_invalid_files_of_system_scores(write):
     path = write("wmt.seg.tsv", TSV)
     for content, words in (
         ("system\tz\na\t1\n", r"wmt\.seg\.tsv:3: system b has no score in .*wmt\.sys\.tsv"),
@@ -127,7 +127,7 @@ def test_bad_files_of_systems(write):
             read_judged(path, COLUMNS)
 
 
-def test_files_that_are_none(write, tmp_path):
+def test_invalid_files(write, tmp_path):
     for call, words in (
         (lambda: files(str(tmp_path / "x.tsv")), "no such file"),
         (lambda: files(str(tmp_path)), r"no \.tsv or \.jsonl file found"),
@@ -138,7 +138,7 @@ def test_files_that_are_none(write, tmp_path):
             call()
 
 
-def test_the_data_beside_the_checkout(shared):
+def test_published_data(shared):
     summaries = {"outputs": "outputs", "hypothesis": "summary", "item": "doc_id"}
     for name, columns, size in (
         ("wmt_da/wmt17.cs-en.tsv", Columns(human=("human_z",), system="system", item="seg_id"), 560),

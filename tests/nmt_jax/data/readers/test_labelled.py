@@ -1,4 +1,4 @@
-"""Labelled texts: what a file says, which fold a text is in, and the line of every mistake."""
+"""Labelled texts: file formats, folds, and errors that name the line."""
 
 import collections
 import gzip
@@ -24,7 +24,7 @@ def data(folder, **changes) -> ConfigDict:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_columns_by_name_and_nothing_is_quoted(tmp_path, packed):
+def test_columns_are_found_by_name_and_quotes_are_ordinary_characters(tmp_path, packed):
     path = tmp_path / ("a.tsv.gz" if packed else "a.tsv")
     path.write_bytes(gzip.compress(TSV.encode()) if packed else TSV.encode())
     first, second = read(path)
@@ -57,15 +57,15 @@ def test_objects_with_a_text_or_a_list_of_sentences(tmp_path):
         ("a.jsonl", '{"label": 1, "title": {}, "body": "x"}\n', "1: 'title' is neither"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path, name, content, line):
+def test_an_error_names_its_line(tmp_path, name, content, line):
     path = tmp_path / name
     path.write_text(content)
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as error:
         read(path)
-    assert str(told.value).startswith(f"{path}:{line}")
+    assert str(error.value).startswith(f"{path}:{line}")
 
 
-def test_files_that_cannot_be_meant(tmp_path):
+def test_invalid_files_and_settings(tmp_path):
     (tmp_path / "a.csv").write_text("label,text\n")
     with pytest.raises(UserError, match=r"in a \.tsv or \.jsonl file"):
         list(open_labelled(data(tmp_path, train="a.csv", dev="a.csv"), "train"))
@@ -96,7 +96,7 @@ def test_a_development_file_leaves_the_training_file_whole(tmp_path):
     assert texts_of(open_labelled(data(tmp_path, dev="b.tsv"), "dev")) == [("y", "other")]
 
 
-def test_folds_divide_every_label_and_never_a_text(tmp_path):
+def test_folds_are_stratified_by_label_and_keep_equal_texts_together(tmp_path):
     rows = [("common", f"text {n % 60}") for n in range(90)] + [("rare", f"text {n}") for n in range(9)]
     path = tmp_path / "a.tsv"
 
@@ -113,11 +113,11 @@ def test_folds_divide_every_label_and_never_a_text(tmp_path):
         distinct = collections.Counter(label for label, _ in set(dev))
         assert distinct == {"common": 20, "rare": 3}
     assert all(not set(a) & set(b) for a, b in itertools.combinations(devs, 2))
-    write(rows[::-1])  # the order of the file decides nothing but the order
+    write(rows[::-1])  # folds do not depend on the order of the file
     assert [fold(number, "dev")[::-1] for number in range(3)] == devs
 
 
-def test_embedded_texts_are_english_and_german_in_turn():
+def test_grammar_texts_alternate_between_english_and_german():
     texts = list(GrammarTexts("train", 8))
     assert [item.label for item in texts] == ["en", "de"] * 4
     assert [len(item.sentences) for item in texts] == [1, 2, 3, 1, 2, 3, 1, 2]
@@ -127,7 +127,7 @@ def test_embedded_texts_are_english_and_german_in_turn():
     }
 
 
-def test_scores_are_dealt_to_folds_whatever_they_are(tmp_path):
+def test_folds_ignore_scores(tmp_path):
     (tmp_path / "a.tsv").write_text("label\ttext\n" + "".join(f"{n / 90}\ttext {n % 60}\n" for n in range(90)))
     devs = [texts_of(open_labelled(data(tmp_path, fold=number, scores=True), "dev")) for number in range(3)]
     assert [len({text for _, text in dev}) for dev in devs] == [20, 20, 20]
@@ -135,7 +135,7 @@ def test_scores_are_dealt_to_folds_whatever_they_are(tmp_path):
     assert all(not {text for _, text in a} & {text for _, text in b} for a, b in itertools.combinations(devs, 2))
 
 
-def test_several_files_name_their_columns_as_they_like(tmp_path):
+def test_several_files_may_have_different_column_names(tmp_path):
     (tmp_path / "a.tsv").write_text("score\tone\tother\n1\ta\tx\n2\tb\ty\n")
     (tmp_path / "b.jsonl").write_text('{"z": 3, "score2": 5, "text": "c"}\n')
     given = data(tmp_path, train="a.tsv,b.jsonl", dev="a.tsv", label="z|score", texts=["text|one"])
@@ -162,7 +162,7 @@ def test_several_columns_of_scores(tmp_path):
     assert (item.label, item.columns) == ("1\t0.5", ("rouge", "bleu"))
 
 
-def test_embedded_pairs_are_scored_by_what_is_left():
+def test_grammar_pairs_are_scored_by_the_share_of_words_kept():
     pairs = list(GrammarPairs("train", 40, ("a", "b")))
     assert len(pairs) == 40
     for number, item in enumerate(pairs):

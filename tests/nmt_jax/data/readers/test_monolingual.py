@@ -28,7 +28,7 @@ def documents(tmp_path):
     return ConfigDict(settings | {"paragraphs": 2, "dev_share": 0.1, "size": 80})
 
 
-def test_the_end_of_the_train_file_is_held_out(data):
+def test_the_end_of_the_training_file_is_held_out(data):
     train, dev, test = (list(open_lines(data, split)) for split in ("train", "dev", "test"))
     assert (train, dev, test) == (LINES[:15], LINES[15:17], LINES[17:])
     assert open_lines(data, "dev").name.endswith("train.txt, lines 16 to 17")
@@ -45,7 +45,7 @@ def test_a_split_with_its_own_file_leaves_the_training_file_whole(data, tmp_path
     assert list(open_lines(data, "train")) == LINES
 
 
-def test_the_grammar_gives_its_german_side(data):
+def test_grammar_lines_are_german(data):
     data.corpus = "grammar"
     assert list(open_lines(data, "train")) == [german for _, german in grammar.pairs("train", 5)]
     assert open_lines(data, "train").fingerprint() != open_lines(data, "dev").fingerprint()
@@ -70,14 +70,14 @@ def test_invalid_settings_for_lines(data, changes, split, line):
         open_lines(data, split)
 
 
-def test_a_blank_line_ends_a_document_and_every_tenth_is_held_out(documents):
+def test_blank_lines_separate_documents_and_every_tenth_is_held_out(documents):
     train, dev = (list(open_documents(documents, split)) for split in ("train", "dev"))
     assert dev == [["a19.", "b19."], ["a29.", "b29."]]
     assert train == [[f"a{n}.", f"b{n}."] for n in range(10, 30) if n not in (19, 29)]
     assert open_documents(documents, "train").fingerprint() != open_documents(documents, "dev").fingerprint()
 
 
-def test_running_text_is_paragraphs_of_joined_lines(documents, tmp_path):
+def test_running_text_becomes_paragraphs_of_joined_lines(documents, tmp_path):
     with gzip.open(tmp_path / "book.txt.gz", "wt") as file:
         file.write("\n \nIt was\nthe best.\n\n\nIt\nwas.\n\nThe worst.\n")
     documents.update(train=[], running=["book.txt"], dev_share=0.01)
@@ -86,7 +86,7 @@ def test_running_text_is_paragraphs_of_joined_lines(documents, tmp_path):
     assert len(list(open_documents(documents, "train"))) == 22
 
 
-def test_the_grammar_has_documents_of_two_languages(documents):
+def test_grammar_documents_alternate_between_languages(documents):
     documents.corpus = "grammar"
     found = list(open_documents(documents, "train"))
     assert [len(document) for document in found] == [8] * 10

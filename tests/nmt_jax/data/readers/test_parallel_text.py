@@ -1,4 +1,4 @@
-"""Corpora: a line is what lies between two newlines, pairs belong together, faults are named with file and line."""
+"""Parallel corpora: pairs stay aligned, and errors name the file and the line."""
 
 import contextlib
 import gzip
@@ -18,7 +18,7 @@ def data_config(**changes) -> ConfigDict:
     return ConfigDict(values | {"train": "train", "dev": "val", "test": "test"} | changes)
 
 
-def test_text_files_give_pairs_again_and_again(tmp_path):
+def test_text_files_can_be_read_repeatedly(tmp_path):
     (tmp_path / "val.en").write_text("one\ntwo\n")
     (tmp_path / "val.de.gz").write_bytes(gzip.compress(b"eins\nzwei\n"))
     corpus = open_text(data_config(directory=str(tmp_path)), "dev")
@@ -26,7 +26,7 @@ def test_text_files_give_pairs_again_and_again(tmp_path):
 
 
 @pytest.mark.parametrize(("english", "german", "longer"), [(3, 5, "de"), (4, 1, "en"), (3, 2, "en")])
-def test_unequal_files_are_named_with_both_counts(english, german, longer, tmp_path):
+def test_unequal_files_are_reported_with_their_line_counts(english, german, longer, tmp_path):
     (tmp_path / "train.en").write_text("x\n" * english)
     (tmp_path / "train.de").write_text("y\n" * german)
     with pytest.raises(UserError) as caught:
@@ -36,13 +36,13 @@ def test_unequal_files_are_named_with_both_counts(english, german, longer, tmp_p
     assert f"train.en has {english} lines and {tmp_path}/train.de has {german}" in message
 
 
-def test_a_missing_file_is_named_before_anything_is_read(tmp_path):
+def test_a_missing_file_is_reported_before_reading(tmp_path):
     (tmp_path / "train.en").write_text("x\n")
     with pytest.raises(UserError, match=re.escape(f"{tmp_path}/train.de: no such file")):
         open_text(data_config(directory=str(tmp_path)), "train")
 
 
-def test_the_fingerprint_is_that_of_the_content(tmp_path):
+def test_the_fingerprint_depends_on_the_content(tmp_path):
     (tmp_path / "train.en").write_text("x\n")
     (tmp_path / "train.de").write_text("y\n")
     data = data_config(directory=str(tmp_path))
@@ -60,7 +60,7 @@ def test_unknown_kind_and_missing_folder():
         open_text(data_config(), "train")
 
 
-def test_multi30k_keeps_its_odd_characters(shared):
+def test_unusual_characters_of_multi30k_are_preserved(shared):
     directory = shared / "data" / "multi30k"
     if not directory.is_dir():
         pytest.skip(f"{directory} not found")
@@ -84,7 +84,7 @@ SENTENCES = [(f"the dog {n}\u2028 sees\x00", f"der Hund {n} sieht\xa0es") for n 
 
 
 class TinyTranslate(tfds.core.GeneratorBasedBuilder):
-    """A data set such as those of tensorflow_datasets.translate."""
+    """A data set like those in tensorflow_datasets.translate."""
 
     BUILDER_CONFIGS = [tfds.core.BuilderConfig(name="de-en", version=version) for version in ("1.9.0",)]  # noqa: RUF012
 
@@ -139,7 +139,7 @@ def test_the_newest_version_is_read(tiny, tmp_path):
     assert open_text(tiny_config(tmp_path, name="other/de-en"), "train").folder.name == "1.10.0"
 
 
-def test_what_a_tfds_data_set_lacks_is_named(tiny, tmp_path):
+def test_missing_parts_of_a_tfds_data_set_are_reported(tiny, tmp_path):
     with pytest.raises(UserError, match="no split 'val'; it has train, validation"):
         list(open_text(tiny_config(tiny), "dev"))
     with pytest.raises(UserError, match="no language 'fr'; it has de, en"):

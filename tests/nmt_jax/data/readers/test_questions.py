@@ -1,4 +1,4 @@
-"""Questions: every answer is where the file says, in code points, or the question is named."""
+"""Questions: answers are located in code points, and errors name the question."""
 
 import gzip
 import json
@@ -36,14 +36,14 @@ def test_answers_are_counted_in_code_points(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "start"), [("Köln", 3), ("Köln", 4), ("Köln", -32), ("Koln", 2), ("", 2), ("x", 99)])
-def test_an_answer_that_is_not_there_names_its_question(tmp_path, text, start):
+def test_an_answer_that_is_not_in_its_context(tmp_path, text, start):
     path = write(tmp_path, squad(qa("Köln", 2, "good"), qa(text, start, "bad")))
     with pytest.raises(UserError, match=f"{path}: question 'bad': its answer '{text}' is not at character {start} "):
         list(SquadFile(path))
     assert len(list(SquadFile(path, answered=False))) == 2
 
 
-def test_what_is_no_squad_file(tmp_path):
+def test_files_in_other_formats(tmp_path):
     path = tmp_path / "a.json"
     for content, words in (
         ("{\n\n[", r"a\.json:3: not JSON"),
@@ -65,7 +65,7 @@ def test_what_is_no_squad_file(tmp_path):
         list(SquadFile(tmp_path / "b.json.gz"))
 
 
-def test_folds_part_the_articles(tmp_path):
+def test_folds_are_disjoint_sets_of_articles(tmp_path):
     write(tmp_path, *(squad(qa("Köln", 2, f"{n}a"), qa("Bonn", 23, f"{n}b"), title=f"t{n}") for n in range(6)))
     names = {"corpus": "files", "directory": str(tmp_path), "train": "a.json", "dev": "", "folds": 3, "size": 5}
     folds = []
@@ -80,13 +80,13 @@ def test_folds_part_the_articles(tmp_path):
         open_questions(ConfigDict(names | {"fold": 3}), "dev")
 
 
-def test_the_embedded_grammar_asks_for_what_is_there():
+def test_grammar_questions_have_their_answers_in_the_context():
     for item in open_questions(ConfigDict({"corpus": "grammar", "size": 9}), "train"):
         ((text, start),) = item.answers
         assert item.context[start : start + len(text)] == text
 
 
-def test_questions_to_be_asked():
+def test_questions_for_prediction():
     lines = ['{"question": "a", "context": "b"}', '{"question": "c", "context": "d", "id": 7}']
     assert [(item.id, item.question) for item in read_asked(lines, "x")] == [("1", "a"), ("7", "c")]
     for wrong in ("", "{}", '{"question": "a", "context": 1}', "[]", "x"):
@@ -94,6 +94,6 @@ def test_questions_to_be_asked():
             list(read_asked([lines[0], wrong], "x"))
 
 
-def test_every_real_answer_is_found(shared):
+def test_published_files(shared):
     for language in ("en", "de"):
         assert len(list(SquadFile(shared / "data" / "xquad" / f"xquad.{language}.dev.json.gz"))) == 816

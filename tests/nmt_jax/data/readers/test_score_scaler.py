@@ -1,4 +1,4 @@
-"""Scores of columns: each in its own unit, and every mistake with its line."""
+"""Scaling of scores by column, and errors that name the line."""
 
 import numpy as np
 import pytest
@@ -15,14 +15,14 @@ def item(label, *columns):
 ITEMS = [item("1", "score"), item("3", "score"), item("-10\t4", "z", "y"), item("10\t5", "z", "y")]
 
 
-def test_mean_and_deviation_or_least_and_range():
+def test_scaling_by_deviation_or_by_range():
     scales = ScoreScaler.fit(ITEMS)
     assert scales.columns == {"score": [2, 1], "z": [0, 10], "y": [4.5, 0.5]}
     assert scales.scaled(ITEMS[2]) == [-1, -1]
     assert ScoreScaler.fit(ITEMS, by_range=True).columns == {"score": [1, 2], "z": [-10, 20], "y": [4, 1]}
 
 
-def test_what_was_learned_is_written_in_the_first_known_column():
+def test_predictions_are_formatted_on_the_scale_of_the_first_known_column():
     scales = ScoreScaler.fit(ITEMS)
     assert scales.format("other|z|score", [0.5]) == "5.0000"
     assert scales.format("score,y", np.array([1.0, -1.0])) == "3.0000\t4.0000"
@@ -30,7 +30,7 @@ def test_what_was_learned_is_written_in_the_first_known_column():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("items", "words"),
     [
         ([item("high", "z")], "a.tsv:7: the score 'high' is not a number"),
         ([item("1\tinf", "z", "y")], "a.tsv:7: the score 'inf' is not a number"),
@@ -38,12 +38,12 @@ def test_what_was_learned_is_written_in_the_first_known_column():
         ([], "no text to train on"),
     ],
 )
-def test_mistakes(given, words):
+def test_invalid_scores(items, words):
     with pytest.raises(UserError, match=words):
-        ScoreScaler.fit(given)
+        ScoreScaler.fit(items)
 
 
-def test_a_column_that_was_never_seen():
+def test_an_unseen_column():
     with pytest.raises(UserError, match=r"a\.tsv:7: column 'x' does not occur in the training texts"):
         ScoreScaler.fit(ITEMS).scaled(item("1", "x"))
     assert scores(ITEMS[3]) == {"z": 10, "y": 5}

@@ -1,4 +1,4 @@
-"""Several sources of one line: apart in the text, apart in the pieces, and side by side in a batch."""
+"""Several sources of one line: as text, as tokens, and in batches."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def data(tmp_path):
     return ConfigDict(settings | {"max_length": 60, "cache": str(tmp_path / "cache")})
 
 
-def test_one_source_keeps_its_tabs_and_of_several_they_part_the_texts():
+def test_tabs_separate_sources_and_are_ordinary_in_a_single_source():
     assert sources.join(["a\tb"]) == "a\tb"
     assert sources.split("a\tb", 1) == ["a\tb"]
     line = sources.join(["a\tb", "", "c"])
@@ -33,7 +33,7 @@ def test_one_source_keeps_its_tabs_and_of_several_they_part_the_texts():
     assert sources.split("", 3) == sources.split(" ", 3) == ["", "", ""]
 
 
-def test_a_line_of_another_number_of_sources_is_named():
+def test_a_wrong_number_of_sources_is_reported_with_its_line():
     lines = sources.checked(["a\tb", "", "c\t", "no tab", "d\te"], 2, "stdin")
     assert [next(lines) for _ in range(3)] == ["a\tb", "", "c\t"]
     with pytest.raises(
@@ -70,7 +70,7 @@ def vocab():
     return Vocab.train([text for texts in TRIPLES for text in texts], size=300)
 
 
-def test_batches_hold_every_source_in_a_row_of_its_own(data, vocab):
+def test_batches_have_one_row_per_source(data, vocab):
     corpus = prepare(data, "train", (vocab, vocab))
     assert corpus.counts == {"kept": 41, "empty": 2, "too_long": 1}
     kept = [*TRIPLES, ("a tab", "two tabs ", "ein\tTab")]
@@ -95,7 +95,7 @@ def test_random_segmentations_fit_their_rows(data, vocab):
     assert texts - {("", "")} == {(*triple[:2],) for triple in TRIPLES} | {("a tab", "two tabs")}
 
 
-def test_inputs_for_decoding_lie_as_in_training(vocab):
+def test_decoding_batches_have_the_layout_of_training(vocab):
     lines = ["the dog\tle chien", "the dog 3\t", "\tle chien numéro 12"]
     ids = [sources.encode(line, 2, vocab.encode) for line in lines]
     for indices, batch in decoding_batches(ids, batch_tokens=4096, num_sources=2):

@@ -1,4 +1,4 @@
-"""Tagged sentences: both schemes become BIO, and every tag that cannot be where it stands is told with its line."""
+"""Tagged sentences: both schemes are converted to BIO, and errors name the line."""
 
 import gzip
 
@@ -30,7 +30,7 @@ def test_sentences_end_at_blank_lines_only(tmp_path, packed):
     ]
 
 
-def test_iob1_becomes_bio(tmp_path):
+def test_iob1_is_converted_to_bio(tmp_path):
     path = tmp_path / "a"
     path.write_text("a I-PER\nb I-PER\nc B-PER\nd I-PER\ne I-LOC\nf O\ng I-LOC\n")
     ((_, tags, _),) = read(path, "iob1")
@@ -57,7 +57,7 @@ def test_columns_by_number(tmp_path):
         ("\tO\n", "bio", ":1: the word is empty"),
     ],
 )
-def test_tags_that_cannot_be_there(tmp_path, text, scheme, words):
+def test_invalid_tags(tmp_path, text, scheme, words):
     path = tmp_path / "a.conll"
     path.write_text(text)
     with pytest.raises(UserError, match=f"^{path}{words}"):
@@ -66,7 +66,7 @@ def test_tags_that_cannot_be_there(tmp_path, text, scheme, words):
         read(path, scheme, word=9)
 
 
-def test_folds_part_the_sentences(tmp_path):
+def test_folds_are_disjoint_sets_of_sentences(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("".join(f"w{n % 20} O\nx B-A\n\n" for n in range(40)))
     folds = [[item.words[0] for item in open_tagged(data(tmp_path, fold=fold), "dev")] for fold in range(3)]
@@ -76,7 +76,7 @@ def test_folds_part_the_sentences(tmp_path):
     assert sorted(train) == sorted(folds[1] + folds[2])
 
 
-def test_settings_that_cannot_be_meant(tmp_path):
+def test_invalid_settings(tmp_path):
     (tmp_path / "a.conll").write_text("a O\n")
     for changes, words in (
         ({"corpus": "x"}, "config.data.corpus: 'x'"),
@@ -89,15 +89,15 @@ def test_settings_that_cannot_be_meant(tmp_path):
             open_tagged(data(tmp_path, **changes), "dev")
 
 
-def test_the_embedded_grammar_names_people_and_towns():
+def test_the_grammar_tags_people_and_towns():
     found = list(open_tagged(data("", corpus="grammar", size=200), "train"))
     named = {(tag, word) for item in found for word, tag in zip(item.words, item.tags, strict=True) if tag != "O"}
     assert {tag for tag, _ in named} == {"B-PER", "B-LOC"}
     assert ("B-LOC", "London") in named
 
 
-def test_real_files(shared):
+def test_published_files(shared):
     wikigold = list(TaggedFile(shared / "data" / "wikigold" / "wikigold.conll", 0, -1, "iob1"))
     assert {tag[2:] for item in wikigold for tag in item.tags} == {"", "PER", "LOC", "ORG", "MISC"}
     wnut = list(TaggedFile(shared / "data" / "wnut17" / "dev.conll", 0, -1, "bio"))
-    assert len(wnut) == 1009  # as its description says
+    assert len(wnut) == 1009  # as documented

@@ -1,4 +1,4 @@
-"""Lexicons: what counts is what two vocabularies have, and a bad line is named."""
+"""Translation lexicons: which entries are kept, and errors that name the line."""
 
 import gzip
 
@@ -35,7 +35,7 @@ def entries(lexicon):
     }
 
 
-def test_entries_of_single_pieces_count_and_the_others_are_told(tmp_path):
+def test_entries_of_single_tokens_are_kept_and_others_reported(tmp_path):
     lexicon = Lexicon.read(write(tmp_path / "table", LINES), SOURCE, TARGET)
     assert entries(lexicon) == {("house", "Haus"): 0.75, ("house", "Heim"): 0.25, ("old", "alt"): 1.0}
     assert lexicon.targets.shape == lexicon.probabilities.shape == (len(SOURCE), 2)
@@ -43,7 +43,7 @@ def test_entries_of_single_pieces_count_and_the_others_are_told(tmp_path):
     assert Lexicon.read(write(tmp_path / "table", LINES[:3]), SOURCE, TARGET).report == "3 of 3 entries, for 2 words"
 
 
-def test_compressed_and_saved_it_says_the_same(tmp_path):
+def test_compressed_and_saved_files_are_equivalent(tmp_path):
     plain = Lexicon.read(write(tmp_path / "table", LINES), SOURCE, TARGET)
     (tmp_path / "other.gz").write_bytes(gzip.compress((tmp_path / "table").read_bytes()))
     plain.save(tmp_path / "saved.tsv", SOURCE, TARGET)
@@ -54,14 +54,14 @@ def test_compressed_and_saved_it_says_the_same(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.gz", "saved.tsv", "table"]
 
 
-def test_subwords_count_where_they_are_whole_words(tmp_path):
+def test_subwords_that_are_whole_words_are_kept(tmp_path):
     vocab = Vocab.train(["the house is old", "the houses are older"] * 9, size=300)
     whole = next(word for word in ("the", "house", "houses", "old") if len(vocab.encode(word)) == 1)
     lexicon = Lexicon.read(write(tmp_path / "table", [f"{whole}\tHaus\t.5", "zzz\tHaus\t.5"]), vocab, TARGET)
     assert np.argwhere(lexicon.probabilities).tolist() == [[vocab.encode(whole)[0], 0]]
 
 
-def test_only_the_likeliest_translations_of_a_word_count(tmp_path, monkeypatch):
+def test_only_the_most_probable_translations_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(translation_lexicon, "ENTRIES", 2)
     lines = ["house\tdas\t0.1", "house\tHaus\t0.5", "house\tist\t0.2"]
     lexicon = Lexicon.read(write(tmp_path / "table", lines), SOURCE, TARGET)
@@ -86,7 +86,7 @@ def test_only_the_likeliest_translations_of_a_word_count(tmp_path, monkeypatch):
         ("old\talt\t0.5", "table:2: duplicate entry 'old', 'alt'"),
     ],
 )
-def test_a_bad_line_is_named(line, message, tmp_path):
+def test_invalid_lines_are_reported(line, message, tmp_path):
     with pytest.raises(UserError, match=message):
         Lexicon.read(write(tmp_path / "table", ["old\talt\t0.5", line]), SOURCE, TARGET)
 
@@ -99,7 +99,7 @@ def test_a_bad_line_is_named(line, message, tmp_path):
         (None, "table: no such file"),
     ],
 )
-def test_a_table_of_nothing(lines, message, tmp_path):
+def test_files_without_usable_entries(lines, message, tmp_path):
     if lines is not None:
         write(tmp_path / "table", lines)
     with pytest.raises(UserError, match=message):

@@ -1,4 +1,4 @@
-"""Vocabularies: nothing of a text is lost, equal input gives equal pieces, bad input gives one line."""
+"""Vocabularies: no text is lost, training is deterministic, invalid input gives clear errors."""
 
 import concurrent.futures
 import functools
@@ -36,7 +36,7 @@ def vocab(request) -> Vocab:
 @hypothesis.given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁")))
 @hypothesis.example("Nummer\xa028\tund \u2028 \x85 \x00 \x0b 😀 ½ ﬁ ｆｕｌｌ <s> </s>")
 @hypothesis.example("  zwei  Leerzeichen  ")
-def test_text_survives_but_for_spaces_that_mean_nothing(vocab, text):
+def test_decoding_restores_the_text_except_redundant_spaces(vocab, text):
     assert vocab.decode(vocab.encode(text)) == re.sub(" +", " ", text).strip(" ")
 
 
@@ -54,7 +54,7 @@ def test_special_pieces(vocab):
     assert "".join(vocab.pieces(ids)) == "▁der▁Hund"
 
 
-def test_without_byte_fallback_an_unknown_character_shows():
+def test_without_byte_fallback_unknown_characters_are_marked():
     vocab = Vocab.train(TEXTS, size=60, byte_fallback=False)
     assert UNK in vocab.encode("😀")
     assert "⁇" in vocab.decode(vocab.encode("Hund 😀"))
@@ -77,7 +77,7 @@ print(vocab.Vocab.train({texts!r}, size=400, algorithm={algorithm!r}).fingerprin
     assert there.stdout == f"{here.fingerprint}\n"
 
 
-def test_a_sample_is_drawn_from_all_of_the_text():
+def test_the_training_sample_is_drawn_from_the_whole_text():
     drawn = [int(text) for text in vocab_module._sample(map(str, range(10_000)), 1000)]
     assert len(set(drawn)) == 1000
     assert [sum(low <= number < low + 2500 for number in drawn) for low in range(0, 10_000, 2500)] == pytest.approx(
@@ -90,7 +90,7 @@ def test_a_size_too_large_for_the_corpus_gives_fewer_pieces(algorithm):
     assert 260 < len(Vocab.train(TEXTS, size=30_000, algorithm=algorithm)) < 1000
 
 
-def test_a_size_too_small_names_the_least_that_works():
+def test_a_size_too_small_names_the_minimum():
     with pytest.raises(UserError, match=r"config\.vocab\.size=100 is too small .* set it to \d+ or more") as caught:
         Vocab.train(TEXTS, size=100)
     least = int(re.search(r"set it to (\d+)", str(caught.value))[1])
@@ -105,13 +105,13 @@ def test_no_text_at_all(texts):
         Vocab.train(texts, size=300)
 
 
-def test_lines_that_the_trainer_cannot_use_do_no_harm():
+def test_lines_that_the_trainer_cannot_use_are_ignored():
     odd = ["a\x00b", "x\ty", "▅", "z" * 20_000, "\u2028", "😀", ""]
     vocab = Vocab.train([*TEXTS, *odd], size=350)
     assert vocab.decode(vocab.encode("der Hund")) == "der Hund"
 
 
-def test_an_error_of_the_text_comes_through_as_it_is():
+def test_errors_while_reading_the_text_are_passed_on():
     def texts():
         yield "der Hund"
         raise UserError("train.de:2: not UTF-8")
@@ -125,7 +125,7 @@ def test_unknown_algorithm():
         Vocab.train(TEXTS, size=300, algorithm="wordpiece")
 
 
-def test_sampling_depends_on_nothing_but_its_seed(vocab):
+def test_sampling_depends_only_on_the_seed(vocab):
     text = "the old dog runs past the house."
     alone = [vocab.sample(text, 0.3, seed) for seed in range(40)]
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -145,7 +145,7 @@ def test_save_and_load(vocab, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", None])
-def test_a_broken_or_missing_model_is_named(content, tmp_path, capfd):
+def test_damaged_or_missing_models_are_reported(content, tmp_path, capfd):
     path = tmp_path / "broken.model"
     if content is not None:
         path.write_bytes(content)
@@ -154,14 +154,14 @@ def test_a_broken_or_missing_model_is_named(content, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_model_cut_short_is_named(vocab, tmp_path):
+def test_truncated_models_are_reported(vocab, tmp_path):
     path = tmp_path / "short.model"
     path.write_bytes(vocab.model[: len(vocab.model) // 2])
     with pytest.raises(UserError, match=re.escape(str(path))):
         Vocab.load(path)
 
 
-def test_a_model_with_other_special_pieces_is_refused(tmp_path):
+def test_models_with_other_special_ids_are_rejected(tmp_path):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(TEXTS), model_writer=model, vocab_size=60, hard_vocab_limit=False, minloglevel=3
@@ -174,12 +174,12 @@ def test_a_model_with_other_special_pieces_is_refused(tmp_path):
         Vocab.load(path)
 
 
-def test_training_says_nothing(capfd):
+def test_training_prints_nothing(capfd):
     Vocab.train(TEXTS, size=300)
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_vocabulary_of_words_knows_whole_words_only():
+def test_a_vocabulary_of_words_contains_whole_words_only():
     vocab = Vocab.train(TEXTS, size=12, algorithm="word")
     assert set(vocab.pieces(range(4, len(vocab)))) <= {"▁" + word for text in TEXTS for word in text.split()}
     known = vocab.pieces([4])[0][1:]
@@ -192,14 +192,18 @@ def test_unknown_words_are_numbered_past_the_vocabulary():
     vocab = Vocab.train(TEXTS, size=12, algorithm="word")
     known, size = vocab.pieces([4])[0][1:], len(vocab)
     text = f"Zebra {known} Yak Zebra Gnu <s>"
-    assert vocab.encode(text) == [UNK, 4, UNK, UNK, UNK, UNK]  # each word one, neighbours too
+    assert vocab.encode(text) == [UNK, 4, UNK, UNK, UNK, UNK]  # one id per word, adjacent ones included
     words = vocab.unknown(text, 10)
     assert words == ["▁Zebra", "▁Yak", "▁Gnu", "▁<s>"]
     assert vocab.encode(text, words) == [size, 4, size + 1, size, size + 2, size + 3]
     assert vocab.decode(vocab.encode(text, words), words) == text
     assert vocab.unknown(text, 2) == words[:2]
     assert vocab.encode(text, words[:2]) == [size, 4, size + 1, size, UNK, UNK]
-    assert vocab.encode(f"Gnu {known} Auk", words) == [size + 2, 4, UNK]  # another text, the first one's words
+    assert vocab.encode(f"Gnu {known} Auk", words) == [
+        size + 2,
+        4,
+        UNK,
+    ]  # another text with the unknown words of the first
     assert vocab.unknown(text, 0) == vocab.unknown(f"{known} {known}", 10) == []
     assert vocab.pieces([4, size + 1, size + 9], words) == [f"▁{known}", "▁Yak", "<unk>"]
     assert vocab.decode([size + 1, EOS, size], words) == "Yak"
@@ -208,7 +212,7 @@ def test_unknown_words_are_numbered_past_the_vocabulary():
 @hypothesis.given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁")))
 @hypothesis.example("Zebra\xa0Yak \u2028 \x85  <s> </s> der Hund ")
 @pytest.mark.parametrize("algorithm", ["word", "unigram", "bpe"])
-def test_unknown_pieces_bring_back_all_of_a_text(algorithm, text):
+def test_lists_of_unknown_pieces_restore_the_text(algorithm, text):
     vocab = without_bytes(algorithm)
     words = vocab.unknown(text, len(text))
     ids = vocab.encode(text, words)
@@ -221,11 +225,11 @@ def without_bytes(algorithm: str) -> Vocab:
     return Vocab.train(TEXTS, size=60, algorithm=algorithm, byte_fallback=False)
 
 
-def test_nothing_is_unknown_where_bytes_spell_it(vocab):
+def test_nothing_is_unknown_with_byte_fallback(vocab):
     assert vocab.unknown("Zebra 😀 漢字", 10) == []
 
 
-def test_a_sample_numbers_what_is_unknown():
+def test_samples_number_unknown_pieces():
     vocab = without_bytes("unigram")
     text = "der Hund 😀 läuft"
     words = vocab.unknown(text, 10)

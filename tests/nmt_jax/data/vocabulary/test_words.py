@@ -8,7 +8,7 @@ from nmt_jax.errors import UserError
 TEXTS = [["b", "a", "c"], ["a", "b", "a"], ["d"]]
 
 
-def test_the_most_frequent_come_first():
+def test_words_are_sorted_by_frequency():
     words = Words.count(TEXTS, min_count=1, size=10)
     assert words.words == ("a", "b", "c", "d")
     assert words.counts == (3, 2, 1, 1)
