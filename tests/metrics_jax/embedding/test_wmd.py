@@ -171,7 +171,7 @@ def test_every_pair_equals_one_by_one():
     ("options", "line"),
     [
         ({"transport": "emd"}, "transport='emd' is none of exact, sinkhorn"),
-        ({"tokenize": "13b"}, "tokenize='13b' is none of"),
+        ({"tokenize": "13b"}, "tokenize='13b': choose one of"),
         ({"missing": -1.0}, "missing=-1.0: must be at least 0"),
         ({"missing": float("nan")}, "missing=nan"),
         ({"stop_words": "the"}, "a tuple of words"),
