@@ -61,7 +61,7 @@ class AdditiveMetric:
 
     name: ClassVar[str]
     higher_is_better: ClassVar[bool] = True
-    at_once: ClassVar[int] = 200  # how many segments callers should pass to `statistics` per call
+    segments_per_call: ClassVar[int] = 200  # how many segments callers should pass to `statistics` per call
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """Statistics float[N, K] of N segments, additive over segments. Raises errors as `check_texts`."""
@@ -111,13 +111,13 @@ class AdditiveMetric:
         rows = [self.score(self.statistics([text] * len(references), references)) for text in hypotheses]
         return np.array(rows).reshape(len(hypotheses), len(references))
 
-    def among(self, texts: Sequence[str]) -> "Texts":
+    def index_texts(self, texts: Sequence[str]) -> "IndexedTexts":
         """Prepare N texts to be compared with one another."""
-        return Texts(self, texts)
+        return IndexedTexts(self, texts)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Texts:
+class IndexedTexts:
     """N texts that a metric compares with one another, addressed by index.
 
     Metrics for which reading a text is expensive override this class and read each text once. `aggregated` is available

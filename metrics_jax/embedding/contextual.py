@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, Result, Texts, check_sequences, check_texts
+from metrics_jax.api import AdditiveMetric, IndexedTexts, References, Result, check_sequences, check_texts
 from metrics_jax.embedding.encoder import LONG, Encoded, Encoder, encode, progress, tokenized, truncated
 from metrics_jax.embedding.forward import bucket
 from metrics_jax.embedding.idf import Idf
@@ -109,7 +109,7 @@ class ContextualMetric(AdditiveMetric):
     idf: Idf | IdfMode
     long: str
 
-    at_once: ClassVar[int] = sys.maxsize  # segments: a text that occurs several times is encoded once
+    segments_per_call: ClassVar[int] = sys.maxsize  # segments: a text that occurs several times is encoded once
     idf_form: ClassVar[str] = "bertscore"
     columns: ClassVar[tuple[str, ...]]  # the values computed for a pair; the score is the first
 
@@ -182,7 +182,7 @@ class ContextualMetric(AdditiveMetric):
         if not hypotheses or not references:
             return np.zeros((len(hypotheses), len(references)))
         left, right = np.split(np.arange(len(hypotheses) + len(references)), [len(hypotheses)])
-        return self.among([*hypotheses, *references]).fitted(right).pairwise(left, right)
+        return self.index_texts([*hypotheses, *references]).fitted(right).pairwise(left, right)
 
     def aggregated(self, hypotheses: Sequence[str], references: Sequence[str], weights: np.ndarray) -> np.ndarray:
         """The cosine of each hypothesis vector with the weighted mean of the reference vectors, float[H]; weights [R].
@@ -192,9 +192,9 @@ class ContextualMetric(AdditiveMetric):
         """
         check_sequences(hypotheses, references)
         left, right = np.split(np.arange(len(hypotheses) + len(references)), [len(hypotheses)])
-        return self.among([*hypotheses, *references]).fitted(right).aggregated(left, right, weights)
+        return self.index_texts([*hypotheses, *references]).fitted(right).aggregated(left, right, weights)
 
-    def among(self, texts: Sequence[str]) -> "EncodedTexts":
+    def index_texts(self, texts: Sequence[str]) -> "EncodedTexts":
         """N texts, each encoded once, for comparison with one another."""
         stripped = [text.strip() for text in texts]
         return EncodedTexts(self, stripped, self.encoded(stripped))
@@ -242,7 +242,7 @@ class ContextualMetric(AdditiveMetric):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class EncodedTexts(Texts):
+class EncodedTexts(IndexedTexts):
     """N texts and their token vectors, for comparison with one another by a `ContextualMetric`."""
 
     encoded: Encoded

@@ -157,7 +157,7 @@ def _statistics(
 
     All systems' translations of a line go together, so that what is done with its references is done once.
     """
-    each = min(metric.at_once, len(grouped))
+    each = min(metric.segments_per_call, len(grouped))
     starts = range(0, len(grouped), each)
     blocks = []
     for start in track(starts, f"{metric.name}, lines", total=len(grouped), each=each) if starts[1:] else starts:

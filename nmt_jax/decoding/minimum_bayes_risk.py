@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, Texts
+from metrics_jax.api import AdditiveMetric, IndexedTexts
 from metrics_jax.registry import REGISTRY, metric_class
 from nmt_jax.errors import UserError
 
@@ -117,8 +117,8 @@ class MinimumBayesRisk:
             raise UserError(f"{len(candidates)} lists of candidates: as many of pseudo-references and log_probs")
         texts = sorted({text for side in (candidates, others) for group in side for text in group})
         numbers = {text: number for number, text in enumerate(texts)}
-        mixed = [(utility.metric.among(texts), self._factor(utility)) for utility in self.utilities]
-        evaluated = self.evaluated.among(texts)
+        mixed = [(utility.metric.index_texts(texts), self._factor(utility)) for utility in self.utilities]
+        evaluated = self.evaluated.index_texts(texts)
         choices = []
         for n, (group, other) in enumerate(zip(candidates, others, strict=True)):
             if not group or not other:
@@ -144,7 +144,7 @@ class MinimumBayesRisk:
         shares = np.exp(values - values.max())
         return shares / shares.sum()
 
-    def _choose(self, line: "_Line", evaluated: Texts) -> Choice:
+    def _choose(self, line: "_Line", evaluated: IndexedTexts) -> Choice:
         """The best of a line's finalists."""
         rows = np.arange(len(line.hypotheses))
         narrow = {"aggregate": self._aggregate, "prune": self._prune}.get(self.method)
@@ -199,14 +199,18 @@ class _Line:
     copies: np.ndarray
     shares: np.ndarray
     weights: np.ndarray
-    mixed: Sequence[tuple[Texts, float]]
+    mixed: Sequence[tuple[IndexedTexts, float]]
     scores: np.ndarray
     known: np.ndarray
     num_pairs: int = 0
 
     @classmethod
     def of(
-        cls, candidates: Sequence[int], others: Sequence[int], shares: np.ndarray, mixed: Sequence[tuple[Texts, float]]
+        cls,
+        candidates: Sequence[int],
+        others: Sequence[int],
+        shares: np.ndarray,
+        mixed: Sequence[tuple[IndexedTexts, float]],
     ) -> "_Line":
         """Pseudo-references that weigh nothing are left out; the others are sorted, so that order does not matter."""
         hypotheses, place, inverse = np.unique(candidates, return_index=True, return_inverse=True)

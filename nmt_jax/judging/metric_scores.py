@@ -104,7 +104,7 @@ def check_finite(name: str, scores: np.ndarray, judged: Judged) -> None:
 
 def _statistics(metric: AdditiveMetric, texts: Sequence[str], references: References, title: str) -> np.ndarray:
     """The statistics float[N, K], computed in blocks with a progress bar on a terminal."""
-    size = min(metric.at_once, len(texts))
+    size = min(metric.segments_per_call, len(texts))
     starts = range(0, len(texts), size)
     blocks = [
         metric.statistics(texts[start : start + size], references[start : start + size])

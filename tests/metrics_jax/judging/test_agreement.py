@@ -155,15 +155,15 @@ def test_the_block_size_does_not_change_the_result(monkeypatch):
     judged, scores = example()
     kinds = (("pearson", "segment"), ("kendall", "segment"), ("pearson", "system"))
     whole = {}
-    for at_once in (2**23, 200):
+    for size in (2**23, 200):
         for module in ("segment_agreement", "system_agreement"):
-            monkeypatch.setattr(f"metrics_jax.judging.{module}.BLOCK_SIZE", at_once)
+            monkeypatch.setattr(f"metrics_jax.judging.{module}.BLOCK_SIZE", size)
         for kind in kinds:
             one = agreement(judged, *kind, "item")
             parts = {}
             for a, b, differences in one.swapped(scores, 40, np.random.default_rng(0)):
                 parts.setdefault((a, b), []).append(differences)
-            assert (len(parts[0, 1]) > 1) == (at_once == 200)
+            assert (len(parts[0, 1]) > 1) == (size == 200)
             whole.setdefault(kind, []).append({key: np.concatenate(value) for key, value in parts.items()})
     for first, second in whole.values():
         assert {key: len(value) for key, value in second.items()} == dict.fromkeys(first, 40)

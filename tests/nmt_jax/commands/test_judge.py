@@ -201,7 +201,7 @@ def test_texts_are_encoded_once(tmp_path, monkeypatch):
 
 def test_a_reference_is_learnt_from_once():
     class Seen:
-        name, at_once, higher_is_better = "seen", 2, False
+        name, segments_per_call, higher_is_better = "seen", 2, False
 
         def fitted(self, references):
             assert references == [("r",), ("s",)]

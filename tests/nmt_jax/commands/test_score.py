@@ -151,7 +151,7 @@ def test_latex(files, capsys):
 def test_a_count_on_a_terminal_and_the_same_numbers(files, monkeypatch, capsys):
     paths = files(h="\n".join(LINES), r="\n".join(reversed(LINES)))
     quiet = score.run(paths[:1], paths[1:], metrics=["nist", "bleu"])
-    monkeypatch.setattr(AdditiveMetric, "at_once", 7)
+    monkeypatch.setattr(AdditiveMetric, "segments_per_call", 7)
     chunked = score.run(paths[:1], paths[1:], metrics=["nist", "bleu"])
     assert [one.result.score for one in chunked] == pytest.approx([one.result.score for one in quiet])
 
