@@ -1,1 +1,1 @@
-"""Checkpoints: written whole or not at all, read on any number of devices."""
+"""Checkpoints of training runs."""

@@ -1,36 +1,39 @@
-"""Size and CRC-32 of every file of a folder, so that damage is found before anything is read from it."""
+"""Sizes and CRC-32 checksums of the files of a folder, to detect damage before anything is read."""
 
 import json
 import zlib
 from pathlib import Path
 
+from nmt_jax.files import whole_file
+
+FILE = "sums.json"
+
 
 def write_sums(path: Path) -> None:
-    """Write `path/sums.json`: size and CRC-32 of every file below `path`."""
-    unfinished = path / "sums.json.tmp"
-    unfinished.write_text(json.dumps({name: _sum(path / name) for name in _files(path)}))
-    unfinished.replace(path / "sums.json")
+    """Write the size and CRC-32 of every file below `path` to `path/sums.json`."""
+    sums = {name: _sum(path / name) for name in _files(path)}
+    with whole_file(path / FILE) as file:
+        file.write(json.dumps(sums).encode())
 
 
 def check_sums(path: Path) -> None:
-    """Raise ValueError if a file below `path` is not as `write_sums` found it.
+    """Raise ValueError if a file below `path` has changed since `write_sums`.
 
-    Orbax checks no sums, and of a lost file it makes a smaller tree. A checkpoint without sums (the kill came in the
-    moment between the two) is left to Orbax.
+    Orbax does not verify checksums, and it restores a smaller tree if a file is missing. A checkpoint without sums,
+    because the process was killed between writing the two, is left to Orbax.
     """
-    sums = path / "sums.json"
-    if not sums.exists():
+    if not (path / FILE).exists():
         return
-    for name, size_and_sum in json.loads(sums.read_bytes()).items():
+    for name, size_and_sum in json.loads((path / FILE).read_bytes()).items():
         if not (path / name).is_file():
             raise ValueError(f"{name} is missing")
         if _sum(path / name) != size_and_sum:
-            raise ValueError(f"{name} is cut short or changed")
+            raise ValueError(f"{name} is truncated or changed")
 
 
 def _files(path: Path) -> list[str]:
     found = (file.relative_to(path) for file in sorted(path.rglob("*")) if file.is_file())
-    return [str(name) for name in found if not name.name.startswith("sums.json")]
+    return [str(name) for name in found if FILE not in name.name]  # nor unfinished ones
 
 
 def _sum(file: Path) -> list[int]:

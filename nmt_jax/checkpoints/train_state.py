@@ -1,5 +1,6 @@
 """The training state: all arrays that change from step to step."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import flax.struct
@@ -10,11 +11,11 @@ import optax
 
 @flax.struct.dataclass
 class TrainState:
-    """All that changes from step to step on the devices.
+    """Everything on the devices that changes from step to step.
 
     step: int32, the index of the next batch; it advances even when a step is skipped.
-    ema: exponential moving average of the parameters, or () when off.
-    skipped: int32, how many of the latest steps in a row had no finite loss or gradient and changed nothing.
+    ema: exponential moving average of the parameters, or () if there is none.
+    skipped: int32, the number of latest consecutive steps that had a non-finite loss or gradient and changed nothing.
     """
 
     step: jax.Array
@@ -25,12 +26,26 @@ class TrainState:
 
     @property
     def averaged(self) -> Any:
-        """The parameters to evaluate and translate with: the moving average where there is one."""
+        """The parameters to evaluate and translate with: the moving average if there is one."""
         return self.ema if jax.tree.leaves(self.ema) else self.params
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The state as trees that are stored separately, because translation reads the parameters only."""
+        parts = {
+            "params": self.params,
+            "rest": {"step": self.step, "opt_state": self.opt_state, "skipped": self.skipped},
+        }
+        return {**parts, "ema": self.ema} if jax.tree.leaves(self.ema) else parts
+
+    @classmethod
+    def from_parts(cls, parts: Mapping[str, Any]) -> "TrainState":
+        """The inverse of `parts`."""
+        return cls(params=parts["params"], ema=parts.get("ema", ()), **parts["rest"])
 
 
 def new_state(params: Any, optimizer: optax.GradientTransformation, ema_decay: float) -> TrainState:
     """The state before the first step."""
-    ema = jax.tree.map(jnp.copy, params) if ema_decay else ()  # a copy: the step may not be given one buffer twice
+    ema = jax.tree.map(jnp.copy, params) if ema_decay else ()  # copied: the step may not be given the same buffer twice
     zero = jnp.zeros((), jnp.int32)
     return TrainState(step=zero, params=params, opt_state=optimizer.init(params), ema=ema, skipped=jnp.copy(zero))

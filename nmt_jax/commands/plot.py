@@ -194,7 +194,7 @@ def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> str:
 
     UserError for a run that has no learned mixture of layers, and for two folders of one name.
     """
-    from nmt_jax.checkpoints.checkpoint import load_params
+    from nmt_jax.checkpoints.reading import load_params
     from nmt_jax.reporting.plots.layers import Mixture, draw_layers, table
 
     check_output(output)

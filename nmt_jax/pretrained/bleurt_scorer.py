@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from metrics_jax.embedding.bleurt import PairRow, PairScorer
-from nmt_jax.checkpoints.checkpoint import load_params
+from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.data.batching.encoder_rows import RowReader
 from nmt_jax.errors import UserError
 from nmt_jax.models.layers.bert_stack import Bert

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from metrics_jax.embedding.forward import bucket
-from nmt_jax.checkpoints.checkpoint import load_params
+from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.data.batching.prediction import pack_by_length
 from nmt_jax.data.prepared.cache import cached_file
 from nmt_jax.data.vocabulary.word_types import WordTypes

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from nmt_jax.checkpoints.checkpoint import load_params
+from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Model
 from nmt_jax.models.layers.bert_stack import Bert

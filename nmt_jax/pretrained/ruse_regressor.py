@@ -10,7 +10,7 @@ import numpy as np
 
 from metrics_jax.embedding.encoder import Encoder
 from metrics_jax.embedding.ruse import Regressor
-from nmt_jax.checkpoints.checkpoint import load_params
+from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.bert_encoder import load_encoder
 from nmt_jax.pretrained.tokenizer import read_json

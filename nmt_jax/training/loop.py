@@ -11,8 +11,10 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from nmt_jax.checkpoints.checkpoint import Checkpoints, load_params, name_differences
+from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.checkpoints.train_state import TrainState, new_state
+from nmt_jax.checkpoints.tree_shapes import name_differences
+from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.distributed.processes import Processes, Vote

@@ -30,7 +30,7 @@ def read_record(workdir: Workdir) -> Record | None:
         return None
     for step in sorted((int(path.name) for path in workdir.checkpoints.iterdir() if path.name.isdigit()), reverse=True):
         try:
-            # Where Orbax writes what `checkpoint.Checkpoints` gives it as custom metadata.
+            # Where Orbax writes what `Checkpoints.save` gives it as custom metadata.
             text = (workdir.checkpoints / str(step) / "_CHECKPOINT_METADATA").read_text(encoding="utf-8")
             own = json.loads(text)["custom_metadata"]
             shapes = [shape for name, shape in own["shapes"].items() if name.startswith("params/")]

@@ -19,7 +19,7 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     config = folder.trained_config(*tasks)
     # Below, not above: a mistake is told before the seconds that importing JAX takes.
     from nmt_jax import platforms
-    from nmt_jax.checkpoints import checkpoint as checkpoints
+    from nmt_jax.checkpoints.reading import load_params
     from nmt_jax.distributed import sharding
     from nmt_jax.tasks.registry import make_task
 
@@ -28,7 +28,7 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     task = make_task(config, folder.path, mesh)
     average = config.decode.average if "decode" in config else 1
     which = checkpoint or (average if average > 1 else "best")
-    return task, checkpoints.load_params(folder.path, which, sharding.replicated(mesh))
+    return task, load_params(folder.path, which, sharding.replicated(mesh))
 
 
 def open_translator(

@@ -14,8 +14,10 @@ import optax
 import pytest
 from jax.sharding import SingleDeviceSharding
 
-from nmt_jax.checkpoints.checkpoint import Checkpoints, load_params, name_differences
+from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.checkpoints.train_state import TrainState, new_state
+from nmt_jax.checkpoints.tree_shapes import name_differences
+from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.errors import UserError
 from tests.fixtures.toy import ROOT
 
@@ -127,7 +129,7 @@ def test_damage_to_any_file_is_found_and_falls_back(damage, tmp_path, capsys):
         assert_same(restored.state, make_state(1))
         errors = capsys.readouterr().err
         assert errors.count("\n") == 1
-        assert f"{folder / '2'}: damaged, trying the checkpoint before it" in errors
+        assert f"{folder / '2'}: damaged, trying another checkpoint" in errors
         assert sorted(path.name for path in folder.iterdir()) == ["1", "2.damaged"]
 
 
@@ -164,8 +166,8 @@ def test_a_full_disk_is_one_clear_line_and_the_last_good_checkpoint_stays(small_
     with pytest.raises(UserError) as error:
         checkpoints.wait()
     assert str(error.value) == (
-        f"{small_disk}/checkpoints: cannot save step 2: the disk is full; the checkpoint of step 1 stays: "
-        "mend that and run the same command again"
+        f"{small_disk}/checkpoints: cannot save step 2: the disk is full; the checkpoint of step 1 is intact; "
+        "fix the problem and run the same command again"
     )
     assert capfd.readouterr().err == ""
     assert [path.name for path in (small_disk / "checkpoints").iterdir()] == ["1"]
@@ -209,12 +211,12 @@ def test_params_of_a_damaged_checkpoint_fall_back(tmp_path, capsys):
     assert_same(load_params(tmp_path, "best"), make_state(3).params)
     assert "checkpoints/2: damaged" in capsys.readouterr().err
     load_params(tmp_path, 3)
-    assert "averaging 2 checkpoints, not 3" in capsys.readouterr().err
+    assert "averaging 2 checkpoints instead of 3" in capsys.readouterr().err
     assert Checkpoints(tmp_path / "checkpoints").steps() == [1, 2, 3]  # reading moves nothing
 
 
 def test_params_of_an_empty_workdir(tmp_path):
-    with pytest.raises(UserError, match=r"no checkpoint here: train one first with `nmt-jax train"):
+    with pytest.raises(UserError, match=r"no checkpoint; train first: `nmt-jax train"):
         load_params(tmp_path)
 
 

@@ -13,8 +13,9 @@ import pytest
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
 from nmt_jax import export as formats
-from nmt_jax.checkpoints import checkpoint
+from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.checkpoints.train_state import TrainState
+from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
@@ -74,7 +75,7 @@ def _save(workdir, config, *steps):
     configs.save(config, workdir / "config.json")
     task = make_task(config, workdir, sharding.make_mesh())
     params = [_params(task, seed) for seed in steps]
-    with checkpoint.Checkpoints(workdir / "checkpoints", keep_last=len(steps)) as checkpoints:
+    with Checkpoints(workdir / "checkpoints", keep_last=len(steps)) as checkpoints:
         for step, tree in zip(steps, params, strict=True):
             state = TrainState(step=jnp.int32(step), params=tree, opt_state=(), ema=(), skipped=jnp.int32(0))
             checkpoints.save(step, state, {}, {}, score=-float(step))
@@ -167,7 +168,7 @@ def test_safetensors_come_back_bit_by_bit(folder, tmp_path):
     for which, flags in {"best": [], "last": [("checkpoint", "last")], 2: [("average", 2)]}.items():
         output = tmp_path / "new" / str(which)
         assert _export(("workdir", workdir), ("to", "safetensors"), ("output", output), *flags) == 0
-        read, wanted = safetensors.load(output), checkpoint.load_params(workdir, which)
+        read, wanted = safetensors.load(output), load_params(workdir, which)
         assert jax.tree.structure(read) == jax.tree.structure(wanted)
         for leaf, other in zip(jax.tree.leaves(read), jax.tree.leaves(wanted), strict=True):
             assert leaf.dtype == other.dtype

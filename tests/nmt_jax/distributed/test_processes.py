@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from nmt_jax.checkpoints import checkpoint
+from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.distributed.process_spec import free_port
 from nmt_jax.distributed.processes import find_difference
 from tests.conftest import ROOT, with_devices
@@ -79,7 +79,7 @@ def expected(tmp_path_factory):
 
 def test_two_processes_log_the_losses_of_one_and_save_all_parameters(expected, tmp_path):
     np.testing.assert_allclose(run(tmp_path, 2, **{"mesh.fsdp": True}), expected, atol=1e-5, rtol=0)
-    params = checkpoint.load_params(tmp_path, "last")
+    params = load_params(tmp_path, "last")
     assert params["embedding"]["table"].shape == (toy.VOCABULARY, toy.WIDTH)
 
 

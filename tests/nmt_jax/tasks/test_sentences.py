@@ -140,9 +140,9 @@ def test_a_frozen_encoder_stays_to_the_bit_while_the_mixture_learns(folder, tmp_
     changes = {"encoder.frozen": "true", "encoder.layers": "mixture", "optimizer.weight_decay": 0.0}
     page = f"{ROOT}/configs/glue.py:smoke=true"
     train(page, tmp_path / "w", settings(folder, **changes, **{"train.steps": 5}))
-    from nmt_jax.checkpoints import checkpoint
+    from nmt_jax.checkpoints.reading import load_params
 
-    params = checkpoint.load_params(tmp_path / "w", "last", sharding.replicated(sharding.make_mesh()))
+    params = load_params(tmp_path / "w", "last", sharding.replicated(sharding.make_mesh()))
     given = pretrained.load(folder / "encoder").params
     kept = {name: tree for name, tree in given.items() if name != "pooler_dense"}
     assert all(jax.tree.leaves(jax.tree.map(np.array_equal, kept, params["encoder"])))

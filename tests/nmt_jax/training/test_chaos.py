@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from nmt_jax.checkpoints import checkpoint
+from nmt_jax.checkpoints.reading import load_params
 from tests.fixtures import toy
 from tests.fixtures.toy import ROOT
 
@@ -47,5 +47,5 @@ def test_twenty_kills_change_nothing(tmp_path):
     assert steps_done(workdir) < 120
     assert start(workdir).wait() == 0
     assert toy.rows(workdir) == toy.rows(tmp_path / "whole")
-    one, other = (checkpoint.load_params(folder, "last") for folder in (workdir, tmp_path / "whole"))
+    one, other = (load_params(folder, "last") for folder in (workdir, tmp_path / "whole"))
     jax.tree.map(np.testing.assert_array_equal, one, other)

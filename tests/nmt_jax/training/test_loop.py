@@ -13,7 +13,8 @@ import jax
 import numpy as np
 import pytest
 
-from nmt_jax.checkpoints.checkpoint import Checkpoints, load_params
+from nmt_jax.checkpoints.reading import load_params
+from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.errors import UserError
 from nmt_jax.training import loop
 from tests.fixtures import toy
@@ -184,13 +185,13 @@ def test_init_from_another_model_lists_the_names(uninterrupted, tmp_path):
 
 
 def test_init_from_an_empty_workdir_is_an_error(tmp_path):
-    with pytest.raises(UserError, match="no checkpoint here"):
+    with pytest.raises(UserError, match="no checkpoint; train first"):
         toy.train(tmp_path / "new", init_from=str(tmp_path / "nothing"))
 
 
 def test_changed_optimizer_settings_are_not_called_damage(uninterrupted, tmp_path):
     toy.train(tmp_path, **{"train.steps": 5})
-    with pytest.raises(UserError, match=r"holds another training state.*missing: ema"):
+    with pytest.raises(UserError, match=r"does not fit this config.*missing: ema"):
         toy.train(tmp_path, **{"optimizer.ema_decay": 0.9})
     assert Checkpoints(tmp_path / "checkpoints").steps() == [5]
 
@@ -232,7 +233,7 @@ def test_a_full_disk_keeps_the_last_good_checkpoint(uninterrupted, tmp_path, mon
     with monkeypatch.context() as patch:
         patch.setattr(ocp, "save_checkpointables_async", full)
         with pytest.raises(
-            UserError, match="checkpoints: cannot save step 15: the disk is full; the checkpoint of step 10 stays"
+            UserError, match="checkpoints: cannot save step 15: the disk is full; the checkpoint of step 10 is intact"
         ):
             toy.train(tmp_path)
     toy.train(tmp_path)

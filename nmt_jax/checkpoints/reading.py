@@ -1,0 +1,170 @@
+"""Reading checkpoints: the newest, the best, or the mean of several, on any number of devices."""
+
+import logging
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import jax
+import numpy as np
+from jax.sharding import Sharding, SingleDeviceSharding
+from orbax.checkpoint import v1 as ocp
+
+from nmt_jax.checkpoints.checksums import check_sums
+from nmt_jax.checkpoints.train_state import TrainState
+from nmt_jax.checkpoints.tree_shapes import shape_differences, tree_shapes
+from nmt_jax.errors import UserError
+
+# Orbax logs each failure with several tracebacks of its threads; the errors raised here say the same in one line.
+logging.getLogger("absl").addFilter(lambda record: "orbax" not in record.pathname)
+
+
+class Restored(NamedTuple):
+    """The content of a checkpoint."""
+
+    step: int
+    state: TrainState
+    data_state: Any
+    meta: dict[str, Any]
+
+
+class CheckpointReader:
+    """Reads the folder `checkpoints/` of a workdir, which holds one Orbax checkpoint per saved step, named by the step.
+
+    All processes must make the same calls; process 0 renames damaged checkpoints.
+    """
+
+    def __init__(self, directory: Path):
+        self.directory = Path(directory).absolute()  # given a relative path, Orbax fails late, in a thread
+        self._scores: dict[int, float | None] = {}
+
+    def steps(self) -> list[int]:
+        """The steps of the finished checkpoints, oldest first."""
+        if not self.directory.is_dir():
+            return []
+        # Unfinished, deleted and damaged checkpoints have names that are not numbers.
+        return sorted(int(path.name) for path in self.directory.iterdir() if path.name.isdecimal() and path.is_dir())
+
+    def best_steps(self) -> list[int]:
+        """The steps of checkpoints with a score, best first; of equal scores, the earlier step comes first."""
+        scores = [(score, step) for step in self.steps() if (score := self._score(step)) is not None]
+        return [step for score, step in sorted(scores, key=lambda pair: (-pair[0], pair[1]))]
+
+    def restore(self, abstract: TrainState) -> Restored | None:
+        """The newest readable checkpoint, with the shapes and shardings of `abstract`; None if there is no checkpoint.
+
+        Damaged newer ones are reported on stderr and renamed to `STEP.damaged`. Raises UserError if all are damaged, or
+        if a checkpoint holds other arrays than `abstract`.
+        """
+        for step in reversed(self.steps()):
+            try:
+                restored = self._load(step, abstract)
+            except (UserError, jax.errors.JaxRuntimeError):  # the latter: the device is out of memory
+                raise
+            except Exception as error:  # Orbax and TensorStore report damaged files with a dozen types of exception
+                self._report_damaged(step, error)
+                continue
+            self._set_aside([newer for newer in self.steps() if newer > step])
+            return restored
+        if self.steps():
+            self._raise_all_damaged()
+        return None
+
+    def newest_params(self, steps: list[int], sharding: Sharding) -> Any:
+        """The parameters of the first readable checkpoint of `steps`. Raises UserError if all are damaged."""
+        for step in steps:
+            try:
+                return self.params(step, sharding)
+            except Exception as error:
+                self._report_damaged(step, error)
+        self._raise_all_damaged()
+
+    def params(self, step: int, sharding: Sharding) -> Any:
+        """The parameters to translate with: the moving average of `step` if the run kept one."""
+        check_sums(self._path(step))
+        arrays = ocp.checkpointables_metadata(self._path(step)).metadata
+        name = "ema" if "ema" in arrays else "params"
+        abstract = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), arrays[name]
+        )
+        return ocp.load_checkpointables(self._path(step), {name: abstract})[name]
+
+    def average(self, count: int, sharding: Sharding) -> Any:
+        """The mean of the parameters of the last `count` readable checkpoints, summed in float64."""
+        total: Any = None
+        used = 0
+        for step in reversed(self.steps()):
+            if used == count:
+                break
+            try:
+                params = self.params(step, sharding)
+            except Exception as error:
+                self._report_damaged(step, error)
+                continue
+            params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
+            total = params if total is None else jax.tree.map(np.add, total, params)
+            used += 1
+        if not used:
+            self._raise_all_damaged()
+        if used < count:
+            print(f"nmt-jax: {self.directory}: averaging {used} checkpoints instead of {count}", file=sys.stderr)
+        return jax.tree.map(lambda leaf: jax.device_put((leaf / used).astype(np.float32), sharding), total)
+
+    def _path(self, step: int) -> Path:
+        return self.directory / str(step)
+
+    def _load(self, step: int, abstract: TrainState) -> Restored:
+        path, parts = self._path(step), abstract.parts
+        check_sums(path)
+        record = ocp.checkpointables_metadata(path).custom_metadata
+        if differences := shape_differences(tree_shapes(parts), record["shapes"]):
+            raise UserError(
+                f"{path}: the checkpoint does not fit this config ({differences}): restore the old settings of "
+                "`model`, `optimizer` and `vocab`, or start from its parameters in a new workdir with init_from"
+            )
+        state = TrainState.from_parts(ocp.load_checkpointables(path, parts))
+        return Restored(step, state, record["data"], record["meta"])
+
+    def _score(self, step: int) -> float | None:
+        if step not in self._scores:
+            try:
+                self._scores[step] = ocp.checkpointables_metadata(self._path(step)).custom_metadata["score"]
+            except Exception:  # damaged: reported when it is restored
+                self._scores[step] = None
+        return self._scores[step]
+
+    def _report_damaged(self, step: int, error: Exception) -> None:
+        reason = " ".join(str(error).split())[:160]
+        print(f"nmt-jax: {self._path(step)}: damaged, trying another checkpoint ({reason})", file=sys.stderr)
+
+    def _raise_all_damaged(self) -> NoReturn:
+        raise UserError(
+            f"{self.directory}: all {len(self.steps())} checkpoints are damaged: "
+            "restore them from a copy, or delete the folder to start from scratch"
+        )
+
+    def _set_aside(self, steps: list[int]) -> None:
+        if jax.process_index() == 0:
+            for step in steps:
+                aside = self.directory / f"{step}.damaged"
+                shutil.rmtree(aside, ignore_errors=True)
+                self._path(step).rename(aside)
+
+
+def load_params(workdir: Path, which: str | int = "best", sharding: Sharding | None = None) -> Any:
+    """The trained parameters of a workdir, on the first device unless `sharding` is given.
+
+    which: "best" by the dev metric (the last one if nothing was evaluated), "last", or n for the mean of the last n.
+    Raises UserError if there is no checkpoint or none is readable.
+    """
+    sharding = sharding or SingleDeviceSharding(jax.devices()[0])
+    reader = CheckpointReader(Path(workdir) / "checkpoints")
+    steps = reader.steps()
+    if not steps:
+        raise UserError(f"{workdir}: no checkpoint; train first: `nmt-jax train --config=… --workdir={workdir}`")
+    if isinstance(which, int):
+        return reader.average(which, sharding)
+    newest_first = steps[::-1]
+    best_first = [*reader.best_steps(), *newest_first] if which == "best" else newest_first
+    return reader.newest_params(list(dict.fromkeys(best_first)), sharding)

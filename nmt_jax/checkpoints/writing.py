@@ -1,0 +1,113 @@
+"""Writing checkpoints: atomically and in the background, keeping the last and the best."""
+
+import contextlib
+import shutil
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import jax
+from orbax.checkpoint import v1 as ocp
+
+from nmt_jax.checkpoints.checksums import write_sums
+from nmt_jax.checkpoints.reading import CheckpointReader
+from nmt_jax.checkpoints.train_state import TrainState
+from nmt_jax.checkpoints.tree_shapes import tree_shapes
+from nmt_jax.errors import UserError
+
+
+class Checkpoints(CheckpointReader):
+    """Reads and writes the folder `checkpoints/` of a workdir.
+
+    Saving is asynchronous. If a save fails, for example on a full disk, the next call raises the error, also `check`.
+    All processes must make the same calls; process 0 deletes old checkpoints.
+    """
+
+    def __init__(self, directory: Path, keep_last: int = 1, keep_best: int = 0):
+        """Keep the `keep_last` newest checkpoints and the `keep_best` ones with the highest scores."""
+        if keep_last < 1:
+            raise UserError(f"train.keep_last={keep_last} must be at least 1")
+        super().__init__(directory)
+        self._keep_last, self._keep_best = keep_last, keep_best
+        self._saving: threading.Thread | None = None
+        self._failed: UserError | None = None
+
+    def __enter__(self) -> "Checkpoints":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(UserError) if error else contextlib.nullcontext():
+            self.wait()  # a failed last save must not hide the error that ended the run
+
+    def save(
+        self, step: int, state: TrainState, data_state: Any, meta: Mapping[str, Any], score: float | None = None
+    ) -> None:
+        """Start saving; the arrays are copied before this returns, so that the next step may consume `state`.
+
+        data_state and meta are JSON values; floats are restored exactly. score: ranks checkpoints, higher is better.
+        Raises UserError if this save or the previous one failed; the finished checkpoints stay.
+        """
+        self.wait()
+        parts = state.parts
+        record = {"data": data_state, "meta": dict(meta), "score": score, "shapes": tree_shapes(parts)}
+        try:
+            saving = ocp.save_checkpointables_async(self._path(step), parts, overwrite=True, custom_metadata=record)
+        except (OSError, ValueError) as error:
+            raise self._save_failed(step, error) from error
+        self._scores[step] = score
+        self._saving = threading.Thread(target=self._finish, args=(step, saving))
+        self._saving.start()
+
+    def check(self) -> None:
+        """Raise UserError if the current save has failed; never waits."""
+        if self._saving and not self._saving.is_alive():
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait for the current save, then delete old checkpoints. Raises UserError if the save failed."""
+        if self._saving is None:
+            return
+        self._saving.join()
+        failed, self._saving, self._failed = self._failed, None, None
+        if failed:
+            raise failed
+        self._delete([step for step in self.steps() if step not in self._kept()])
+
+    def _finish(self, step: int, saving: Any) -> None:
+        try:
+            saving.result()
+            if jax.process_index() == 0:
+                write_sums(self._path(step))
+        except Exception as error:  # TensorStore reports a full disk as ValueError, the file system as OSError
+            self._failed = self._save_failed(step, error)
+            self._failed.__cause__ = error
+
+    def _kept(self) -> set[int]:
+        best = self.best_steps()[: self._keep_best] if self._keep_best else []
+        return {*self.steps()[-self._keep_last :], *best}
+
+    def _save_failed(self, step: int, error: Exception) -> UserError:
+        for unfinished in self.directory.glob(f"{step}.orbax-checkpoint-tmp*"):
+            shutil.rmtree(unfinished, ignore_errors=True)  # frees the space
+        steps = self.steps()
+        state = f"the checkpoint of step {steps[-1]} is intact" if steps else "there is no checkpoint yet"
+        reason = "the disk is full" if _is_disk_full(error) else " ".join(str(error).split())[:200]
+        return UserError(
+            f"{self.directory}: cannot save step {step}: {reason}; {state}; "
+            "fix the problem and run the same command again"
+        )
+
+    def _delete(self, steps: list[int]) -> None:
+        if jax.process_index() == 0:
+            for step in steps:
+                # Renamed first: a kill during deletion must not leave anything that looks like a checkpoint.
+                deleted = self._path(step).rename(self.directory / f"{step}.deleted")
+                shutil.rmtree(deleted, ignore_errors=True)
+
+
+def _is_disk_full(error: BaseException) -> bool:
+    return "No space left on device" in str(error) or "RESOURCE_EXHAUSTED" in str(error)
