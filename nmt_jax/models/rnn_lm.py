@@ -12,7 +12,8 @@ from nmt_jax.models.layers.dropout import SequenceDropout
 from nmt_jax.models.layers.embedding import Embedding
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.pointer_sentinel import PointerSentinel
-from nmt_jax.models.layers.recurrent import CELLS, Cell, zero_state
+from nmt_jax.models.layers.recurrence import CELLS, zero_state
+from nmt_jax.models.layers.recurrent import Cell
 
 Array = jax.Array
 

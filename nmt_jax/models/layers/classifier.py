@@ -14,7 +14,8 @@ from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.embedding import Embedding
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.pooling import AttentionPooling
-from nmt_jax.models.layers.recurrent import CELLS, Encoder
+from nmt_jax.models.layers.recurrence import CELLS
+from nmt_jax.models.layers.recurrent import Encoder
 
 Array = jax.Array
 

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from nmt_jax.models.layers.attention import Attention
 from nmt_jax.models.layers.dense import Dense
 from nmt_jax.models.layers.dropout import Dropout
-from nmt_jax.models.layers.recurrent import CELLS, Cell, State
+from nmt_jax.models.layers.recurrence import CELLS, State
+from nmt_jax.models.layers.recurrent import Cell
 from nmt_jax.models.layers.several_sources import SeveralAttention
 
 Array = jax.Array
@@ -61,7 +62,7 @@ class Decoder(nn.Module):
         self.output = Dense(maxout * self.d_readout, dtype=self.dtype)
         self.drop = Dropout(self.dropout)
         if self.bridge in ("transform", "mean"):
-            vectors = CELLS[self.cell][2]
+            vectors = CELLS[self.cell].num_vectors
             self.bridges = [[Dense(self.d_hidden) for _ in range(vectors)] for _ in range(self.num_layers)]
 
     @property

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from nmt_jax.models.layers.attention import Attention
 from nmt_jax.models.layers.dense import Dense
-from nmt_jax.models.layers.recurrent import Encoder, State
+from nmt_jax.models.layers.recurrence import State
+from nmt_jax.models.layers.recurrent import Encoder
 
 Array = jax.Array
 

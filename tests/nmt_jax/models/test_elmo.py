@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.vocabulary import word_types
-from nmt_jax.models import elmo
-from nmt_jax.models.elmo import CharacterEncoder, Highway, Model, ProjectedLSTM
+from nmt_jax.models.elmo import Model
+from nmt_jax.models.layers.character_encoder import CARRY, CharacterEncoder, Highway
+from nmt_jax.models.layers.recurrent import ProjectedLSTM
 
 B, T, C = 2, 5, 8
 TINY = {
@@ -92,7 +93,7 @@ def test_a_highway_is_a_gate_between_a_layer_and_its_input():
     x = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
     layer = Highway()
     fresh = layer.init(jax.random.key(0), x)
-    assert float(fresh["params"]["gate_bias"].mean()) == elmo.CARRY
+    assert float(fresh["params"]["gate_bias"].mean()) == CARRY
     p = jax.tree.map(np.asarray, noisy(fresh["params"]))
     gate = 1 / (1 + np.exp(-(x @ p["gate"]["kernel"] + p["gate_bias"])))
     change = np.maximum(x @ p["change"]["kernel"] + p["change"]["bias"], 0)
@@ -163,10 +164,10 @@ def test_dropout_is_a_function_of_its_key(model, params):
     ("fields", "line"),
     [
         ({"max_characters": 2}, "max_characters=2 must be at least 3"),
-        ({"filters": (4,)}, r"widths=\(1, 3\) and filters=\(4,\): as many numbers"),
+        ({"filters": (4,)}, r"widths=\(1, 3\) and filters=\(4,\) must have the same length"),
         ({"widths": (0, 1)}, r"widths=\(0, 1\)"),
         ({"num_layers": 0}, "num_layers=0 must be at least 1"),
-        ({"num_highways": -1}, "num_highways=-1 is negative"),
+        ({"num_highways": -1}, "num_highways=-1 must not be negative"),
     ],
 )
 def test_what_cannot_be_meant_is_named(fields, line):

@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.layers import recurrent
+from nmt_jax.models.layers import recurrence
 from nmt_jax.models.layers.dropout import SequenceDropout
-from nmt_jax.models.layers.recurrent import CELLS, ENCODER_CELLS, LSTMN, Cell, Encoder, zero_state
+from nmt_jax.models.layers.recurrence import CELLS, Weights, zero_state
+from nmt_jax.models.layers.recurrent import ENCODER_CELLS, LSTMN, Cell, Encoder
 
 T, B, D, H = 5, 3, 2, 4
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], bool)
@@ -53,7 +54,9 @@ def run(module, params, x, mask, state, reverse=False):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_layer_equals_its_equations(cell, reverse):
     module, x = Cell(cell, H), jax.random.normal(jax.random.key(1), (B, T, D))
-    state = tuple(jax.random.normal(key, (B, H)) for key in jax.random.split(jax.random.key(2), CELLS[cell][2]))
+    state = tuple(
+        jax.random.normal(key, (B, H)) for key in jax.random.split(jax.random.key(2), CELLS[cell].num_vectors)
+    )
     params = module.init(jax.random.key(0), x[:, 0], state)["params"]
     outputs, last = run(module, params, x, jnp.asarray(MASK), state, reverse)
     plain = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
@@ -70,7 +73,7 @@ def test_a_layer_equals_its_equations(cell, reverse):
 
 
 def test_the_written_out_gradient_is_that_of_the_steps(cell):
-    gates, vectors = CELLS[cell][1:]
+    gates, vectors = CELLS[cell].num_gates, CELLS[cell].num_vectors
     keys = jax.random.split(jax.random.key(0), 4)
     arguments = (
         jax.random.normal(keys[0], (T, B, gates * H)),
@@ -80,11 +83,11 @@ def test_the_written_out_gradient_is_that_of_the_steps(cell):
     )
 
     def loss(function, inputs, kernel, bias, state):
-        states = function(cell, "float32", inputs, jnp.asarray(MASK.T), kernel, bias, state)
-        return sum((number + 1) * jnp.sin(leaf).sum() for number, leaf in enumerate(states))
+        outputs, last = function(cell, "float32", inputs, jnp.asarray(MASK.T), Weights(kernel, bias), state)
+        return sum((number + 1) * jnp.sin(leaf).sum() for number, leaf in enumerate((outputs, *last)))
 
-    ours = jax.grad(loss, argnums=(1, 2, 3, 4))(recurrent.recur, *arguments)
-    plain = jax.grad(loss, argnums=(1, 2, 3, 4))(lambda *a: recurrent._recur(*a)[0], *arguments)
+    ours = jax.grad(loss, argnums=(1, 2, 3, 4))(recurrence.recur, *arguments)
+    plain = jax.grad(loss, argnums=(1, 2, 3, 4))(lambda *a: recurrence._scan(*a)[:2], *arguments)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), ours, plain)
 
 
