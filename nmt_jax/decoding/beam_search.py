@@ -1,5 +1,11 @@
-"""Beam search, greedy search (a beam of one) included, as one program over a step closure and a cache."""
+"""Beam search over a step function and a cache, as one compiled program; greedy search is a beam of one.
 
+Letters: B sentences, K beams a sentence, G groups, R = B * G rows of K / G beams each, T steps, S source length.
+Without groups R = B. The groups of a sentence (Vijayakumar et al., 2016) are searches of their own, which choose one
+after the other.
+"""
+
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,41 +22,41 @@ Array = jax.Array
 
 
 class SearchRequest(NamedTuple):
-    """What is asked of each of B sentences."""
+    """Requirements on the translations of B sentences."""
 
-    limits: Array  # int32[B] <= T: the longest translation, EOS included
-    prefix: Array | None = None  # int32[B, T]: what a translation begins with, 0 after it
-    phrases: constraints.Phrases | None = None  # what it contains
+    limits: Array  # int32[B] <= T: maximum length, EOS included
+    prefix: Array | None = None  # int32[B, T]: the first tokens of a translation, padded with 0
+    phrases: constraints.Phrases | None = None  # phrases that a translation must contain
 
 
 class Beams(NamedTuple):
-    """The state of the search: hypotheses still growing and the best of those that have ended, K of each a sentence."""
+    """The state of the search: for each row the live hypotheses, and the best of those that have ended."""
 
     position: Array  # int32[]
-    tokens: Array  # int32[B, K]: chosen last
-    live: Array  # int32[B, K, T]
-    live_scores: Array  # float32[B, K]: log-probabilities
-    ended: Array  # int32[B, K, T]
-    ended_scores: Array  # float32[B, K]: as they are ranked
-    done: Array  # bool[B]
-    attended: Array  # float32[B, K, S]: the attention that each source piece got, S = 0 where none asks
-    met: Array  # bool[B, K, C]: the pieces of the constraints that were said, C = 0 where there are none
+    tokens: Array  # int32[R, K/G]: chosen last
+    live: Array  # int32[R, K/G, T]
+    live_scores: Array  # float32[R, K/G]: log-probabilities
+    ended: Array  # int32[R, K/G, T]
+    ended_scores: Array  # float32[R, K/G]: ranking scores
+    done: Array  # bool[R]
+    attended: Array  # float32[R, K/G, S]: attention summed over steps; S = 0 without a coverage penalty
+    met: Array  # bool[R, K/G, C]: pieces of the constraints that were generated; C = 0 without constraints
     cache: Any
 
 
 class Candidates(NamedTuple):
-    """What may come next, N for each sentence."""
+    """Possible continuations, N for each row."""
 
-    scores: Array  # float32[B, N]: log-probabilities of the hypotheses
-    order: Array  # float32[B, N]: by which it is decided which live on
-    parents: Array  # int32[B, N]: the beam that each goes on with
-    tokens: Array  # int32[B, N]
+    scores: Array  # float32[R, N]: log-probabilities of the hypotheses
+    order: Array  # float32[R, N]: the scores by which live hypotheses are chosen
+    parents: Array  # int32[R, N]: the beam that each continues
+    tokens: Array  # int32[R, N]
 
 
 def reorder(cache: Any, parents: Array, batch_size: int) -> Any:
-    """Let every beam go on with its parent's cache: parents int[B, K] index the K beams of the same sentence.
+    """Give each beam the cache of its parent; parents int[B, K] index the K beams of the same sentence.
 
-    Leaves that lead with B*K are gathered; all others (scalars, and what leads with B) belong to a whole sentence.
+    Leaves that lead with B*K are gathered. All others (scalars, and leaves that lead with B) belong to a sentence.
     """
     beam_size = parents.shape[1]
     if beam_size == 1:
@@ -59,18 +65,10 @@ def reorder(cache: Any, parents: Array, batch_size: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[rows] if leaf.ndim and leaf.shape[0] == rows.size else leaf, cache)
 
 
-def of_sentences(leaf: Array, sentences: Array, num_sentences: int) -> Array:
-    """The rows of some sentences; a leaf has the same number of rows for each, or is a scalar of all."""
-    if not leaf.ndim:
-        return leaf
-    each = leaf.shape[0] // num_sentences
-    return leaf[(sentences[:, None] * each + jnp.arange(each)[None]).reshape(-1)]
-
-
 def beam_search(
     step: Step,
     cache: Any,
-    asked: SearchRequest,
+    request: SearchRequest,
     *,
     search: Search,
     max_length: int,
@@ -80,199 +78,267 @@ def beam_search(
     source_mask: Array | None = None,
     halve: bool = False,
 ) -> tuple[Array, Array]:
-    """The n best translations a sentence, best first: tokens int32[B, n, T] with 0 after `eos`, scores float32[B, n].
+    """Return the n best translations of each sentence, best first: tokens int32[B, n, T], scores float32[B, n].
 
-    `step` takes the tokens chosen last, int[B*K], and the cache to what may come next and a new cache, in which
-    `attention` finds the weights float[B*K, S] that a coverage penalty needs, beside source_mask bool[B, S]. A
-    hypothesis that has not ended at its limit is returned whole, but only where fewer than n have ended. A prefix and
-    constraints win over the rules of the search.
+    Tokens after `eos` are 0. A hypothesis that has not ended at its limit is returned only if fewer than n have ended.
+    Prefixes and constraints take precedence over the rules of the search.
 
-    By the rule "bound" a sentence stops when none of its live hypotheses can overtake its n-th ended one: log-
-    probabilities only fall, the penalty is largest at the limit and coverage is at most 0, so live / penalty(limit)
-    bounds all that a live one may become.
-
-    The beams of a sentence's groups are searches of their own, which choose one after the other.
-
-    halve: once no more than half of the sentences are left, these go on in a batch of half the size; for one device.
+    step: maps the tokens chosen last, int[B*K], and the cache to the next logits and a new cache. attention: extracts
+    the attention weights float[B*K, S] of the step from the new cache; needed, with source_mask bool[B, S], for a
+    coverage penalty. halve: once at most half of the sentences are unfinished, continue with a batch of half the size;
+    only on one device.
     """
-    num_sentences, groups = asked.limits.shape[0], search.num_groups
-    beam_size = search.beam_size // groups
-    asked = jax.tree.map(lambda leaf: jnp.repeat(leaf, groups, axis=0), asked)
-    num_kept = min(search.n_best, beam_size)  # of each group
+    num_sentences, groups = request.limits.shape[0], search.num_groups
+    request = jax.tree.map(lambda leaf: jnp.repeat(leaf, groups, axis=0), request)
     mask = jnp.zeros((num_sentences * groups, 1, 0), bool)
     if source_mask is not None:
         mask = jnp.repeat(source_mask, groups, axis=0)[:, None]
+    searcher = _Searcher(step, search, max_length, bos, eos, attention)
+    beams = searcher.start(request, mask, cache)
+    half = num_sentences // 2 if halve else 0
+    beams = searcher.run(request, mask, beams, half)
+    if half:
+        beams = searcher.run_rest(request, mask, beams, half)
+    return searcher.finish(request, mask, beams)
 
-    def go_on(asked: SearchRequest, mask: Array, beams: Beams, enough_left: int) -> Beams:
-        """Steps until so few sentences are left, or none may grow."""
-        limits, prefix, phrases = asked
-        batch_size = len(limits)
-        num_sentences, shape = batch_size // groups, (batch_size, beam_size)
-        rows = jnp.arange(batch_size)[:, None]
 
-        def parents_of_all(parents: Array) -> Array:
-            """Parents int[B * G, K / G] within their groups -> int[B, K] within their sentences."""
-            first = jnp.tile(jnp.arange(groups) * beam_size, num_sentences)[:, None]
-            return (parents + first).reshape(num_sentences, -1)
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Searcher:
+    """The parts of `beam_search`, which have its options in common.
+
+    request, with a row for each group, and mask bool[R, 1, S] accompany the beams.
+    """
+
+    step: Step
+    search: Search
+    max_length: int
+    bos: int
+    eos: int
+    attention: Callable[[Any], Array] | None
+
+    @property
+    def beam_size(self) -> int:
+        """K / G, the beams of a row."""
+        return self.search.beam_size // self.search.num_groups
+
+    def start(self, request: SearchRequest, mask: Array, cache: Any) -> Beams:
+        """The state before the first step. Only the first beam of a row is possible, or all beams would be equal."""
+        shape = (len(request.limits), self.beam_size)
+        nothing = jnp.zeros((*shape, self.max_length), jnp.int32)
+        first_only = jnp.where(jnp.arange(self.beam_size) == 0, 0.0, IMPOSSIBLE)
+        num_pieces = 0 if request.phrases is None else request.phrases.pieces.shape[-1]
+        return Beams(
+            position=jnp.int32(0),
+            tokens=jnp.full(shape, self.bos, jnp.int32),
+            live=nothing,
+            live_scores=jnp.broadcast_to(first_only, shape).astype(jnp.float32),
+            ended=nothing,
+            ended_scores=jnp.full(shape, IMPOSSIBLE, jnp.float32),
+            done=request.limits <= 0,
+            attended=jnp.zeros((*shape, mask.shape[-1])),
+            met=jnp.zeros((*shape, num_pieces), bool),
+            cache=cache,
+        )
+
+    def run(self, request: SearchRequest, mask: Array, beams: Beams, num_left: int) -> Beams:
+        """Advance until at most `num_left` sentences are unfinished, or the maximum length is reached."""
 
         def proceed(beams: Beams) -> Array:
-            left = jnp.sum(~beams.done.reshape(num_sentences, groups).all(axis=1))
-            return (beams.position < max_length) & (left > enough_left)
+            left = jnp.sum(~self._finished(beams))
+            return (beams.position < self.max_length) & (left > num_left)
 
-        def propose(beams: Beams, following: NextLogits) -> Candidates:
-            """The 2K best next pieces (at most K of them end, so K live on), and those that would meet a constraint."""
-            vocab_size = following.logits.shape[-1]
-            if groups == 1 and prefix is None and phrases is None and not search.has_rules:
-                offsets = beams.live_scores - following.log_normalizer.reshape(shape)
-                best, indices = top_k(following.logits.reshape(*shape, vocab_size), offsets, 2 * beam_size)  # [B, 2K]
-                return Candidates(best, best, indices // vocab_size, indices % vocab_size)
-            raw = following.log_probs
-            log_probs = rules.follow(search, raw, beams.live.reshape(-1, max_length), beams.position, eos)
-            if prefix is not None:
-                now = jnp.repeat(prefix[:, beams.position], beam_size)
-                raw, log_probs = rules.force(raw, now), rules.force(log_probs, now)
-            raw, log_probs = (array.reshape(*shape, vocab_size) for array in (raw, log_probs))
-            if phrases is not None:
-                unmet = constraints.num_unmet(phrases, beams.met) > 0
-                log_probs = log_probs.at[:, :, eos].set(jnp.where(unmet, IMPOSSIBLE, log_probs[:, :, eos]))
-            best, order, indices = _by_group(log_probs, beams.live_scores, groups, 2 * beam_size, search.diversity, eos)
-            candidates = Candidates(best, order, indices // vocab_size, indices % vocab_size)
-            if phrases is None:
-                return candidates
-            raw = raw.at[:, :, eos].set(log_probs[:, :, eos])
-            scores = beams.live_scores[:, :, None] + log_probs
-            return _with_constraints(candidates, phrases, beams, raw, scores, limits, eos)
+        return jax.lax.while_loop(proceed, lambda beams: self.advance(request, mask, beams), beams)
 
-        def advance(beams: Beams) -> Beams:
-            following, cache = step(beams.tokens.reshape(-1), beams.cache)
-            attended = beams.attended
-            if attention:
-                attended += attention(cache).reshape(attended.shape)
-            best, order, parents, tokens = propose(beams, following)
-            best = jnp.maximum(best, IMPOSSIBLE)
-            is_end = tokens == eos
-            # An end counts among the K best only, or a beam of one would not be greedy; or where a constraint asks.
-            rank = jnp.arange(tokens.shape[1])
-            counts = is_end & ((rank < beam_size) | (rank >= 2 * beam_size))[None] & (best > IMPOSSIBLE / 2)
+    def run_rest(self, request: SearchRequest, mask: Array, beams: Beams, half: int) -> Beams:
+        """Finish the sentences left by `run`, of which there are at most `half`, in a batch of that size."""
+        groups, finished = self.search.num_groups, self._finished(beams)
+        left = jnp.argsort(finished, stable=True)[:half]
+        select = functools.partial(_select_sentences, sentences=left, num_sentences=len(finished))
+        rest = self.run(jax.tree.map(select, request), select(mask), jax.tree.map(select, beams), 0)
+        rows = (left[:, None] * groups + jnp.arange(groups)[None]).reshape(-1)
+        results = ("live", "live_scores", "ended", "ended_scores", "attended")
+        return beams._replace(**{name: getattr(beams, name).at[rows].set(getattr(rest, name)) for name in results})
 
-            live_order = jnp.where(is_end, IMPOSSIBLE, order)
+    def advance(self, request: SearchRequest, mask: Array, beams: Beams) -> Beams:
+        """One step: every row gets new live hypotheses, and keeps the best of those that have ended."""
+        rows, position = jnp.arange(len(beams.done))[:, None], beams.position
+        following, cache = self.step(beams.tokens.reshape(-1), beams.cache)
+        attended = beams.attended
+        if self.attention:
+            attended += self.attention(cache).reshape(attended.shape)
+        candidates = self.propose(request, beams, following)
+        candidates = candidates._replace(scores=jnp.maximum(candidates.scores, IMPOSSIBLE))
+        chosen, live_scores, met = self.choose_live(request, beams, candidates)
+        parents = jnp.take_along_axis(candidates.parents, chosen, axis=1)
+        tokens = jnp.take_along_axis(candidates.tokens, chosen, axis=1)
+        live = beams.live[rows, parents].at[:, :, position].set(tokens)
+        ended, ended_scores = self.choose_ended(mask, beams, candidates, attended)
+        if self.attention:
+            attended = attended[rows, parents]
+
+        # A row that is done keeps its results, which therefore do not depend on other sentences.
+        def keep(old: Array, new: Array) -> Array:
+            return jnp.where(beams.done.reshape(-1, *[1] * (new.ndim - 1)), old, new)
+
+        live_scores = keep(beams.live_scores, live_scores)
+        ended_scores = keep(beams.ended_scores, ended_scores)
+        enough = self.has_enough(request.limits, live_scores, ended_scores)
+        parents = self._parents_in_sentences(parents)
+        return Beams(
+            position=position + 1,
+            tokens=tokens,
+            live=keep(beams.live, live),
+            live_scores=live_scores,
+            ended=keep(beams.ended, ended),
+            ended_scores=ended_scores,
+            done=beams.done | enough | (position + 1 >= request.limits),
+            attended=keep(beams.attended, attended),
+            met=met,
+            cache=reorder(cache, parents, len(parents)),
+        )
+
+    def propose(self, request: SearchRequest, beams: Beams, following: NextLogits) -> Candidates:
+        """The 2 K/G best continuations of each row, and those that would meet a constraint.
+
+        At most K/G of the 2 K/G end, so that K/G live on.
+        """
+        shape, vocab_size = beams.tokens.shape, following.logits.shape[-1]
+        _, prefix, phrases = request
+        count = 2 * self.beam_size
+        if self.search.num_groups == 1 and prefix is None and phrases is None and not self.search.has_rules:
+            offsets = beams.live_scores - following.log_normalizer.reshape(shape)
+            best, indices = top_k(following.logits.reshape(*shape, vocab_size), offsets, count)
+            return Candidates(best, best, indices // vocab_size, indices % vocab_size)
+        raw = following.log_probs
+        generated = beams.live.reshape(-1, self.max_length)
+        log_probs = rules.follow(self.search, raw, generated, beams.position, self.eos)
+        if prefix is not None:
+            forced = jnp.repeat(prefix[:, beams.position], self.beam_size)
+            raw, log_probs = rules.force(raw, forced), rules.force(log_probs, forced)
+        raw, log_probs = (array.reshape(*shape, vocab_size) for array in (raw, log_probs))
+        if phrases is not None:
+            unmet = constraints.num_unmet(phrases, beams.met) > 0
+            log_probs = log_probs.at[:, :, self.eos].set(jnp.where(unmet, IMPOSSIBLE, log_probs[:, :, self.eos]))
+        best, order, indices = _by_group(log_probs, beams.live_scores, self.search, count, self.eos)
+        candidates = Candidates(best, order, indices // vocab_size, indices % vocab_size)
+        if phrases is None:
+            return candidates
+        raw = raw.at[:, :, self.eos].set(log_probs[:, :, self.eos])
+        scores = beams.live_scores[:, :, None] + log_probs
+        return _with_constraints(candidates, phrases, beams, raw, scores, request.limits, self.eos)
+
+    def choose_live(self, request: SearchRequest, beams: Beams, candidates: Candidates) -> tuple[Array, Array, Array]:
+        """Return the candidates that live on, int[R, K/G], their log-probabilities, and the constraints they meet."""
+        is_end = candidates.tokens == self.eos
+        order = jnp.where(is_end, IMPOSSIBLE, candidates.order)
+        if request.phrases is None:
+            _, chosen = jax.lax.top_k(order, self.beam_size)
             met = beams.met
-            if phrases is None:
-                _, lives = jax.lax.top_k(live_order, beam_size)
-            else:
-                met = constraints.advance(phrases, met[rows, parents], tokens)
-                lives = constraints.allocate(live_order, met.sum(axis=-1), beam_size)
-                met = met[rows, lives]
-            live_scores = jnp.take_along_axis(jnp.where(is_end, IMPOSSIBLE, best), lives, axis=1)
-            live_parents = jnp.take_along_axis(parents, lives, axis=1)
-            live_tokens = jnp.take_along_axis(tokens, lives, axis=1)
-            live = beams.live[rows, live_parents].at[:, :, beams.position].set(live_tokens)
+        else:
+            rows = jnp.arange(len(order))[:, None]
+            met = constraints.advance(request.phrases, beams.met[rows, candidates.parents], candidates.tokens)
+            chosen = constraints.allocate(order, met.sum(axis=-1), self.beam_size)
+            met = met[rows, chosen]
+        scores = jnp.where(is_end, IMPOSSIBLE, candidates.scores)
+        return chosen, jnp.take_along_axis(scores, chosen, axis=1), met
 
-            # The same hypotheses that ended earlier stay, unless better ones end now.
-            now = best / search.penalty(beams.position + 1)
-            if attention:
-                now += search.coverage_penalty * coverage(attended, mask)[rows, parents]
-                attended = attended[rows, live_parents]
-            now = jnp.where(counts, now, IMPOSSIBLE)
-            ending = beams.live[rows, parents].at[:, :, beams.position].set(tokens)
-            ended_scores, ends = jax.lax.top_k(jnp.concatenate([beams.ended_scores, now], axis=1), beam_size)
-            ended = jnp.concatenate([beams.ended, ending], axis=1)[rows, ends]
+    def choose_ended(self, mask: Array, beams: Beams, candidates: Candidates, attended: Array) -> tuple[Array, Array]:
+        """The best K/G hypotheses of each row that have ended, by now or in this step, and their ranking scores.
 
-            # A sentence that is done keeps what it has, so that its result does not depend on its neighbours.
-            def keep(old: Array, new: Array) -> Array:
-                return jnp.where(beams.done.reshape(-1, *[1] * (new.ndim - 1)), old, new)
+        log p(Y|X) / penalty(|Y|) + coverage_penalty * coverage (Wu et al., 2016, eq. 14).
+        """
+        rows, rank = jnp.arange(len(beams.done))[:, None], jnp.arange(candidates.tokens.shape[1])
+        # An end counts only among the K/G best, or a beam of one would not be greedy; or if a constraint asks for it.
+        counts = (candidates.tokens == self.eos) & ((rank < self.beam_size) | (rank >= 2 * self.beam_size))[None]
+        counts &= candidates.scores > IMPOSSIBLE / 2
+        scores = candidates.scores / self.search.penalty(beams.position + 1)
+        if self.attention:
+            scores += self.search.coverage_penalty * coverage(attended, mask)[rows, candidates.parents]
+        scores = jnp.where(counts, scores, IMPOSSIBLE)
+        ending = beams.live[rows, candidates.parents].at[:, :, beams.position].set(candidates.tokens)
+        ended_scores, chosen = jax.lax.top_k(jnp.concatenate([beams.ended_scores, scores], axis=1), self.beam_size)
+        return jnp.concatenate([beams.ended, ending], axis=1)[rows, chosen], ended_scores
 
-            live_scores = keep(beams.live_scores, live_scores)
-            ended_scores = keep(beams.ended_scores, ended_scores)
-            bound = live_scores.max(axis=1) / search.penalty(limits)
-            enough = {
-                "bound": bound <= ended_scores[:, num_kept - 1],
-                "beam": ended_scores[:, -1] > IMPOSSIBLE / 2,
-                "limit": jnp.zeros(batch_size, bool),
-            }
-            return Beams(
-                beams.position + 1,
-                live_tokens,
-                keep(beams.live, live),
-                live_scores,
-                keep(beams.ended, ended),
-                ended_scores,
-                beams.done | enough[search.stopping] | (beams.position + 1 >= limits),
-                keep(beams.attended, attended),
-                met,
-                reorder(cache, parents_of_all(live_parents), num_sentences),
-            )
+    def has_enough(self, limits: Array, live_scores: Array, ended_scores: Array) -> Array:
+        """Whether the search may stop, bool[R], by the rule `Search.stopping`.
 
-        return jax.lax.while_loop(proceed, advance, beams)
+        "bound": no live hypothesis can overtake the n-th that has ended (cf. Huang et al., 2017). Log-probabilities
+        only fall, the penalty is largest at the limit, and coverage is at most 0: log p / penalty(limit) is an upper
+        bound.
+        """
+        if self.search.stopping == "limit":
+            return jnp.zeros(len(limits), bool)
+        if self.search.stopping == "beam":
+            return ended_scores[:, -1] > IMPOSSIBLE / 2
+        bound = live_scores.max(axis=1) / self.search.penalty(limits)
+        return bound <= ended_scores[:, min(self.search.n_best, self.beam_size) - 1]
 
-    shape = (num_sentences * groups, beam_size)
-    nothing = jnp.zeros((*shape, max_length), jnp.int32)
-    first_only = jnp.where(jnp.arange(beam_size) == 0, 0.0, IMPOSSIBLE)  # or all beams would be the same
-    start = Beams(
-        jnp.int32(0),
-        jnp.full(shape, bos, jnp.int32),
-        nothing,
-        jnp.broadcast_to(first_only, shape).astype(jnp.float32),
-        nothing,
-        jnp.full(shape, IMPOSSIBLE, jnp.float32),
-        asked.limits <= 0,
-        jnp.zeros((*shape, mask.shape[-1])),
-        jnp.zeros((*shape, 0 if asked.phrases is None else asked.phrases.pieces.shape[-1]), bool),
-        cache,
-    )
-    half = num_sentences // 2 if halve else 0
-    final = go_on(asked, mask, start, half)
-    if half:
-        left = jnp.argsort(final.done.reshape(num_sentences, groups).all(axis=1), stable=True)[:half]
-        few = functools.partial(of_sentences, sentences=left, num_sentences=num_sentences)
-        rest = go_on(jax.tree.map(few, asked), few(mask), jax.tree.map(few, final), 0)
-        own = (left[:, None] * groups + jnp.arange(groups)[None]).reshape(-1)
-        back = ("live", "live_scores", "ended", "ended_scores", "attended")
-        final = final._replace(**{name: getattr(final, name).at[own].set(getattr(rest, name)) for name in back})
+    def finish(self, request: SearchRequest, mask: Array, beams: Beams) -> tuple[Array, Array]:
+        """The n best hypotheses of each sentence: tokens int32[B, n, T], scores float32[B, n].
 
-    live_scores = final.live_scores / search.penalty(asked.limits)[:, None]
-    live_scores += search.coverage_penalty * coverage(final.attended, mask)
-    # The ended ones first; live ones fill up where too few of their group have ended, and are else cut short.
-    real = final.ended_scores > IMPOSSIBLE / 2
-    lacks = jnp.sum(real, axis=1, keepdims=True) < num_kept
-    live_scores = jnp.where(lacks, live_scores, IMPOSSIBLE)
-    preference = jnp.concatenate([jnp.where(real, 2, 0), jnp.ones(shape, jnp.int32)], axis=1)
-    tokens = jnp.concatenate([final.ended, final.live], axis=1).reshape(num_sentences, -1, max_length)
-    scores = jnp.concatenate([final.ended_scores, live_scores], axis=1).reshape(num_sentences, -1)
-    sentences = jnp.arange(num_sentences)[:, None]
-    order = jnp.lexsort((-scores, -preference.reshape(scores.shape)), axis=-1)
-    if groups > 1:  # two groups may find the same: it counts once
-        tokens, scores = tokens[sentences, order], scores[sentences, order]
-        same = (tokens[:, :, None] == tokens[:, None]).all(axis=-1)
-        again = (same & jnp.tril(jnp.ones(same.shape[1:], bool), -1)[None]).any(axis=-1)
-        scores = jnp.where(again, IMPOSSIBLE, scores)
-        order = jnp.argsort(again, axis=-1, stable=True)
-    chosen = order[:, : search.n_best]
-    return tokens[sentences, chosen], scores[sentences, chosen]
+        Ended hypotheses come first. Live ones, cut off at the limit, follow if a group has too few that have ended.
+        """
+        live_scores = beams.live_scores / self.search.penalty(request.limits)[:, None]
+        live_scores += self.search.coverage_penalty * coverage(beams.attended, mask)
+        has_ended = beams.ended_scores > IMPOSSIBLE / 2
+        lacks = jnp.sum(has_ended, axis=1, keepdims=True) < min(self.search.n_best, self.beam_size)
+        live_scores = jnp.where(lacks, live_scores, IMPOSSIBLE)
+        preference = jnp.concatenate([jnp.where(has_ended, 2, 0), jnp.ones(live_scores.shape, jnp.int32)], axis=1)
+        num_sentences = len(beams.done) // self.search.num_groups
+        tokens = jnp.concatenate([beams.ended, beams.live], axis=1).reshape(num_sentences, -1, self.max_length)
+        scores = jnp.concatenate([beams.ended_scores, live_scores], axis=1).reshape(num_sentences, -1)
+        sentences = jnp.arange(num_sentences)[:, None]
+        order = jnp.lexsort((-scores, -preference.reshape(scores.shape)), axis=-1)
+        if self.search.num_groups > 1:  # two groups may find the same hypothesis
+            tokens, scores = tokens[sentences, order], scores[sentences, order]
+            same = (tokens[:, :, None] == tokens[:, None]).all(axis=-1)
+            repeated = (same & jnp.tril(jnp.ones(same.shape[1:], bool), -1)[None]).any(axis=-1)
+            scores = jnp.where(repeated, IMPOSSIBLE, scores)
+            order = jnp.argsort(repeated, axis=-1, stable=True)
+        chosen = order[:, : self.search.n_best]
+        return tokens[sentences, chosen], scores[sentences, chosen]
+
+    def _finished(self, beams: Beams) -> Array:
+        """Whether all groups of a sentence are done, bool[B]."""
+        return beams.done.reshape(-1, self.search.num_groups).all(axis=1)
+
+    def _parents_in_sentences(self, parents: Array) -> Array:
+        """Parents int[R, K/G] within their rows -> int[B, K] within their sentences."""
+        groups = self.search.num_groups
+        num_sentences = len(parents) // groups
+        first = jnp.tile(jnp.arange(groups) * self.beam_size, num_sentences)[:, None]
+        return (parents + first).reshape(num_sentences, -1)
 
 
-def _by_group(
-    log_probs: Array, live_scores: Array, groups: int, count: int, diversity: float, eos: int
-) -> tuple[Array, Array, Array]:
-    """`top_k` of the groups of each sentence, one after the other: float[B * G, K / G, V], float[B * G, K / G].
+def _select_sentences(leaf: Array, sentences: Array, num_sentences: int) -> Array:
+    """The rows of some sentences; a leaf has the same number of rows for each sentence, or is a scalar of all."""
+    if not leaf.ndim:
+        return leaf
+    each = leaf.shape[0] // num_sentences
+    return leaf[(sentences[:, None] * each + jnp.arange(each)[None]).reshape(-1)]
 
-    What earlier groups go on with, K / G pieces each, costs later ones `diversity` a time -> the scores of the best as
-    they are, with that cost, and their indices.
+
+def _by_group(log_probs: Array, live_scores: Array, search: Search, count: int, eos: int) -> tuple[Array, Array, Array]:
+    """`top_k` of each group of a sentence, one group after the other: log_probs float[R, K/G, V], scores [R, K/G].
+
+    A piece costs a group `diversity` for each earlier group that continues with it (Vijayakumar et al., 2016, eq. 5,
+    with Hamming diversity); the first K/G pieces that do not end count as continued. Returns the scores of the best
+    without and with these costs, and their indices, [R, count] each.
     """
-    vocab_size = log_probs.shape[-1]
+    vocab_size, groups, diversity = log_probs.shape[-1], search.num_groups, search.diversity
     by_group = log_probs.reshape(-1, groups, *log_probs.shape[1:])
     offsets = live_scores.reshape(-1, groups, live_scores.shape[-1])
     sentences = jnp.arange(len(by_group))[:, None]
     times = jnp.zeros((len(by_group), vocab_size))
     found = []
     for group in range(groups):
-        costed = by_group[:, group] - diversity * times[:, None] if group else by_group[:, group]
-        order, indices = top_k(costed, offsets[:, group], count)
+        with_costs = by_group[:, group] - diversity * times[:, None] if group else by_group[:, group]
+        order, indices = top_k(with_costs, offsets[:, group], count)
         pieces = indices % vocab_size
         best = order + diversity * times[sentences, pieces]
         found.append((best, order, indices))
-        lives = jnp.argsort(pieces == eos, axis=1, stable=True)[:, : count // 2]
-        times = times.at[sentences, jnp.take_along_axis(pieces, lives, axis=1)].add(1.0)
+        continued = jnp.argsort(pieces == eos, axis=1, stable=True)[:, : count // 2]
+        times = times.at[sentences, jnp.take_along_axis(pieces, continued, axis=1)].add(1.0)
     best, order, indices = (jnp.stack(arrays, axis=1).reshape(-1, count) for arrays in zip(*found, strict=True))
     return best, order, indices
 
@@ -286,32 +352,32 @@ def _with_constraints(
     limits: Array,
     eos: int,
 ) -> Candidates:
-    """Candidates, and for sentences with constraints each beam's best piece and those that would meet a constraint.
+    """Add to the candidates of constrained sentences the best piece of each beam, and those that meet a constraint.
 
-    Without those from which the limit leaves no way to meet all. log_probs float[B, K, V] of the pieces, before the
-    rules; scores float[B, K, V] of the hypotheses, under them.
+    Candidates after which the limit is too close to meet all constraints are ruled out. log_probs float[R, K/G, V] of
+    the pieces before the rules of the search; scores float[R, K/G, V] of the hypotheses under these rules.
     """
     batch_size, beam_size, vocab_size = scores.shape
-    pieces = constraints.wanted(phrases, beams.met, eos)  # [B, K, C + 1]
-    wanted = beams.live_scores[:, :, None] + jnp.take_along_axis(log_probs, pieces, axis=-1)
+    pieces = constraints.next_pieces(phrases, beams.met, eos)  # [R, K/G, C + 1]
+    meeting = beams.live_scores[:, :, None] + jnp.take_along_axis(log_probs, pieces, axis=-1)
     best = jnp.argmax(scores, axis=-1)[:, :, None]
     constrained = (phrases.pieces > 0).any(axis=-1)[:, None]
     more = jnp.concatenate([pieces, best], axis=-1).reshape(batch_size, -1)
-    values = jnp.concatenate([wanted, jnp.take_along_axis(scores, best, axis=-1)], axis=-1).reshape(batch_size, -1)
+    values = jnp.concatenate([meeting, jnp.take_along_axis(scores, best, axis=-1)], axis=-1).reshape(batch_size, -1)
     parents = jnp.repeat(jnp.arange(beam_size), pieces.shape[-1] + 1)[None]
     parents = jnp.concatenate([candidates.parents, jnp.broadcast_to(parents, more.shape)], axis=1)
     tokens = jnp.concatenate([candidates.tokens, more], axis=1)
     values = jnp.concatenate([candidates.scores, jnp.where(constrained & (more > 0), values, IMPOSSIBLE)], axis=1)
-    # Each once, as a constraint asks for it if one does: its score is the one before the rules, and its end counts.
+    # Keep each candidate once, if possible with the score before the rules, by which it meets a constraint.
     code = parents * vocab_size + tokens
     later = jnp.arange(code.shape[1])[None, :] > jnp.arange(code.shape[1])[:, None]
     better = (values[:, None] > values[:, :, None]) | ((values[:, None] == values[:, :, None]) & later[None])
-    again = ((code[:, None] == code[:, :, None]) & better).any(axis=-1)
+    repeated = ((code[:, None] == code[:, :, None]) & better).any(axis=-1)
     rows = jnp.arange(batch_size)[:, None]
     unmet = constraints.num_unmet(phrases, constraints.advance(phrases, beams.met[rows, parents], tokens))
     left = (limits - beams.position - 1)[:, None]
     hopeless = constrained & jnp.where(tokens == eos, unmet > 0, left < unmet + 1)
-    # What a constraint asks for, no cost of its group's makes worse.
+    # The costs of diversity do not apply to pieces that meet a constraint.
     order = jnp.concatenate([candidates.order, values[:, candidates.order.shape[1] :]], axis=1)
-    scores, order = (jnp.where(again | hopeless, IMPOSSIBLE, array) for array in (values, order))
+    scores, order = (jnp.where(repeated | hopeless, IMPOSSIBLE, array) for array in (values, order))
     return Candidates(scores, order, parents, tokens)

@@ -36,7 +36,7 @@ class Phrases(NamedTuple):
         return cls(jnp.asarray(pieces), jnp.asarray(first))
 
 
-def wanted(phrases: Phrases, met: Array, eos: int) -> Array:
+def next_pieces(phrases: Phrases, met: Array, eos: int) -> Array:
     """The pieces that would meet a constraint: met bool[B, K, C] -> int32[B, K, C + 1], 0 for none.
 
     Within a phrase its next piece, else the first of each phrase; `eos` when all are met. Nothing for a sentence

@@ -8,7 +8,7 @@ Array = jax.Array
 
 
 class LayerNorm(nn.Module):
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis, in float32 (Ba et al., 2016, eq. 4)."""
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis, in float32."""
 
     epsilon: float = 1e-6
 
