@@ -33,7 +33,7 @@ def fill_masks(
         batch = masked[first : first + ROWS]
         logits = _mask_logits(task, params, reader, batch)
         for one, scores, generator in zip(batch, logits, random[first : first + ROWS], strict=True):
-            sampled = (scores + generator.gumbel(size=scores.shape)).argmax(axis=-1)[: len(one.places)]
+            sampled = (scores + generator.gumbel(size=scores.shape)).argmax(axis=-1)[: len(one.positions)]
             texts.append(one.filled(task.tokenizer.pieces(sampled)))
     return texts
 
@@ -46,8 +46,8 @@ def _mask_logits(task: Pretrain, params: Any, reader: RowReader, batch: Sequence
     for row, one in enumerate(batch):
         item, (begin,) = reader.row(*reader.fit([one.pieces.ids]))
         ids[row, : len(item["ids"])] = item["ids"]
-        positions[row, : len(one.places)] = begin + one.places
-        ids[row, begin + one.places] = task.masking().mask_id
+        positions[row, : len(one.positions)] = begin + one.positions
+        ids[row, begin + one.positions] = task.masking().mask_id
     logits = np.array(_program(task)(params, ids, positions), np.float64)
     logits[:, :, special] = -np.inf
     return logits[: len(batch)]

@@ -47,10 +47,10 @@ class RowReader:
         probe.truncate(1)
         whole = self._tokenizer.post_process(probe, probe if count == 2 else None)
         ids, types = np.array(whole.ids, np.int32), np.array(whole.type_ids, np.int32)
-        texts = [place for place, special in enumerate(whole.special_tokens_mask) if not special]
+        texts = [position for position, special in enumerate(whole.special_tokens_mask) if not special]
         cuts = [-1, *texts, len(ids)]
         between = [slice(start + 1, end) for start, end in itertools.pairwise(cuts)]
-        return [ids[cut] for cut in between], [types[cut] for cut in between], [int(types[place]) for place in texts]
+        return [ids[cut] for cut in between], [types[cut] for cut in between], types[texts].tolist()
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:
         """The tokens of texts of any length."""

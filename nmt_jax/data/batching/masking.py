@@ -62,13 +62,13 @@ class Masking:
 
     def __call__(self, ids: np.ndarray, random: np.random.Generator) -> Corrupted:
         """Chooses tokens and corrupts them."""
-        places = np.flatnonzero(~self.special[ids])
-        begins = np.ones(len(places), bool)
+        candidates = np.flatnonzero(~self.special[ids])
+        begins = np.ones(len(candidates), bool)
         if self.whole_words:
-            begins = self.starts[ids[places]] | (np.diff(places, prepend=-2) > 1)
+            begins = self.starts[ids[candidates]] | (np.diff(candidates, prepend=-2) > 1)
         firsts = np.flatnonzero(begins)
-        sizes = np.diff(firsts, append=len(places))
-        left = self.max_positions(len(places)) if len(places) else 0
+        sizes = np.diff(firsts, append=len(candidates))
+        left = self.max_positions(len(candidates)) if len(candidates) else 0
         chosen: list[int] = []
         for word in random.permutation(len(firsts)):
             if not left:
@@ -76,7 +76,7 @@ class Masking:
             if sizes[word] <= left:
                 chosen.extend(range(firsts[word], firsts[word] + sizes[word]))
                 left -= sizes[word]
-        positions = places[np.sort(np.array(chosen, int))].astype(np.int32)
+        positions = candidates[np.sort(np.array(chosen, int))].astype(np.int32)
         labels = ids[positions]
         draw = random.random(len(positions))
         other = self._ordinary[random.integers(len(self._ordinary), size=len(positions))]

@@ -18,7 +18,7 @@ def drop_words(sentence: str, random: np.random.Generator) -> str:
     """The sentence without some of its words, but at least one; empty for a sentence of one word."""
     words = sentence.split()
     left = random.integers(1, len(words)) if len(words) > 1 else 0
-    return " ".join(words[place] for place in np.sort(random.permutation(len(words))[:left]))
+    return " ".join(words[position] for position in np.sort(random.permutation(len(words))[:left]))
 
 
 def choose_masked(length: int, random: np.random.Generator) -> np.ndarray:
@@ -31,17 +31,17 @@ def choose_masked(length: int, random: np.random.Generator) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Masked:
-    """A sentence whose tokens at positions `places` int[P] are masked."""
+    """A sentence whose tokens at `positions`, int[P], are masked."""
 
     sentence: str
     pieces: Pieces
-    places: np.ndarray
+    positions: np.ndarray
 
     def filled(self, fillings: Sequence[str]) -> str:
         """The sentence with tokens, spelled as in the vocabulary, at the masked positions."""
         text, end = "", 0
-        for place, filling in zip(self.places, fillings, strict=True):
-            start, stop = (int(character) for character in self.pieces.spans[place])
+        for position, filling in zip(self.positions, fillings, strict=True):
+            start, stop = (int(character) for character in self.pieces.spans[position])
             text += self.sentence[end:start]
             if filling.startswith(CONTINUED):
                 text = text.rstrip() + filling.removeprefix(CONTINUED)

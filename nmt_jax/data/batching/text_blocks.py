@@ -47,11 +47,12 @@ class Blocks(EpochBatches[tuple[int, np.ndarray]]):
         mine = self.share.of(rows)
         first = position * rows + mine.start
         starts = blocks[first : first + len(mine), None] * length
-        places = starts + np.arange(length + 1)
+        positions = starts + np.arange(length + 1)
         batch = _filler(len(mine), length)
         # The token before the first one is the last one, EOS.
-        batch["tokens"][: len(starts)] = self.ids[(offset + places - 1) % len(self.ids)]
-        batch["weights"][: len(starts)] = places[:, :-1] < len(self.ids)  # the last block wraps around into the first
+        batch["tokens"][: len(starts)] = self.ids[(offset + positions - 1) % len(self.ids)]
+        # The last block wraps around into the first.
+        batch["weights"][: len(starts)] = positions[:, :-1] < len(self.ids)
         return batch
 
     def _draw_order(self, random: np.random.Generator) -> tuple[int, np.ndarray]:

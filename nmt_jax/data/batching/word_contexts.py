@@ -73,13 +73,13 @@ class Contexts(EpochBatches[_Epoch]):
         first = position * rows + mine.start
         blocks = order.blocks[first : first + len(mine), None]
         start, stop = order.firsts[blocks], order.firsts[blocks + 1]
-        places = start + np.arange(-self.window, length + self.window)
-        inside = (places >= 0) & (places < np.minimum(stop + self.window, len(order.words)))
-        words = np.full((len(mine), places.shape[1]), NO_WORD, np.int32)
-        words[: len(blocks)] = np.where(inside, order.words[np.clip(places, 0, len(order.words) - 1)], NO_WORD)
+        positions = start + np.arange(-self.window, length + self.window)
+        inside = (positions >= 0) & (positions < np.minimum(stop + self.window, len(order.words)))
+        words = np.full((len(mine), positions.shape[1]), NO_WORD, np.int32)
+        words[: len(blocks)] = np.where(inside, order.words[np.clip(positions, 0, len(order.words) - 1)], NO_WORD)
         weights = np.zeros((len(mine), length), np.float32)
         centres = slice(self.window, self.window + length)
-        weights[: len(blocks)] = (places[:, centres] < stop) & (words[: len(blocks), centres] != NO_WORD)
+        weights[: len(blocks)] = (positions[:, centres] < stop) & (words[: len(blocks), centres] != NO_WORD)
         return {"words": words, "weights": weights}
 
     def _draw_order(self, random: np.random.Generator) -> _Epoch:

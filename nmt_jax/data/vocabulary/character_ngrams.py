@@ -34,12 +34,12 @@ def bucket(ngram: str, num_buckets: int) -> int:
 def buckets(words: Sequence[str], *, min_n: int, max_n: int, num_buckets: int) -> tuple[np.ndarray, np.ndarray]:
     """Buckets of all n-grams of the words: the index of the word and the bucket, int32[P] each, in order of words."""
     known: dict[str, int] = {}
-    places: list[int] = []
+    indices: list[int] = []
     numbers: list[int] = []
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         for ngram in ngrams(word, min_n, max_n):
             if (number := known.get(ngram)) is None:
                 number = known[ngram] = bucket(ngram, num_buckets)
-            places.append(place)
+            indices.append(index)
             numbers.append(number)
-    return np.array(places, np.int32), np.array(numbers, np.int32)
+    return np.array(indices, np.int32), np.array(numbers, np.int32)

@@ -178,8 +178,8 @@ class Vocab:
         return segments
 
     def _number(self, segments: list[tuple[str, int]], unknown: Sequence[str]) -> list[int]:
-        places = {piece: len(self) + place for place, piece in enumerate(unknown)}
-        return [places.get(piece, UNK) if number == UNK else number for piece, number in segments]
+        numbers = {piece: len(self) + index for index, piece in enumerate(unknown)}
+        return [numbers.get(piece, UNK) if number == UNK else number for piece, number in segments]
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
         """The text of ids up to the first EOS, without PAD and BOS; V + n becomes unknown[n], and UNK becomes ⁇."""

@@ -25,15 +25,15 @@ def test_some_words_are_dropped_and_the_others_keep_their_order(words, seed):
 
 def test_spans_and_scattered_tokens_are_masked():
     found = [choose_masked(40, chance(seed)) for seed in range(300)]
-    assert {len(places) for places in found} == set(range(1, MAX_MASKS + 1))
-    assert all((np.diff(places) > 0).all() and 0 <= places[0] <= places[-1] < 40 for places in found)
-    runs = np.mean([len(places) == places[-1] - places[0] + 1 for places in found if len(places) > 3])
+    assert {len(positions) for positions in found} == set(range(1, MAX_MASKS + 1))
+    assert all((np.diff(positions) > 0).all() and 0 <= positions[0] <= positions[-1] < 40 for positions in found)
+    runs = np.mean([len(positions) == positions[-1] - positions[0] + 1 for positions in found if len(positions) > 3])
     assert 0.35 < runs < 0.65
     assert {int(place) for seed in range(50) for place in choose_masked(2, chance(seed))} == {0, 1}
 
 
 @pytest.mark.parametrize(
-    ("places", "fillings", "wanted"),
+    ("positions", "fillings", "wanted"),
     [
         ([0], ["a"], "a Cat sitting."),
         ([1, 2], ["dog", "stands"], "The dog stands ting."),
@@ -44,12 +44,12 @@ def test_spans_and_scattered_tokens_are_masked():
         ([2], ["\u2581ran"], "The Cat ran ting."),
     ],
 )
-def test_fillings_are_inserted_into_the_sentence(places, fillings, wanted):
+def test_fillings_are_inserted_into_the_sentence(positions, fillings, wanted):
     text = "The Cat sitting."
     spans = np.array([(0, 3), (4, 7), (8, 11), (11, 15), (15, 16)])
-    if wanted.endswith("ting.") and 2 in places:
+    if wanted.endswith("ting.") and 2 in positions:
         wanted = wanted.replace(" ting", "ting")  # the rest of the same word stays attached
-    assert Masked(text, Pieces(np.arange(5), spans), np.array(places)).filled(fillings) == wanted
+    assert Masked(text, Pieces(np.arange(5), spans), np.array(positions)).filled(fillings) == wanted
 
 
 def test_a_sentence_without_masks_is_unchanged():

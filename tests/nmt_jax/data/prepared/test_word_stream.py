@@ -42,7 +42,7 @@ def test_prepared_once_per_content_words_and_settings(tmp_path):
 
 
 def test_invalid_text_and_settings(tmp_path):
-    with pytest.raises(UserError, match=r"config\.data\.tokenizer: tokenize='moses' is none of"):
+    with pytest.raises(UserError, match=r"config\.data\.tokenizer: tokenize='moses': choose one of"):
         list(read_texts(data(tmp_path, tokenizer="moses"), "train"))
     with pytest.raises(UserError, match="the train text contains none of the 1 words"):
         prepare(data(tmp_path), "train", Words(("zebra",), (5,)))
