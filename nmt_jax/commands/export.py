@@ -1,21 +1,21 @@
-"""`nmt-jax export`: a trained model as a folder for other programs."""
+"""`nmt-jax export`: writes a trained model as a folder for other programs."""
 
-import contextlib
-import os
 import pathlib
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from absl import flags
 
 from nmt_jax import config as configs
+from nmt_jax.commands import streams
 from nmt_jax.errors import UserError
+from nmt_jax.export.output_folder import check_new, whole_folder
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
-FORMATS = {  # and what comes next
+NEXT = {  # how to use the folder, by format
     "ctranslate2": "python {folder}/translate.py < source.txt > hypothesis.txt",
     "safetensors": "nmt_jax.export.safetensors.load({folder!r}), or safetensors.numpy.load_file in any program",
     "word2vec": "nmt-jax neighbours --vectors={folder}/vectors.bin",
@@ -23,36 +23,33 @@ FORMATS = {  # and what comes next
 }
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float16")  # bfloat16 would need PyTorch
 
+Checkpoint = str | int | None
+
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-    """The flags of `nmt-jax export`."""
-    given: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_string("workdir", None, "The folder of a trained model.", **given)
-    explained = "ctranslate2: Transformers; huggingface: pretrained encoders; word2vec: vectors; safetensors: any."
-    flags.DEFINE_enum("to", None, list(FORMATS), explained, **given)
-    flags.DEFINE_string("output", None, "A new folder for all that is written.", **given)
-    flags.DEFINE_integer("average", None, "Export the mean of the last n checkpoints.", lower_bound=1, **given)
-    flags.DEFINE_enum("checkpoint", None, ["best", "last"], "Export one checkpoint.", **given)
-    flags.DEFINE_enum("quantization", None, list(QUANTIZATIONS), "Of CTranslate2's matrices; else float32.", **given)
+    """Define the flags of `nmt-jax export`."""
+    define: dict[str, Any] = {"flag_values": flag_values}
+    streams.define_workdir_flag(flag_values)
+    help_text = (
+        "Format: ctranslate2 for Transformers, huggingface for encoders, word2vec for vectors, safetensors for any."
+    )
+    flags.DEFINE_enum("to", None, list(NEXT), help_text, **define)
+    flags.DEFINE_string("output", None, "Folder to create.", **define)
+    streams.define_checkpoint_flags(flag_values)
+    help_text = "Data type of the matrices, with --to=ctranslate2; default: float32."
+    flags.DEFINE_enum("quantization", None, list(QUANTIZATIONS), help_text, **define)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
-    """Flags in, a folder out; what to do with it on stderr."""
+    """Write the folder, and on stderr how to use it."""
     form, output = flag_values.to, flag_values.output
     if positional or not flag_values.workdir or not form or not output:
-        raise UserError(f"nmt-jax export needs --workdir=FOLDER, --to={'|'.join(FORMATS)} and --output=FOLDER")
-    if flag_values.checkpoint and flag_values.average:
-        raise UserError("--checkpoint and --average exclude each other: one checkpoint, or the mean of several")
+        raise UserError(f"nmt-jax export needs --workdir=FOLDER, --to={'|'.join(NEXT)} and --output=FOLDER")
+    checkpoint = streams.chosen_checkpoint(flag_values)
     if flag_values.quantization and form != "ctranslate2":
-        raise UserError(f"--quantization is for --to=ctranslate2; --to={form} writes the parameters as they are")
-    run(
-        flag_values.workdir,
-        form,
-        output,
-        checkpoint=flag_values.checkpoint or flag_values.average,
-        quantization=flag_values.quantization or "float32",
-    )
-    print(f"Next: {FORMATS[form].format(folder=output)}", file=sys.stderr)
+        raise UserError(f"--quantization needs --to=ctranslate2; --to={form} does not change the parameters")
+    run(flag_values.workdir, form, output, checkpoint=checkpoint, quantization=flag_values.quantization or "float32")
+    print(f"Next: {NEXT[form].format(folder=output)}", file=sys.stderr)
     return 0
 
 
@@ -61,53 +58,71 @@ def run(
     form: str,
     output: pathlib.Path | str,
     *,
-    checkpoint: str | int | None = None,
+    checkpoint: Checkpoint = None,
     quantization: str = "float32",
 ) -> None:
-    """Writes the model of `workdir` into the new folder `output`, whole or not at all.
+    """Write the model of `workdir` to the new folder `output`, completely or not at all.
 
-    form: one of FORMATS. checkpoint: "best", "last", or n for the mean of the last n; None is what `decode.average`
-    says, and "best" where that is 1 or nothing. UserError for a model that the form does not know, and for a folder
-    that has something in it or cannot be written.
+    form: a key of NEXT. checkpoint: "best", "last", n for the mean of the last n, or None for `decode.average` of the
+    config. Raises UserError if the model has no such format, and if the folder is not empty or cannot be written.
     """
     folder, output = Workdir(pathlib.Path(workdir)), pathlib.Path(output).expanduser().absolute()
+    folder.config()  # the first check: is it a workdir?
+    check_new(output)
+    if form == "ctranslate2":
+        _to_ctranslate2(folder, output, checkpoint, quantization)
+        return
+    writers: dict[str, Callable[[Workdir, pathlib.Path, Checkpoint], None]] = {
+        "safetensors": _to_safetensors,
+        "huggingface": _to_huggingface,
+        "word2vec": _to_word2vec,
+    }
+    writers[form](folder, output, checkpoint)
+
+
+# The formats are imported late: their programs need JAX, and some are optional.
+
+
+def _to_safetensors(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoint) -> None:
+    from nmt_jax.export import safetensors
+
     config = folder.config()
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise UserError(f"{output}: there is something already: name a new folder")
-    if form == "safetensors":
-        from nmt_jax.export import safetensors
+    _, params = open_trained(folder, config.task, checkpoint=checkpoint)
+    with whole_folder(output) as unfinished:
+        safetensors.write(params, unfinished)
+        configs.save(config, unfinished / "config.json")
+        shutil.copytree(folder.vocab, unfinished / "vocab")
 
-        _, params = open_trained(folder, config.task, checkpoint=checkpoint)
-        with _whole(output) as unfinished:
-            safetensors.write(params, unfinished)
-            configs.save(config, unfinished / "config.json")
-            shutil.copytree(folder.vocab, unfinished / "vocab")
-        return
-    if form == "huggingface":
-        folder.trained_config("pretrain")
-        from nmt_jax.pretrained import save
-        from nmt_jax.pretrained.pretraining_workdir import load_workdir
 
-        loaded = load_workdir(folder.path, checkpoint=checkpoint)
-        with _whole(output) as unfinished:
-            save(loaded, unfinished)
-        return
-    if form == "word2vec":
-        from nmt_jax.export import word2vec
+def _to_huggingface(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoint) -> None:
+    folder.trained_config("pretrain")
+    from nmt_jax.pretrained import save
+    from nmt_jax.pretrained.pretraining_workdir import load_workdir
 
-        task, params = open_trained(folder, "word_vectors", checkpoint=checkpoint)
-        with _whole(output) as unfinished:
-            word2vec.write(task.vectors(params), unfinished)
-        return
-    if folder.trained_config("translate").model_name != "transformer":
+    loaded = load_workdir(folder.path, checkpoint=checkpoint)
+    with whole_folder(output) as unfinished:
+        save(loaded, unfinished)
+
+
+def _to_word2vec(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoint) -> None:
+    from nmt_jax.export import word2vec
+
+    task, params = open_trained(folder, "word_vectors", checkpoint=checkpoint)
+    with whole_folder(output) as unfinished:
+        word2vec.write(task.vectors(params), unfinished)
+
+
+def _to_ctranslate2(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoint, quantization: str) -> None:
+    config = folder.trained_config("translate")
+    if config.model_name != "transformer":
         raise UserError(
-            f"{folder.path}: --to=ctranslate2 takes model_name='transformer', this is {config.model_name!r}; "
+            f"{folder.path}: --to=ctranslate2 needs model_name='transformer', but this is {config.model_name!r}; "
             "--to=safetensors takes any model"
         )
     from nmt_jax.export import ctranslate2
 
     task, params = open_trained(folder, "translate", checkpoint=checkpoint)
-    with _whole(output) as unfinished:
+    with whole_folder(output) as unfinished:
         ctranslate2.write(
             task.model,
             params,
@@ -117,17 +132,3 @@ def run(
             beam_size=config.decode.beam_size,
             length_penalty=config.decode.length_penalty,
         )
-
-
-@contextlib.contextmanager
-def _whole(output: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A folder that becomes `output` once all is written, and vanishes otherwise."""
-    unfinished = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
-        unfinished.mkdir(parents=True)
-        yield unfinished
-        unfinished.replace(output)
-    except OSError as error:
-        raise UserError(f"{output}: cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)

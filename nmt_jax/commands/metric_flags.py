@@ -1,12 +1,23 @@
-"""Flags that name the models and files which some metrics need."""
+"""Flags that select metrics, and the models and files which some metrics need."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
 
+from metrics_jax.registry import REGISTRY, SHORTHANDS
 from nmt_jax.pretrained.metrics import DTYPES
 
 METRIC_FLAGS = ("encoder", "dtype", "download", "cache", "vectors", "bleurt", "ruse")
+
+
+def define_metrics_flag(flag_values: flags.FlagValues, default: Sequence[str]) -> None:
+    """Define `--metrics`."""
+    help_text = (
+        f"Metrics, separated by commas: any of {', '.join([*REGISTRY, *SHORTHANDS])}; with options, such as "
+        "'bleu|tokenize:zh', or a complete signature."
+    )
+    flags.DEFINE_list("metrics", list(default), help_text, flag_values=flag_values)
 
 
 def define_metric_flags(flag_values: flags.FlagValues) -> None:

@@ -11,9 +11,12 @@ __all__ = ["Pretrained", "load", "load_encoder", "make_encoder", "save"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first use: the verbs that need no encoder start without JAX."""
-    from nmt_jax.pretrained import bert_encoder, huggingface, loading
+    """Import the public names on first use: the verbs that need no encoder start without JAX."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from nmt_jax.pretrained.bert_encoder import load_encoder, make_encoder
+    from nmt_jax.pretrained.huggingface import Pretrained, save
+    from nmt_jax.pretrained.loading import load
 
-    if name in __all__:
-        return next(getattr(module, name) for module in (bert_encoder, huggingface, loading) if hasattr(module, name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    public = (Pretrained, load, load_encoder, make_encoder, save)
+    return next(one for one in public if one.__name__ == name)

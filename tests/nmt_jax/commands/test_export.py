@@ -204,13 +204,13 @@ def test_bad_input_is_one_line_and_leaves_nothing(folder, tmp_path, capsys):
         (workdir, to, output, "more"): "needs --workdir=FOLDER",
         (workdir, output, "--to=onnx"): "ctranslate2|safetensors",
         (workdir, to, output, "--checkpoint=last", "--average=2"): "exclude each other",
-        (workdir, output, "--to=safetensors", "--quantization=int8"): "--quantization is for --to=ctranslate2",
+        (workdir, output, "--to=safetensors", "--quantization=int8"): "--quantization needs --to=ctranslate2",
         (workdir, to, output, "--quantization=int3"): "int8",
         (f"--workdir={tmp_path / 'nowhere'}", to, output): "no such workdir",
         (f"--workdir={tmp_path / 'full'}", to, output): "not a workdir",
-        (f"--workdir={tmp_path / 'rnn'}", to, output): "takes model_name='transformer', this is 'rnn'",
-        (workdir, to, f"--output={tmp_path / 'full'}"): "there is something already",
-        (workdir, to, f"--output={tmp_path / 'full' / 'mine'}"): "there is something already",
+        (f"--workdir={tmp_path / 'rnn'}", to, output): "needs model_name='transformer', but this is 'rnn'",
+        (workdir, to, f"--output={tmp_path / 'full'}"): "already exists",
+        (workdir, to, f"--output={tmp_path / 'full' / 'mine'}"): "already exists",
         (workdir, "--to=safetensors", f"--output={tmp_path / 'full' / 'mine' / 'x'}"): "cannot be written",
     }
     before = sorted(tmp_path.rglob("*"))

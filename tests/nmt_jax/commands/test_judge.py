@@ -8,8 +8,8 @@ import scipy.stats
 
 from metrics_jax import BLEU, ChrF
 from nmt_jax import __main__ as cli
-from nmt_jax.commands.judge import run
 from nmt_jax.data.readers.judgements import Columns, Judged
+from nmt_jax.judging.evaluation import evaluate_metrics
 from nmt_jax.judging.judgement_files import Protocol
 from nmt_jax.judging.metric_scores import contributions, judged_scores
 from tests.fixtures.encoder_folders import write_folder
@@ -61,7 +61,7 @@ def test_a_row_a_metric_and_coefficient_in_a_pipe(table, capsys):
 
 def test_systems_are_judged_by_their_scores_as_corpora(table):
     columns = Columns(human=("human",), system="system", item="item")
-    column = run([table], columns, Protocol(level="system"), metrics=["bleu", "chrf"])[0]
+    column = evaluate_metrics([table], columns, Protocol(level="system"), metrics=["bleu", "chrf"]).columns[0]
     by_system = {}
     for system, _, hypothesis, reference, human in rows():
         one = by_system.setdefault(system, ([], [], []))
@@ -193,7 +193,7 @@ def test_texts_are_encoded_once(tmp_path, monkeypatch):
     encoder = write_folder(tmp_path / "encoder")
     columns = Columns(human=("human",))
     metrics = ["bertscore|layer:1|long:window", "yisi1|layer:1|long:window"]
-    found = run([path], columns, Protocol(), metrics=metrics, encoder=str(encoder))
+    found = evaluate_metrics([path], columns, Protocol(), metrics=metrics, encoder=str(encoder)).columns
     assert np.isfinite(found[0].values).all()
     assert seen[0] > 0
     assert sum(seen[1:]) == 0
@@ -245,7 +245,7 @@ def test_pictures(table, tmp_path, capsys):
         (("T|outliers:no", "--human=human"), "choose one of true, false"),
         (("nothing/*.tsv", "--human=human"), r"nothing/\*\.tsv: no \.tsv or \.jsonl file found"),
         (("T", "U|name:a", "--human=human"), "two files have the name a"),
-        (("T", *COMMON, "--average", "--correlation=pearson", "--significance=williams"), "of a file"),
+        (("T", *COMMON, "--average", "--correlation=pearson", "--significance=williams"), "of one file"),
         (("T|humans:z", "--human=human"), "option:value with one of the options correlation"),
         (("T", "--human=human", "--scores=x=F"), r"short\.txt has 1 lines, but a has 32 judged texts"),
         (("T", "--human=human", "--scores=x=N"), r"words\.txt:2: not a number: 'two'"),

@@ -11,9 +11,9 @@ from metrics_jax import BLEU
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding import encoder as contextual_encoder
 from nmt_jax import __main__ as cli
-from nmt_jax.commands import score
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
+from nmt_jax.reporting.system_scores import score_files
 from tests.fixtures.encoder_folders import write_folder
 
 
@@ -66,17 +66,17 @@ def test_lines_end_at_line_feeds_only_and_gz_is_read(files, tmp_path):
     text = "a\u2028b c d\ne\x85f g h\n\n"
     hypothesis, reference = files(h=b"\xef\xbb\xbf" + text.encode(), r="x\ny\nz\n")
     (tmp_path / "r.gz").write_bytes(gzip.compress(text.encode()))
-    results = score.run([hypothesis], [str(tmp_path / "r.gz")], metrics=["bleu"])
+    results = score_files([hypothesis], [str(tmp_path / "r.gz")], metrics=["bleu"])
     assert len(results[0].result.segments) == 3
     assert results[0].result.score == pytest.approx(100)
-    assert score.run([hypothesis], [reference], metrics=["chrf"])[0].result.score < 50
+    assert score_files([hypothesis], [reference], metrics=["chrf"])[0].result.score < 50
 
 
 def test_the_verb_gives_the_number_of_the_metric(files):
     hypotheses, references = ["der alte Mann schläft .", "Ein Hund"], ["der alte mann schläft !", "ein Hund"]
     paths = files(h="\n".join(hypotheses), r="\n".join(references))
     for spec, metric in (("bleu", BLEU()), ("bleu|lowercase:true|tokenize:char", BLEU("char", lowercase=True))):
-        assert score.run(paths[:1], paths[1:], metrics=[spec])[0].result.score == metric(hypotheses, references).score
+        assert score_files(paths[:1], paths[1:], metrics=[spec])[0].result.score == metric(hypotheses, references).score
 
 
 def test_a_signature_of_a_paper_gives_its_number(files, capsys):
@@ -150,19 +150,19 @@ def test_latex(files, capsys):
 
 def test_a_count_on_a_terminal_and_the_same_numbers(files, monkeypatch, capsys):
     paths = files(h="\n".join(LINES), r="\n".join(reversed(LINES)))
-    quiet = score.run(paths[:1], paths[1:], metrics=["nist", "bleu"])
+    quiet = score_files(paths[:1], paths[1:], metrics=["nist", "bleu"])
     monkeypatch.setattr(AdditiveMetric, "segments_per_call", 7)
-    chunked = score.run(paths[:1], paths[1:], metrics=["nist", "bleu"])
+    chunked = score_files(paths[:1], paths[1:], metrics=["nist", "bleu"])
     assert [one.result.score for one in chunked] == pytest.approx([one.result.score for one in quiet])
 
 
 def test_stdin_is_a_system(files, monkeypatch):
     (reference,) = files(r="a b c d\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a b c d\n")))
-    assert score.run(["-"], [reference], metrics=["bleu"])[0].result.score == pytest.approx(100)
+    assert score_files(["-"], [reference], metrics=["bleu"])[0].result.score == pytest.approx(100)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
     with pytest.raises(UserError, match="stdin: nothing to score"):
-        score.run(["-"], [reference])
+        score_files(["-"], [reference])
 
 
 def test_bad_input_is_one_line(files, tmp_path, capsys):
@@ -244,7 +244,7 @@ def test_references_are_encoded_once_for_all_systems(files, encoder, monkeypatch
         "__call__",
         lambda self, rows, tokens: texts.extend(map(tuple, rows)) or usual(self, rows, tokens),
     )
-    score.run(paths[:2], paths[2:], metrics=["bertscore"], encoder=encoder.partition("=")[2])
+    score_files(paths[:2], paths[2:], metrics=["bertscore"], encoder=encoder.partition("=")[2])
     assert len(texts) == len(set(texts)) == 5
 
 

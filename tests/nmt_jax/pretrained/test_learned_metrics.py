@@ -9,10 +9,10 @@ import pytest
 from metrics_jax import BLEURT
 from nmt_jax import __main__ as cli
 from nmt_jax import pretrained
-from nmt_jax.commands import score
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.bleurt_scorer import load_bleurt
 from nmt_jax.pretrained.metrics import open_metric
+from nmt_jax.reporting.system_scores import score_files
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.training.run import resolve_config, train
 from nmt_jax.training.trained import open_trained
@@ -93,7 +93,7 @@ def test_a_line_that_is_too_long_is_named(bleurt, tmp_path):
     (tmp_path / "h").write_text("a\n" + "the old man sleeps " * 20 + "\n")
     (tmp_path / "r").write_text("a\nb\n")
     with pytest.raises(UserError, match=r"/h:2: this line or its reference is too long: .* choose long:truncate"):
-        score.run([str(tmp_path / "h")], [str(tmp_path / "r")], metrics=["bleurt|long:error"], bleurt=str(bleurt))
+        score_files([str(tmp_path / "h")], [str(tmp_path / "r")], metrics=["bleurt|long:error"], bleurt=str(bleurt))
 
 
 @pytest.mark.slow

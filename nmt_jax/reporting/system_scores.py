@@ -1,0 +1,151 @@
+"""Scores of systems, each a file of translations, by metrics."""
+
+import dataclasses
+import functools
+import pathlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from metrics_jax import significance
+from metrics_jax.api import AdditiveMetric
+from metrics_jax.embedding.contextual import TextTooLongError
+from metrics_jax.registry import needs
+from nmt_jax.data.lines import decode_lines, read_lines
+from nmt_jax.errors import UserError
+from nmt_jax.pretrained.metrics import open_metric
+from nmt_jax.progress import track
+from nmt_jax.reporting.score_table import Score
+
+PAIRED = {"bootstrap": significance.paired_bootstrap, "randomisation": significance.paired_randomisation}
+
+
+@dataclasses.dataclass(frozen=True)
+class Inference:
+    """The statistical inference to do: bootstrap intervals, and a test of PAIRED against the first system."""
+
+    confidence: bool = False
+    paired: str | None = None
+    seed: int = significance.SEED
+
+
+def score_files(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    inference: Inference | None = None,
+    **options: Any,
+) -> list[Score]:
+    """Score files of hypotheses ("-" is stdin) against one or more files of references, line N against line N.
+
+    metrics: names or signatures, with `options` of `open_metric`. Returns the scores of all systems by the first
+    metric, then by the second, and so on. Raises UserError for files that are missing, empty, not UTF-8 or of unequal
+    length, and for a metric or option that does not exist.
+    """
+    inference = inference or Inference()
+    if not hypotheses:
+        raise UserError("nmt-jax score needs a file of translations: nmt-jax score HYPOTHESIS --reference=FILE")
+    if not references:
+        raise UserError("nmt-jax score needs references: --reference=FILE, once or several times")
+    if inference.paired and len(hypotheses) < 2:
+        raise UserError("--paired compares systems: give the baseline first, then the others")
+    if repeated := [name for i, name in enumerate(hypotheses) if name in hypotheses[:i]]:
+        raise UserError(f"{repeated[0]} is given twice; systems are named by their files")
+    opened = [(spec, open_metric(spec, **options)) for spec in metrics]
+    by_name = {_metric_name(spec, metric): metric for spec, metric in opened}
+    reference_lines = {_title(name): _read(name) for name in references}
+    systems = {_title(name): _read(name) for name in hypotheses}
+    for system, lines in systems.items():
+        for name, others in reference_lines.items():
+            if len(lines) != len(others):
+                raise UserError(
+                    f"{system} has {len(lines)} lines but {name} has {len(others)}: line N must be the translation of "
+                    "line N; an empty translation is an empty line"
+                )
+    grouped = list(zip(*reference_lines.values(), strict=True))
+    return [score for name, metric in by_name.items() for score in _scores(name, metric, systems, grouped, inference)]
+
+
+def _scores(
+    name: str,
+    metric: AdditiveMetric,
+    systems: dict[str, list[str]],
+    references: list[tuple[str, ...]],
+    inference: Inference,
+) -> list[Score]:
+    """Score every system by one metric; references: those of each line."""
+    try:
+        metric = metric.fitted(references)
+        statistics = _statistics(metric, systems, references)
+    except TextTooLongError as error:
+        number, line = divmod(error.segment, len(references))
+        raise UserError(f"{list(systems)[number]}:{line + 1}: this line or its reference is {error.problem}") from error
+    except (ValueError, MemoryError) as error:  # a model or database is missing or damaged
+        raise UserError(f"--metrics: {error}") from error
+    scores = [
+        Score(system, name, metric, metric.result(table, [len(group) for group in references]))
+        for system, table in statistics.items()
+    ]
+    if inference.paired:
+        rows = _tested(PAIRED[inference.paired], metric, statistics, seed=inference.seed)
+        return [
+            dataclasses.replace(score, interval=row.interval, comparison=row)
+            for score, row in zip(scores, rows, strict=True)
+        ]
+    if inference.confidence:
+        interval = functools.partial(significance.bootstrap, metric, seed=inference.seed)
+        return [dataclasses.replace(score, interval=_tested(interval, statistics[score.system])) for score in scores]
+    return scores
+
+
+def _statistics(
+    metric: AdditiveMetric, systems: dict[str, list[str]], references: list[tuple[str, ...]]
+) -> dict[str, np.ndarray]:
+    """Return the statistics float[N, K] of each system, with progress on a terminal.
+
+    The translations of a line by all systems go together, so that its references are processed once.
+    """
+    each = min(metric.segments_per_call, len(references))
+    starts = range(0, len(references), each)
+    blocks = []
+    for start in track(starts, f"{metric.name}, lines", total=len(references), each=each) if starts[1:] else starts:
+        rows = slice(start, start + each)
+        lines = [line for system in systems.values() for line in system[rows]]
+        table = metric.statistics(lines, references[rows] * len(systems))
+        blocks.append(table.reshape(len(systems), -1, table.shape[-1]))
+    return dict(zip(systems, np.concatenate(blocks, axis=1), strict=True))
+
+
+def _tested(test: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call a significance test; raises UserError for scores that it cannot compare."""
+    try:
+        return test(*arguments, **options)
+    except ValueError as error:
+        raise UserError(f"--metrics: {error}") from error
+
+
+def _metric_name(spec: str, metric: AdditiveMetric) -> str:
+    """Return the heading of a metric in the table: `spec`, or of a complete signature what differs from the default."""
+    if "|version:" not in spec:
+        return spec
+    required = {name: getattr(metric, name) for name in needs(metric.name)}
+    defaults = type(metric)(**required).signature.split("|")
+    return "|".join([metric.name, *(item for item in metric.signature.split("|")[1:] if item not in defaults)])
+
+
+def _title(name: str) -> str:
+    """Return the name of a file in the table; "-" is stdin."""
+    return "stdin" if name == "-" else name
+
+
+def _read(name: str) -> list[str]:
+    """Read all lines of a file, or of stdin for "-"."""
+    if name != "-":
+        return list(read_lines(pathlib.Path(name)))
+    lines = list(decode_lines(sys.stdin.buffer, "stdin"))
+    if not lines:
+        raise UserError("stdin: nothing to score")
+    return lines
