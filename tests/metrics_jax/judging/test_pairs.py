@@ -86,7 +86,7 @@ def test_coefficients_equal_loops_over_pairs(name):
 
 
 def test_the_calibrated_threshold_is_optimal():
-    for seed, decimals in itertools.product(range(6), (0, 1, 6)):
+    for seed, decimals in itertools.product(range(4), (0, 1, 6)):
         scores, human, labels = random_case(seed, decimals)
         candidates = {0.0}
         for i, j in itertools.combinations(range(len(scores)), 2):

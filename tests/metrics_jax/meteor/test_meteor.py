@@ -158,7 +158,7 @@ def test_case_and_tokenizer():
     assert Meteor(modules=("exact",), tokenize="13a")(["the cat."], ["the cat ."]).parts["matches"] == 3
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(texts.segments(texts.spaced("a", "b", "runs", "run"), max_size=4))
 def test_properties(database, pairs):
     metric = Meteor(wordnet=database)

@@ -337,7 +337,7 @@ def test_search(spans):
 
 
 @given(texts.segments(texts.spaced(*WORDS, max_size=8), max_size=4))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 def test_properties(folder, pairs):
     metric = Meteor15(tables=folder)
     hypotheses, references = [text for text, _ in pairs], [group for _, group in pairs]

@@ -89,7 +89,7 @@ def test_tokenizers(database):
     assert MeteorNLTK(tokenize="13a", wordnet=database)(["The cat."], ["the cat ."]).parts["matches"] == 3
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(texts.segments(texts.spaced("a", "b", "runs", "run"), max_size=4))
 def test_properties(database, pairs):
     metric = MeteorNLTK(wordnet=database)
