@@ -1,1 +1,1 @@
-"""The command line: one module per verb."""
+"""The verbs of `nmt-jax`, one module each, and the flags that they share."""

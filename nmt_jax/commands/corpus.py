@@ -9,6 +9,7 @@ from absl import flags
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
+from nmt_jax.commands.config_flags import define_override_flag, overrides
 from nmt_jax.data.readers.parallel_text import SPLITS, open_text
 from nmt_jax.errors import UserError
 from nmt_jax.workdir import Workdir
@@ -23,19 +24,17 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_integer("lines", 0, "Maximum number of sentence pairs; 0: all.", lower_bound=0, **define)
     help_text = "Prefix of the two output files, which end in the names of the languages: PREFIX.en, PREFIX.de."
     flags.DEFINE_string("output", None, help_text, **define)
-    help_text = "Set a key of the config: KEY=VALUE; --config.KEY=VALUE does the same."
-    flags.DEFINE_multi_string("override", [], help_text, **define)
+    define_override_flag(flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Write the two files and print their names."""
     if positional or not flag_values.output or bool(flag_values.workdir) == bool(flag_values.config):
         raise UserError("nmt-jax corpus needs --output=PREFIX and either --workdir=FOLDER or --config=FILE")
-    overrides = dict(configs.split_override(text) for text in flag_values.override)
     if flag_values.workdir:
-        config = configs.override(Workdir(pathlib.Path(flag_values.workdir)).config(), overrides)
+        config = configs.override(Workdir(pathlib.Path(flag_values.workdir)).config(), overrides(flag_values))
     else:
-        config = configs.load(flag_values.config, overrides)
+        config = configs.load(flag_values.config, overrides(flag_values))
     for path in run(config, flag_values.split, flag_values.output, flag_values.lines):
         print(path)
     return 0

@@ -19,7 +19,7 @@ SEARCH = (
 def define_sampling_flags(flag_values: flags.FlagValues) -> None:
     """Define `--temperature` … `--seed`, the options of `decoding.sampling.Sampling`."""
     define: dict[str, Any] = {"flag_values": flag_values}
-    help_text = "Softmax temperature; below 1 prefers likely pieces, above 1 unlikely ones, 0 takes the most likely."
+    help_text = "Softmax temperature: below 1 sharpens the distribution, above 1 flattens it, 0 is greedy."
     flags.DEFINE_float("temperature", 1.0, help_text, **define)
     flags.DEFINE_integer("top_k", 0, "Sample only from the K most likely pieces; 0: from all.", **define)
     help_text = "Nucleus sampling: sample only from the fewest pieces with this total probability; 1: from all."

@@ -24,13 +24,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("references", None, help_text, **define)
     help_text = "Metrics to optimize, with optional weights: chrf@2,bleu@1 gives chrf twice the weight of bleu."
     flags.DEFINE_list("utility", ["chrf"], help_text, **define)
-    help_text = f"Metric to report on stderr, which must not be optimized; default: {EVALUATED[0]}, or chrf."
+    help_text = f"Metric for the report on stderr, not one of those optimized; default: {EVALUATED[0]}, or chrf."
     flags.DEFINE_string("evaluate", None, help_text, **define)
-    help_text = "How candidates are compared: exact, all pairs; aggregate, with the aggregated references; prune."
+    help_text = "Comparisons: exact, all pairs; aggregate, one with all references first; prune, some references first."
     flags.DEFINE_enum("method", "exact", METHODS, help_text, **define)
     help_text = "With aggregate: number of candidates that are compared with every pseudo-reference."
     flags.DEFINE_integer("finalists", 1, help_text, lower_bound=1, **define)
-    help_text = "With prune: probability with which a dropped candidate must not be the best."
+    help_text = "With prune: required probability that a dropped candidate is not the best."
     flags.DEFINE_float("confidence", 0.99, help_text, **define)
     help_text = "Weights of the pseudo-references: uniform for samples, probability for n-best lists with scores."
     flags.DEFINE_enum("weights", "uniform", WEIGHTS, help_text, **define)

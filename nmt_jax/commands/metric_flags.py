@@ -23,7 +23,7 @@ def define_metrics_flag(flag_values: flags.FlagValues, default: Sequence[str]) -
 def define_metric_flags(flag_values: flags.FlagValues) -> None:
     """Define `--encoder` … `--ruse`, options of `pretrained.metrics.open_metric`."""
     define: dict[str, Any] = {"flag_values": flag_values}
-    help_text = "Encoder of embedding metrics (bertscore, moverscore, yisi1 …): folder or Python package of a model."
+    help_text = "Encoder of embedding metrics (bertscore, moverscore, yisi1 …): model folder or installed package."
     flags.DEFINE_string("encoder", None, help_text, **define)
     flags.DEFINE_enum("dtype", "float32", DTYPES, "Data type of the encoder's matrix products.", **define)
     help_text = "Download the encoder of this name from the Hugging Face Hub."

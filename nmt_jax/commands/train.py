@@ -1,42 +1,34 @@
-"""`nmt-jax train`: a config and a folder become a trained model; the same command goes on where it stopped."""
+"""`nmt-jax train`: trains the model of a config in a workdir; the same command resumes an interrupted run."""
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from absl import flags
 
-from nmt_jax import config as configs
+from nmt_jax.commands.config_flags import define_override_flag, overrides
 from nmt_jax.distributed.process_spec import define_process_flags, find_process_spec
 from nmt_jax.errors import UserError
 from nmt_jax.training.run import train
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-    """The flags of `nmt-jax train`."""
-    flags.DEFINE_string(
-        "config",
-        None,
-        "The experiment: FILE.py or FILE.py:ARGUMENT. Not needed to go on with a workdir as it is.",
-        flag_values=flag_values,
-    )
-    flags.DEFINE_string("workdir", None, "The run's folder: made, or gone on with.", flag_values=flag_values)
-    flags.DEFINE_multi_string(
-        "override",
-        [],
-        "KEY=VALUE changes one key of the config; --config.KEY=VALUE is the same.",
-        flag_values=flag_values,
-    )
+    """Define the flags of `nmt-jax train`."""
+    define: dict[str, Any] = {"flag_values": flag_values}
+    help_text = "Config file: FILE.py or FILE.py:ARGUMENT; optional for an existing workdir, which has a config."
+    flags.DEFINE_string("config", None, help_text, **define)
+    flags.DEFINE_string("workdir", None, "Folder of the run; created, or continued if it exists.", **define)
+    define_override_flag(flag_values)
     define_process_flags(flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
-    """Flags in, one call."""
+    """Train."""
     if positional:
-        raise UserError(f"nmt-jax train takes no {positional[0]!r}: the experiment is --config=FILE")
+        raise UserError(f"nmt-jax train takes no argument {positional[0]!r}: the config file is --config=FILE")
     if not flag_values.workdir:
-        raise UserError("nmt-jax train needs --workdir=FOLDER, where the run will live")
-    overrides = dict(configs.split_override(text) for text in flag_values.override)
+        raise UserError("nmt-jax train needs --workdir=FOLDER, the folder of the run")
     spec = find_process_spec(flag_values, os.environ)
     waits = {"join_seconds": flag_values.join_seconds, "lost_seconds": flag_values.lost_seconds}
-    train(flag_values.config, flag_values.workdir, overrides, spec, **waits)
+    train(flag_values.config, flag_values.workdir, overrides(flag_values), spec, **waits)
     return 0

@@ -41,7 +41,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "Folder of a trained model; several, separated by commas, form an ensemble."
     flags.DEFINE_list("workdir", None, help_text, **define)
     streams.define_input_flag(flag_values)
-    help_text = "Write to this file instead of stdout; after an interruption, the same command continues it."
+    help_text = "Write this file instead of stdout; after an interruption, the same command continues it."
     flags.DEFINE_string("output", None, help_text, **define)
     flags.DEFINE_string("prefixes", None, "File whose line N is the beginning of translation N.", **define)
     help_text = "File whose line N lists phrases that translation N must contain, separated by tabs."
@@ -56,7 +56,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     define_sampling_flags(flag_values)
     help_text = "Choose among the samples by minimum Bayes risk with these metrics and weights: chrf@2,bleu@1."
     flags.DEFINE_list("utility", None, help_text, **define)
-    help_text = "With --utility: metric to report on stderr, which must not be optimized."
+    help_text = "With --utility: metric for the report on stderr, not one of those optimized."
     flags.DEFINE_string("evaluate", None, help_text, **define)
     define_metric_flags(flag_values)
     help_text = "Maximum length of a translation in pieces, per piece of the source."

@@ -108,7 +108,7 @@ def test_flags_that_are_missing(fails, tmp_path):
     assert "--workdir" in fails("train", f"--config={QUICKSTART}")
     assert "--config=FILE" in fails("train", f"--workdir={tmp_path}")
     assert "no such config file" in fails("train", f"--workdir={tmp_path}", "--config=nowhere.py")
-    assert "takes no 'x'" in fails("train", "x", f"--workdir={tmp_path}")
+    assert "takes no argument 'x'" in fails("train", "x", f"--workdir={tmp_path}")
     assert "--workdir" in fails("translate")
     assert "--workdir" in fails("plot")
     assert "HYPOTHESIS" in fails("score")
