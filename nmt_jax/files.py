@@ -1,8 +1,9 @@
-"""Atomic writing of files."""
+"""Atomic writing of files and folders."""
 
 import contextlib
 import os
 import pathlib
+import shutil
 import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -23,3 +24,19 @@ def whole_file(path: pathlib.Path) -> Iterator[BinaryIO]:
         os.replace(temporary, path)
     finally:
         pathlib.Path(temporary).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yields a temporary folder that becomes `path` at the end, or is deleted if writing fails.
+
+    Raises OSError if `path` already exists and is not empty; it is not changed then.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,11 +1,10 @@
 """An output folder that is created completely or not at all."""
 
 import contextlib
-import os
 import pathlib
-import shutil
 from collections.abc import Iterator
 
+from nmt_jax import files
 from nmt_jax.errors import UserError
 
 
@@ -21,12 +20,8 @@ def whole_folder(output: pathlib.Path) -> Iterator[pathlib.Path]:
 
     Raises UserError if it cannot be written.
     """
-    unfinished = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        unfinished.mkdir(parents=True)
-        yield unfinished
-        unfinished.replace(output)
+        with files.whole_folder(output) as folder:
+            yield folder
     except OSError as error:
         raise UserError(f"{output}: cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)

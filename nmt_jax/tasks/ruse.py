@@ -6,8 +6,6 @@ workdir holds the encoders, in vocab/encoder_0 …, so it is all that the metric
 
 import dataclasses
 import functools
-import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
 from nmt_jax.data.readers.score_scaler import ScoreScaler
 from nmt_jax.errors import UserError
+from nmt_jax.files import whole_folder
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.pretrained.ruse_regressor import read_encoders
@@ -116,15 +115,16 @@ class Ruse(Task):
             folder = self.workdir / "vocab" / f"encoder_{number}"
             if folder.is_dir():
                 continue
-            unfinished = folder.with_name(f".{folder.name}.{os.getpid()}")  # processes may write at the same time
             try:
                 encoder = pretrained.load(place) if place else self._random_encoder()
             except UserError as error:
                 raise UserError(f"config.encoders.places: {error}") from None
-            pretrained.save(encoder, unfinished)
-            if not folder.is_dir():
-                unfinished.replace(folder)
-            shutil.rmtree(unfinished, ignore_errors=True)
+            try:
+                with whole_folder(folder) as unfinished:
+                    pretrained.save(encoder, unfinished)
+            except OSError:
+                if not folder.is_dir():  # otherwise another process was faster
+                    raise
         return read_encoders(self.workdir)
 
     def _random_encoder(self) -> pretrained.Pretrained:

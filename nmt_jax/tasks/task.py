@@ -101,7 +101,9 @@ class Task(abc.ABC):
         """The rows of each training batch that this process builds."""
         return sharding.share(self.mesh, self.config.train.accumulate)
 
-    def _train_batches(self, corpus: Corpus, steps: int, layout: Layout, **options: Any) -> Batches:
+    def _train_batches(
+        self, corpus: Corpus, steps: int, layout: Layout, *, num_buckets: int | None = None, sampling_alpha: float = 0.0
+    ) -> Batches:
         """The training batches of a corpus of items, sorted into buckets by length."""
         config = self.config
         return Batches(
@@ -111,7 +113,8 @@ class Task(abc.ABC):
             seed=config.seed,
             steps=steps,
             layout=layout,
-            **{"num_buckets": config.data.num_buckets, **options},
+            num_buckets=config.data.num_buckets if num_buckets is None else num_buckets,
+            sampling_alpha=sampling_alpha,
         )
 
     def _dev_batches(self, corpus: Corpus, layout: Layout) -> Batches:

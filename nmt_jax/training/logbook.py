@@ -10,6 +10,8 @@ from types import TracebackType
 import jax
 from tensorboardX import SummaryWriter
 
+from nmt_jax.files import whole_file
+
 
 class Logbook:
     """Appends rows to `workdir/metrics.jsonl` and `workdir/tensorboard/`; only process 0 writes.
@@ -60,8 +62,7 @@ def truncate(path: Path, step: int) -> None:
     """Drop the rows of `path` past `step`, and a last line that a kill cut short."""
     if not path.exists():
         return
-    kept = path.with_suffix(".jsonl.tmp")
-    with path.open("rb") as old, kept.open("wb") as new:
+    with path.open("rb") as old, whole_file(path) as new:
         for line in old:
             try:
                 if json.loads(line)["step"] > step:
@@ -69,4 +70,3 @@ def truncate(path: Path, step: int) -> None:
             except (ValueError, KeyError, TypeError):  # half a line
                 continue
             new.write(line if line.endswith(b"\n") else line + b"\n")
-    kept.replace(path)

@@ -1,6 +1,6 @@
 import pytest
 
-from nmt_jax.files import whole_file
+from nmt_jax.files import whole_file, whole_folder
 
 
 def test_a_file_is_written_completely_or_not_at_all(tmp_path):
@@ -13,3 +13,18 @@ def test_a_file_is_written_completely_or_not_at_all(tmp_path):
         file.writelines([b"half", "not bytes"])
     assert path.read_bytes() == b"whole"
     assert [child.name for child in path.parent.iterdir()] == ["file"]
+
+
+def test_a_folder_is_written_completely_or_not_at_all(tmp_path):
+    path = tmp_path / "parent" / "folder"
+    with pytest.raises(TypeError), whole_folder(path) as folder:
+        (folder / "file").write_text(b"not text")
+    assert list(path.parent.iterdir()) == []
+    with whole_folder(path) as folder:
+        (folder / "file").write_text("whole")
+        assert not path.exists()
+    with pytest.raises(OSError, match="not empty"), whole_folder(path) as folder:
+        (folder / "file").write_text("other")
+    assert (path / "file").read_text() == "whole"
+    assert [child.name for child in path.parent.iterdir()] == ["folder"]
+    assert path.stat().st_mode & 0o777 == 0o755

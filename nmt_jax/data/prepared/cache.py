@@ -6,18 +6,15 @@ prepare the same data at the same time.
 """
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
 import pathlib
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
+from nmt_jax.files import whole_file, whole_folder
 
 
 def cache_directory(data: Any) -> pathlib.Path:
@@ -48,8 +45,13 @@ def cached_folder(
     """
     path = _entry(directory, prefix, key, "")
     if not path.exists():
-        with _clear_errors(directory), _whole_folder(path) as folder:
-            write(folder)
+        with _clear_errors(directory):
+            try:
+                with whole_folder(path) as folder:
+                    write(folder)
+            except OSError:
+                if not path.exists():  # otherwise another process was faster, with the same content
+                    raise
     return path
 
 
@@ -67,20 +69,3 @@ def _clear_errors(directory: pathlib.Path) -> Iterator[None]:
             f"{directory}: cannot write prepared data: {error.strerror or error}; "
             "free some space or set config.data.cache to another folder"
         ) from error
-
-
-@contextlib.contextmanager
-def _whole_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A folder beside `path` that is renamed to `path` at the end, or removed if writing fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        yield unfinished
-        unfinished.chmod(0o755)
-        try:
-            unfinished.rename(path)
-        except OSError as error:  # another process was faster; its folder has the same content
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
