@@ -1,4 +1,4 @@
-"""Default hyperparameters (`config.model`) of every model, by `config.model_name`.
+"""Default hyperparameters (`config.model`) of every model, by `config.model_name`, and tiny ones for tests.
 
 The linen modules in `nmt_jax/models/` have the same defaults; a test compares the two.
 """
@@ -138,4 +138,26 @@ MODELS: dict[str, dict[str, Any]] = {
         "min_n": 3,  # shortest character n-gram, including the word boundaries "<" and ">"
         "max_n": 6,  # longest character n-gram
     },
+}
+
+TINY_CLASSIFIER = {"num_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16}
+
+# Changes for `smoke=true`.
+TINY_MODELS: dict[str, dict[str, Any]] = {
+    "transformer": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+    | {"d_k": 0, "d_v": 0},
+    "rnn": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16},
+    "rnn_lm": {"num_layers": 1, "d_embedding": 16, "d_hidden": 16},
+    "gpt": {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},
+    "han": TINY_CLASSIFIER,
+    "sentence_classifier": TINY_CLASSIFIER,
+    "sentence_head": {},
+    "siamese_head": {},
+    "piece_head": {},
+    "mlp": {"num_layers": 1, "d_hidden": 16},
+    "bert": {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},
+    "elmo": {"max_characters": 12, "d_character": 4, "widths": [1, 2], "filters": [8, 8], "d_hidden": 24}
+    | {"d_projection": 12},
+    "feature_tagger": {"d_hidden": 16},
+    "word_vectors": {"d_model": 16},
 }

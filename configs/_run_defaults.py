@@ -35,3 +35,14 @@ RUN: dict[str, Any] = {
         "fsdp": False,  # also shard parameters and optimizer state over the devices that share the batch
     },
 }
+
+# Changes to `train` for `smoke=true`.
+ONE_STEP = {
+    "steps": 1,
+    "batch_tokens": 512,
+    "log_every": 1,
+    "eval_every": 1,
+    "checkpoint_every": 1,
+    "keep_last": 1,
+    "minutes": 0.0,
+}

@@ -9,10 +9,9 @@ import difflib
 import types
 from typing import Any
 
-from _model_defaults import MODELS
-from _run_defaults import RUN
-from _smoke_sizes import ONE_STEP, TINY_MODELS, TINY_TASKS
-from _task_defaults import TASKS
+from _model_defaults import MODELS, TINY_MODELS
+from _run_defaults import ONE_STEP, RUN
+from _task_defaults import TASKS, TINY_TASKS
 from ml_collections import ConfigDict
 
 

@@ -5,8 +5,8 @@ one in standard JAX, and one arranged for XLA's CPU compiler. A `Platform` names
 look the name up in a table of their own (`IMPLEMENTATIONS[current().dropout]`), so that no model asks which processor
 runs it.
 
-Only the choices for CPUs rest on measurements (docs/performance.md). All other platforms get `PLAIN`, which has not
-been measured anywhere.
+Only the choices for CPUs rest on measurements (docs/results/performance.md). All other platforms get `PLAIN`, which
+has not been measured anywhere.
 """
 
 import contextlib
