@@ -9,20 +9,18 @@ import scipy.sparse
 import scipy.stats
 
 from metrics_jax.judging import pairs
-from metrics_jax.judging.coefficient import (
+from metrics_jax.judging.coefficient import Advance, Coefficient, no_progress
+from metrics_jax.judging.judgements import Judgements
+from metrics_jax.judging.pairs import PairCoefficient
+from metrics_jax.judging.score_vectors import (
     BLOCK_SIZE,
     TINY,
     VECTORS,
-    Advance,
-    Coefficient,
     checked,
     draw_counts,
-    no_progress,
     standardised,
     vector_coefficient,
 )
-from metrics_jax.judging.judgements import Judgements
-from metrics_jax.judging.pairs import PairCoefficient
 from metrics_jax.prediction import correlation
 
 _TAUS: dict[str, Literal["a", "b"]] = {"kendall": "b", "kendall_a": "a"}

@@ -6,17 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from metrics_jax.judging import soft_accuracy
-from metrics_jax.judging.coefficient import (
-    BLOCK_SIZE,
-    Advance,
-    Coefficient,
-    checked,
-    draw_counts,
-    no_progress,
-    standardised,
-    vector_coefficient,
-)
+from metrics_jax.judging.coefficient import Advance, Coefficient, no_progress
 from metrics_jax.judging.judgements import Judgements
+from metrics_jax.judging.score_vectors import BLOCK_SIZE, checked, draw_counts, standardised, vector_coefficient
 
 
 class SystemAgreement(Coefficient):

@@ -193,7 +193,7 @@ def _matching(masks: Sequence[int], free: int) -> int:
     return sum(assign(word, set()) for word in range(len(masks)))
 
 
-class _Found(NamedTuple):
+class _SearchResult(NamedTuple):
     """Choices for all slots as (last, (last but one, ...)), their cost, and whether the search was pruned."""
 
     cost: float
@@ -201,10 +201,10 @@ class _Found(NamedTuple):
     is_pruned: bool
 
 
-_NO_RESULT = _Found(math.inf, None, False)
+_NO_RESULT = _SearchResult(math.inf, None, False)
 
 
-def _search(slots: Sequence[_Slot], crossing: int, beam: int, known: _Found) -> _Found:
+def _search(slots: Sequence[_Slot], crossing: int, beam: int, known: _SearchResult) -> _SearchResult:
     """The cheapest choices for all slots, or `known` if none are cheaper, by a beam search over the slots.
 
     A state is the set of reference words that are taken, and the last of them if it may start a chunk. Later costs
@@ -244,4 +244,4 @@ def _search(slots: Sequence[_Slot], crossing: int, beam: int, known: _Found) -> 
     if not states:
         return known
     cost, _, path = min(states.values(), key=lambda found: found[0])
-    return _Found(cost, path, is_pruned)
+    return _SearchResult(cost, path, is_pruned)

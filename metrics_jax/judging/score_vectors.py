@@ -1,0 +1,60 @@
+"""Vectors of scores: validation, standardisation, coefficients, and counts of bootstrap draws."""
+
+from typing import Any
+
+import numpy as np
+
+from metrics_jax.judging import pairs
+from metrics_jax.judging.judgements import Judgements
+from metrics_jax.prediction import correlation
+
+VECTORS: dict[str, Any] = {"pearson": correlation.pearson, "spearman": correlation.spearman}
+BLOCK_SIZE = 2**23  # numbers held in memory at a time
+TINY = 1e-12
+
+
+def checked(scores: np.ndarray, judgements: Judgements) -> np.ndarray:
+    """Convert scores to float64[M, N]. Raises ValueError for another shape, and for a score that is not finite."""
+    scores = np.asarray(scores, np.float64)
+    if scores.ndim != 2 or scores.shape[1] != len(judgements.human):
+        raise ValueError(
+            f"scores must be float[metrics, {len(judgements.human)}], one per judgement, not of shape {scores.shape}"
+        )
+    if not (finite := np.isfinite(scores)).all():
+        metric, text = np.argwhere(~finite)[0]
+        raise ValueError(f"the score of text {text} by metric {metric} is {scores[metric, text]}: it must be finite")
+    return scores
+
+
+def standardised(scores: np.ndarray) -> np.ndarray:
+    """Scores float[M, N], shifted and scaled to mean 0 and standard deviation 1 for each metric."""
+    return (scores - scores.mean(axis=1, keepdims=True)) / np.maximum(scores.std(axis=1, keepdims=True), TINY)
+
+
+def vector_coefficient(
+    name: str, scores: np.ndarray, human: np.ndarray, copies: np.ndarray | None = None
+) -> np.ndarray:
+    """Coefficient float[...] of scores float[..., n] with human judgements float[..., n].
+
+    copies: int[n], the numbers of the texts in a bootstrap sample: two copies of a text do not form a pair.
+    """
+    if name in VECTORS:
+        return np.asarray(VECTORS[name](scores, human))
+    human = np.broadcast_to(human, scores.shape)
+    if name == "kendall_c":
+        flat = zip(scores.reshape(-1, scores.shape[-1]), human.reshape(-1, scores.shape[-1]), strict=True)
+        return np.array([correlation.kendall(x, y, "c") for x, y in flat]).reshape(scores.shape[:-1])
+    first, second = np.triu_indices(scores.shape[-1], 1)
+    if copies is not None:
+        different = copies[first] != copies[second]
+        first, second = first[different], second[different]
+    credits = pairs.COEFFICIENTS[name].count(
+        scores[..., first], scores[..., second], human[..., first], human[..., second]
+    )
+    return pairs.ratio(credits.sum(axis=-1))
+
+
+def draw_counts(size: int, draws: int, generator: np.random.Generator) -> np.ndarray:
+    """Draw `size` items with replacement, `draws` times -> float64[draws, size], how often each item is drawn."""
+    drawn = generator.integers(size, size=(draws, size)) + size * np.arange(draws)[:, None]
+    return np.bincount(drawn.ravel(), minlength=drawn.size).reshape(draws, size).astype(np.float64)
