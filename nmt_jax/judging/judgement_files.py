@@ -27,11 +27,15 @@ class Protocol:
     def judgements(self, judged: Judged, human: str) -> tuple[Judgements, np.ndarray]:
         """The judgements in column `human`, and bool[N]: which of the texts they cover.
 
-        Raises ValueError if level is "system" and the file names no systems.
+        Raises ValueError if the level or the grouping needs labels that the file does not have.
         """
         judgements = Judgements(judged.human[human], judged.systems, judged.items, judged.system_human.get(human))
-        if self.level == "system" and judged.systems is None:
-            raise ValueError(f"{judged.name}: level system needs the system of each text: pass --system=COLUMN")
+        for needed, labels in (("system", judged.systems), ("item", judged.items)):
+            if labels is None and needed in (self.level, self.grouping):
+                option = "level" if needed == self.level else "grouping"
+                raise ValueError(
+                    f"{judged.name}: {option} {needed} needs the {needed} of each text: pass --{needed}=COLUMN"
+                )
         if self.outliers or self.level == "segment":
             return judgements, np.ones(len(judged.locations), bool)
         return judgements.without_outliers()

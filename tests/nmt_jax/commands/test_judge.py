@@ -6,31 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from metrics_jax import BLEU, ChrF
+from metrics_jax import ChrF
 from nmt_jax import __main__ as cli
-from nmt_jax.data.readers.judgements import Columns, Judged
-from nmt_jax.judging.evaluation import evaluate_metrics
-from nmt_jax.judging.judgement_files import Protocol
-from nmt_jax.judging.metric_scores import contributions, judged_scores
-from tests.fixtures.encoder_folders import write_folder
-
-WORDS = ["the", "old", "man", "sleeps", "in", "the", "garden", "of", "a", "red", "house", "near", "the", "river"]
-
-
-def rows(systems=4, items=8, seed=0):
-    """System, item, hypothesis, reference, human: worse systems lose more words."""
-    random = np.random.default_rng(seed)
-    for system in range(systems):
-        for item in range(items):
-            words = [WORDS[k] for k in random.permutation(len(WORDS))[:9]]
-            lost = random.integers(0, 2 + 2 * system)
-            text = " ".join(words[: 9 - lost])
-            yield f"s{system}", f"i{item}", text, " ".join(words), -float(lost) + round(0.2 * random.normal(), 3)
-
-
-def write(path, rows, header="system\titem\thypothesis\treference\thuman"):
-    path.write_text("\n".join([header, *("\t".join(map(str, row)) for row in rows)]) + "\n")
-    return str(path)
+from tests.fixtures.judged_texts import rows, write
 
 
 @pytest.fixture
@@ -57,36 +35,6 @@ def test_a_row_a_metric_and_coefficient_in_a_pipe(table, capsys):
     assert float(found[0][4]) == pytest.approx(scipy.stats.pearsonr(scores, human).statistic, abs=1e-6)
     assert float(found[2][4]) == pytest.approx(scipy.stats.kendalltau(scores, human).statistic, abs=1e-6)
     assert float(found[1][4]) > 0.8  # TER is an error rate, which counts negated
-
-
-def test_systems_are_judged_by_their_scores_as_corpora(table):
-    columns = Columns(human=("human",), system="system", item="item")
-    column = evaluate_metrics([table], columns, Protocol(level="system"), metrics=["bleu", "chrf"]).columns[0]
-    by_system = {}
-    for system, _, hypothesis, reference, human in rows():
-        one = by_system.setdefault(system, ([], [], []))
-        for side, value in zip(one, (hypothesis, reference, human), strict=True):
-            side.append(value)
-    people = [np.mean(human) for _, _, human in by_system.values()]
-    for metric, value in zip((BLEU(), ChrF()), column.values, strict=True):
-        corpora = [metric(hypotheses, references).score for hypotheses, references, _ in by_system.values()]
-        assert value == pytest.approx(scipy.stats.pearsonr(corpora, people).statistic, abs=1e-9)
-
-
-def test_what_segments_add_to_a_corpus():
-    given = list(rows(1, 12))
-    hypotheses, references = [row[2] for row in given], [row[3] for row in given]
-    for metric in (BLEU(), ChrF()):
-        statistics = metric.statistics(hypotheses, references)
-        assert contributions(metric, statistics).mean() == pytest.approx(metric(hypotheses, references).score)
-        assert contributions(metric, statistics[:1]) == pytest.approx(metric(hypotheses[:1], references[:1]).score)
-
-    class Mean:
-        def score(self, statistics):
-            return statistics[..., 0] / statistics[..., 1]
-
-    values = np.random.default_rng(0).random(9)
-    np.testing.assert_allclose(contributions(Mean(), np.stack([values, np.ones(9)], axis=1)), values)
 
 
 def test_scores_of_systems_come_from_a_file(table, tmp_path, capsys):
@@ -181,43 +129,6 @@ def test_outliers_are_left_out_only_where_asked(table, capsys):
     assert with_all != without
 
 
-def test_texts_are_encoded_once(tmp_path, monkeypatch):
-    path = write(tmp_path / "a.tsv", rows(2, 4))
-    from metrics_jax.embedding import forward
-
-    seen = []
-    usual = forward.Forward.__call__
-    monkeypatch.setattr(
-        forward.Forward, "__call__", lambda self, texts, batch: (seen.append(len(texts)), usual(self, texts, batch))[1]
-    )
-    encoder = write_folder(tmp_path / "encoder")
-    columns = Columns(human=("human",))
-    metrics = ["bertscore|layer:1|long:window", "yisi1|layer:1|long:window"]
-    found = evaluate_metrics([path], columns, Protocol(), metrics=metrics, encoder=str(encoder)).columns
-    assert np.isfinite(found[0].values).all()
-    assert seen[0] > 0
-    assert sum(seen[1:]) == 0
-
-
-def test_a_reference_is_learnt_from_once():
-    class Seen:
-        name, segments_per_call, higher_is_better = "seen", 2, False
-
-        def fitted(self, references):
-            assert references == [("r",), ("s",)]
-            return self
-
-        def statistics(self, hypotheses, references):
-            assert len(hypotheses) <= 2
-            return np.array([[len(text), 1.0] for text in hypotheses])
-
-        def score(self, statistics):
-            return statistics[..., 0] / statistics[..., 1]
-
-    judged = Judged("n", ["aaa", "b", "aaa", "cc"], [["r"], ["s"], ["r"], ["r"]], list("1234"), {}, {}, None, None, {})
-    assert judged_scores("seen", Seen(), judged, False).tolist() == [-3, -1, -3, -2]
-
-
 def test_pictures(table, tmp_path, capsys):
     plots = tmp_path / "plots"
     for flags in ((), ("--level=system", "--confidence", "--significance=permutation", "--trials=30")):
@@ -237,7 +148,7 @@ def test_pictures(table, tmp_path, capsys):
         (("T", "--human=human", "--metrics=blue"), "did you mean bleu"),
         (("T", "--human=human", "--correlation=tau"), "there is no 'tau'; choose one of pearson"),
         (("T", "--human=human", "--level=system"), "--system=COLUMN"),
-        (("T", "--human=human", "--grouping=item"), "the items of the texts are unknown"),
+        (("T", "--human=human", "--grouping=item"), "grouping item needs the item of each text: pass --item=COLUMN"),
         (("T", *COMMON, "--correlation=spa"), "use level system"),
         (("T", *COMMON, "--significance=williams"), "Pearson's r"),
         (("T", "T", "--human=human"), "two files have the name a"),
