@@ -107,7 +107,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             checkpoint=checkpoint,
             n_best=flag_values.nbest,
             chunk=streams.chunk_size(flag_values),
-            watched=form.watched,
+            with_attention=form.needs_attention,
             replace_unknown=flag_values.replace_unknown,
             **search_options(flag_values),
         )
@@ -179,7 +179,7 @@ def run(
     max_length_offset: int | None = None,
     checkpoint: str | int | None = None,
     chunk: int = CHUNK,
-    watched: bool = False,
+    with_attention: bool = False,
     replace_unknown: bool = False,
     **search: Any,
 ) -> Iterator[list["Hypothesis"]]:
@@ -189,7 +189,7 @@ def run(
     is translated in parts. prefixes, constraints, given: files as in `read_requests`; given translations are scored.
     skip: number of lines to leave out at the beginning. search: options of `decoding.search.Search`, unless `sampling`
     is set. checkpoint: "best", "last", n for the mean of the last n, or None for `decode.average` of the config.
-    watched: include attention weights. replace_unknown: for word vocabularies; <unk> is replaced by a source word.
+    with_attention: include attention weights. replace_unknown: for word vocabularies; <unk> becomes a source word.
 
     Raises UserError, before any line is read, if a workdir has no trained translator, and while reading if a line
     cannot be translated as requested.
@@ -203,7 +203,7 @@ def run(
             f"--replace_unknown needs a vocabulary of words; {paths[0]} has pieces (vocab.algorithm={algorithm}), "
             "which can spell any word"
         )
-    translator, params = open_translator(folders, checkpoint=checkpoint, say_unknown=replace_unknown)
+    translator, params = open_translator(folders, checkpoint=checkpoint, allow_unknown=replace_unknown)
     method = sampling or translator.search(**search)
 
     def results() -> Iterator[list["Hypothesis"]]:
@@ -211,13 +211,13 @@ def run(
         requests = read_requests(checked, name, prefixes, constraints, given)
         for group in chunks(itertools.islice(requests, skip, None), chunk):
             if given:
-                yield from translator.judge(params, group, watched)
+                yield from translator.score_given(params, group, with_attention)
                 continue
             found = translator.translate(
                 params, group, method, max_length_ratio=max_length_ratio, max_length_offset=max_length_offset
             )
-            if watched or replace_unknown:
-                found = translator.watch(params, group, found, replace_unknown)
+            if with_attention or replace_unknown:
+                found = translator.add_attention(params, group, found, replace_unknown)
             yield from found
 
     return results()

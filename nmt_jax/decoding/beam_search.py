@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from nmt_jax.decoding import constraints, rules
 from nmt_jax.decoding.next_logits import IMPOSSIBLE, NextLogits, Step
-from nmt_jax.decoding.search import Search, coverage
+from nmt_jax.decoding.search_options import SearchOptions, coverage
 from nmt_jax.decoding.topk import top_k
 
 Array = jax.Array
@@ -70,7 +70,7 @@ def beam_search(
     cache: Any,
     request: SearchRequest,
     *,
-    search: Search,
+    search: SearchOptions,
     max_length: int,
     bos: int,
     eos: int,

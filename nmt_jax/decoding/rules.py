@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.decoding.next_logits import IMPOSSIBLE
-from nmt_jax.decoding.search import Search
+from nmt_jax.decoding.search_options import SearchOptions
 
 Array = jax.Array
 
 
-def follow(search: Search, log_probs: Array, said: Array, position: Array, eos: int) -> Array:
+def follow(search: SearchOptions, log_probs: Array, said: Array, position: Array, eos: int) -> Array:
     """log_probs float[N, V] of what follows `position` pieces of said int[N, T] -> the same under the rules."""
     rows = jnp.arange(said.shape[0])[:, None]
     if search.repetition_penalty > 1:

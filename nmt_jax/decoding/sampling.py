@@ -1,12 +1,16 @@
 """Sampling: text drawn from a model token by token, as one program over a step closure and a cache."""
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.next_logits import IMPOSSIBLE, Step
+from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
 
 Array = jax.Array
 
@@ -15,13 +19,15 @@ BLOCK = 128  # pieces
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-    """How texts are drawn: in proportion to p^(1 / temperature), temperature 0 being the most probable piece.
+    """Sampling (a `DecodingMethod`): pieces are drawn with probability proportional to p^(1 / temperature).
 
-    Only among the pieces that are left by: top_k > 0, the most probable ones (Fan et al., 2018); top_p < 1, the fewest
-    that have so much probability together (Holtzman et al., 2020); epsilon > 0, those of at least that probability and
-    the best one (Hewitt et al., 2022). Probabilities are those at the temperature. num_samples texts each; without
-    replacement they are different ones, drawn by Gumbel top-k (Kool et al., 2019) from the model as it is.
-    ValueError for what cannot be.
+    temperature: 0 takes the most probable piece. top_k: if > 0, only the k most probable pieces are drawn (Fan et al.,
+    2018). top_p: if < 1, only the smallest set of pieces with that much probability (Holtzman et al., 2020). epsilon:
+    if > 0, only pieces of at least that probability, and the best one (Hewitt et al., 2022). Probabilities are those at
+    the temperature. num_samples: texts per sentence or prompt. replacement: if False, the texts of a sentence are
+    distinct, drawn from the model as it is by Gumbel top-k (Kool et al., 2019).
+
+    Raises ValueError if an option is invalid.
     """
 
     num_samples: int = 1
@@ -34,20 +40,78 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if self.num_samples < 1:
-            raise ValueError(f"num_samples={self.num_samples}: at least 1")
+            raise ValueError(f"num_samples={self.num_samples}: must be at least 1")
         if not 0 <= self.temperature < float("inf"):
-            raise ValueError(f"temperature={self.temperature}: at least 0")
+            raise ValueError(f"temperature={self.temperature}: must be at least 0")
         if self.top_k < 0:
-            raise ValueError(f"top_k={self.top_k}: at least 1, or 0 for all")
+            raise ValueError(f"top_k={self.top_k}: must be at least 1, or 0 for all pieces")
         if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p={self.top_p}: above 0 and at most 1, which is all")
+            raise ValueError(f"top_p={self.top_p}: must be above 0 and at most 1, which is all pieces")
         if not 0 <= self.epsilon < 1:
-            raise ValueError(f"epsilon={self.epsilon}: at least 0 and below 1")
+            raise ValueError(f"epsilon={self.epsilon}: must be at least 0 and below 1")
         if not self.replacement and (self.temperature, self.top_k, self.top_p, self.epsilon) != (1.0, 0, 1.0, 0.0):
-            raise ValueError("without replacement texts are drawn from the model as it is: no temperature, no top_k …")
+            raise ValueError("sampling without replacement excludes temperature, top_k, top_p and epsilon")
+
+    @property
+    def width(self) -> int:
+        """Number of texts drawn for a sentence."""
+        return self.num_samples
+
+    @property
+    def num_results(self) -> int:
+        """Number of texts drawn for a sentence."""
+        return self.num_samples
+
+    @property
+    def min_limit(self) -> int:
+        """There is no smallest length limit."""
+        return 0
+
+    @property
+    def needs_attention(self) -> bool:
+        """Sampling needs no attention weights."""
+        return False
+
+    def check_phrases(self) -> None:
+        """Raise ValueError."""
+        raise ValueError("constraints need a beam search; they are not supported by sampling")
+
+    def run(
+        self,
+        step: Step,
+        cache: Any,
+        request: SearchRequest,
+        seeds: Array,
+        *,
+        max_length: int,
+        bos: int,
+        eos: int,
+        attention: Callable[[Any], Array] | None = None,
+        source_mask: Array | None = None,
+        halve: bool = False,
+    ) -> tuple[Array, Array]:
+        """Draw `num_samples` texts for each of B sentences: tokens int32[B, n, T], log-probabilities float32[B, n].
+
+        A sample depends on the seed of its sentence and on its number among the samples. `attention`, `source_mask` and
+        `halve` are not used.
+        """
+        count, batch_size = self.num_samples, len(seeds)
+        prefix = jnp.zeros((batch_size, max_length), jnp.int32) if request.prefix is None else request.prefix
+        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.key(self.seed), seeds)
+        if not self.replacement:
+            return stochastic_beam_search(
+                step, cache, prefix, request.limits, keys, num_samples=count, start=bos, eos=eos
+            )
+        number = jnp.arange(count)
+        sample_keys = jax.vmap(jax.vmap(jax.random.fold_in, in_axes=(None, 0)), in_axes=(0, None))(keys, number)
+        repeat = functools.partial(jnp.repeat, repeats=count, axis=0)
+        limits = repeat(request.limits)
+        drawn = sample(step, cache, repeat(prefix), limits, sample_keys.reshape(-1), self, start=bos, eos=eos)
+        tokens, log_probs = (leaf.reshape(batch_size, count, *leaf.shape[1:]) for leaf in drawn)
+        return tokens, log_probs
 
     def truncate(self, log_probs: Array) -> Array:
-        """log_probs float[N, V] -> the same, IMPOSSIBLE where a piece is left out."""
+        """Return log_probs float[N, V] with IMPOSSIBLE for pieces that must not be drawn."""
         if not self.temperature or (self.top_k, self.top_p, self.epsilon) == (0, 1.0, 0.0):
             return log_probs
         at_temperature = jax.nn.log_softmax(log_probs / self.temperature)
@@ -63,9 +127,9 @@ class Sampling:
 
 
 def _nucleus(probabilities: Array, share: float) -> Array:
-    """The largest threshold above which the pieces of float[N, V] have `share` together, float[N, 1].
+    """Return the largest threshold, float[N, 1], such that the pieces above it have a total probability of `share`.
 
-    By bisection, to 2^-30 of the most probable piece: ten times as fast as sorting V pieces.
+    Found by bisection, to 2^-30 of the most probable piece, which is ten times as fast as sorting V pieces.
     """
     most = probabilities.max(axis=-1, keepdims=True)
 
@@ -79,10 +143,11 @@ def _nucleus(probabilities: Array, share: float) -> Array:
 
 
 def draw(log_probs: Array, keys: Array, temperature: float) -> Array:
-    """A piece a row, int32[N], in proportion to p^(1 / temperature): log_probs float[N, V], keys [N].
+    """Draw a piece per row, int32[N], with probability proportional to p^(1 / temperature).
 
-    By inversion: the first piece up to which there is more than a uniform share of all. Blocks come before pieces, so
-    that one random number and about 2 sqrt(V) ordered sums do, where Gumbel noise takes V random numbers.
+    log_probs float[N, V], keys [N]. By inversion: the first piece at which the cumulative sum exceeds a uniform random
+    number. Sums over blocks come first, so one random number and about 2 sqrt(V) sums per row are enough, while Gumbel
+    noise needs V random numbers.
     """
     if not temperature:
         return jnp.argmax(log_probs, axis=-1).astype(jnp.int32)
@@ -95,7 +160,7 @@ def draw(log_probs: Array, keys: Array, temperature: float) -> Array:
     inside = weights[rows, block]
     rest = share - jnp.where(block > 0, before[rows, block - 1], 0.0)
     reached = (jnp.cumsum(inside, axis=-1) > rest[:, None]) & (inside > 0)
-    # Rounding may leave the share a hair beyond the block's own sum: then its likeliest piece.
+    # By rounding, the remainder may exceed the sum of the block; then take its most probable piece.
     place = jnp.where(reached.any(axis=-1), jnp.argmax(reached, axis=-1), jnp.argmax(inside, axis=-1))
     return (block * BLOCK + place).astype(jnp.int32)
 
@@ -104,7 +169,7 @@ class Drawn(NamedTuple):
     """The state of the sampler."""
 
     position: Array  # int32[]
-    last: Array  # int32[B]: the token chosen last
+    last: Array  # int32[B]: the last token
     tokens: Array  # int32[B, T]
     log_probs: Array  # float32[B]: of the tokens so far
     done: Array  # bool[B]
@@ -114,7 +179,7 @@ class Drawn(NamedTuple):
 def sample(
     step: Step,
     cache: Any,
-    given: Array,
+    prefix: Array,
     limits: Array,
     keys: Array,
     sampling: Sampling,
@@ -122,26 +187,25 @@ def sample(
     start: int,
     eos: int,
 ) -> tuple[Array, Array]:
-    """Draw one text a row, token by token -> tokens int32[B, T] with 0 after `eos`, log-probabilities float[B].
+    """Draw one text per row: tokens int32[B, T] with 0 after `eos`, and log-probabilities float[B].
 
-    `step` takes the tokens chosen last, int[B] (`start` at first), and the cache to what may come next and a new
-    cache. given int[B, T]: what a row begins with, 0 from where on it is drawn. limits int[B] <= T bounds a row's
-    length.
+    `step` takes the last tokens int[B] (at first `start`) and the cache, and returns the next logits and the new cache.
+    prefix int[B, T]: the beginning of each text, 0 from the first position that is drawn. limits int[B] <= T: the
+    longest length of each row. keys [B]: a random key per row; a text depends only on its key, prefix and limit.
 
-    keys [B] are random keys, one a row: what is drawn hangs on the row's own key, beginning and position alone. The
-    log-probability that comes back is the model's own, whatever is left out and whatever the temperature.
+    The log-probabilities are those of the model, without temperature and truncation.
     """
 
     def proceed(state: Drawn) -> Array:
-        return (state.position < given.shape[1]) & ~jnp.all(state.done)
+        return (state.position < prefix.shape[1]) & ~jnp.all(state.done)
 
     def advance(state: Drawn) -> Drawn:
         following, cache = step(state.last, state.cache)
         log_probs = following.log_probs
-        own = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, state.position)
-        drawn = draw(sampling.truncate(log_probs), own, sampling.temperature)
-        wanted = given[:, state.position]
-        chosen = jnp.where(state.done, 0, jnp.where(wanted > 0, wanted, drawn))
+        step_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, state.position)
+        drawn = draw(sampling.truncate(log_probs), step_keys, sampling.temperature)
+        forced = prefix[:, state.position]
+        chosen = jnp.where(state.done, 0, jnp.where(forced > 0, forced, drawn))
         more = jnp.where(state.done, 0.0, jnp.take_along_axis(log_probs, chosen[:, None], axis=1)[:, 0])
         return Drawn(
             state.position + 1,
@@ -152,9 +216,9 @@ def sample(
             cache,
         )
 
-    rows = given.shape[0]
+    rows = prefix.shape[0]
     first = Drawn(
-        jnp.int32(0), jnp.full(rows, start, jnp.int32), jnp.zeros_like(given), jnp.zeros(rows), limits <= 0, cache
+        jnp.int32(0), jnp.full(rows, start, jnp.int32), jnp.zeros_like(prefix), jnp.zeros(rows), limits <= 0, cache
     )
     final = jax.lax.while_loop(proceed, advance, first)
     return final.tokens, final.log_probs

@@ -98,8 +98,8 @@ class MinimumRisk:
         limits = jnp.where(jnp.any(target != PAD, axis=1), max_length, 0)  # nothing is said of a row of padding
         sampling = Sampling(self.settings.num_samples, self.settings.temperature)
         seeds = jax.random.bits(key, (len(source),), jnp.uint32)
-        drawn = self.translator.programs.sample(
-            (params,), source, SearchRequest(limits), seeds, sampling=sampling, max_length=max_length
+        drawn = self.translator.programs.decode(
+            (params,), source, SearchRequest(limits), seeds, method=sampling, max_length=max_length
         )
         return drawn[0]
 

@@ -32,7 +32,7 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
 
 
 def open_translator(
-    folders: Sequence[Workdir], *, checkpoint: str | int | None = None, say_unknown: bool = False
+    folders: Sequence[Workdir], *, checkpoint: str | int | None = None, allow_unknown: bool = False
 ) -> tuple["Translator", tuple[Any, ...]]:
     """-> what translates with the models of all workdirs together, and their parameters; settings are the first's.
 
@@ -52,4 +52,4 @@ def open_translator(
         if task.num_sources != first.num_sources:
             raise UserError(f"{folder.path}: reads {task.num_sources} sources, {folders[0].path} {first.num_sources}")
     models = [task.model for task in tasks]
-    return Translator(first.config, models, first.vocabularies, first.mesh, say_unknown), params
+    return Translator(first.config, models, first.vocabularies, first.mesh, allow_unknown), params

@@ -1,4 +1,4 @@
-"""Translations as they are written: a line each, rows of an n-best list, or JSON."""
+"""Output formats of translations: one line each, rows of an n-best list, or JSON."""
 
 import dataclasses
 import json
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class TranslationFormat:
-    """What is written of a line's hypotheses.
+    """What is written for a line.
 
-    rows: LINE, SCORE, TEXT, parted by tabs, for each hypothesis; else the best one's text. as_json: one object instead.
-    aligned: with links between words, each target word's best, or all of at least `threshold`. attention: with weights.
+    rows: LINE, SCORE, TEXT for each hypothesis, separated by tabs; otherwise the text of the best one. as_json: a JSON
+    object instead. aligned: with links between words, each target word's best, or all of at least `threshold`.
+    attention: with attention weights.
     """
 
     as_json: bool = False
@@ -29,7 +30,7 @@ class TranslationFormat:
 
     @classmethod
     def of(cls, form: str, rows: bool, alignment: str | None, attention: bool) -> "TranslationFormat":
-        """The format that flags ask for; UserError where they cannot."""
+        """Return the format that flags describe; raises UserError if they are invalid."""
         if attention and form != "json":
             raise UserError("--attention needs --format=json")
         threshold = None
@@ -37,21 +38,23 @@ class TranslationFormat:
             try:
                 threshold = float(str(alignment))
             except ValueError:
-                raise UserError(f"--alignment={alignment}: argmax, or the least weight of a link, as 0.2") from None
+                raise UserError(
+                    f"--alignment={alignment}: must be argmax or the smallest weight of a link, such as 0.2"
+                ) from None
             if not 0 < threshold <= 1:
-                raise UserError(f"--alignment={alignment}: above 0 and at most 1")
+                raise UserError(f"--alignment={alignment}: must be above 0 and at most 1")
         return cls(form == "json", rows, alignment is not None, threshold, attention)
 
     @property
-    def watched(self) -> bool:
-        """Whether it shows what the models look at."""
+    def needs_attention(self) -> bool:
+        """Whether the output contains alignments or attention weights."""
         return self.aligned or self.attention
 
     def show(self, number: int, hypotheses: list["Hypothesis"]) -> bytes:
-        """What is written of line `number`, counted from 1, in UTF-8."""
+        """Return the output for line `number`, counted from 1, in UTF-8."""
         if self.as_json:
-            found = {"line": number, "hypotheses": [self._object(hypothesis) for hypothesis in hypotheses]}
-            lines = [json.dumps(found, ensure_ascii=False)]
+            entry = {"line": number, "hypotheses": [self._object(hypothesis) for hypothesis in hypotheses]}
+            lines = [json.dumps(entry, ensure_ascii=False)]
         elif self.rows:
             lines = ["\t".join([str(number), f"{one.score:.6f}", *self._columns(one)]) for one in hypotheses]
         else:
@@ -59,7 +62,7 @@ class TranslationFormat:
         return "".join(line + "\n" for line in lines).encode()
 
     def _columns(self, hypothesis: "Hypothesis") -> list[str]:
-        # A byte-fallback model can spell a line break or a tab; lines and columns must stay what they are.
+        # A model with byte fallback can generate a line break or a tab, which would break lines and columns.
         text = " ".join(hypothesis.text.split("\n"))
         if self.rows or self.aligned:
             text = " ".join(text.split("\t"))
@@ -67,14 +70,14 @@ class TranslationFormat:
 
     def _object(self, hypothesis: "Hypothesis") -> dict[str, Any]:
         text, *alignment = self._columns(hypothesis)
-        found: dict[str, Any] = {"score": round(hypothesis.score, 6), "text": text, "pieces": hypothesis.pieces}
+        entry: dict[str, Any] = {"score": round(hypothesis.score, 6), "text": text, "pieces": hypothesis.pieces}
         if hypothesis.scored:
-            found["log_probs"] = [round(value, 6) for value in hypothesis.scored.log_probs]
+            entry["log_probs"] = [round(value, 6) for value in hypothesis.scored.log_probs]
         if alignment:
-            found["alignment"] = alignment[0]
+            entry["alignment"] = alignment[0]
         if self.attention:
-            found["attention"] = [[round(float(value), 4) for value in row] for row in _weights(hypothesis)]
-        return found
+            entry["attention"] = [[round(float(value), 4) for value in row] for row in _weights(hypothesis)]
+        return entry
 
 
 def _weights(hypothesis: "Hypothesis") -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The compiled programs that take sources to pieces, with one model or several: a search, samples, given pieces."""
+"""The compiled programs of a translator, for one model or an ensemble: decoding, and scoring of translations."""
 
 import functools
 import itertools
@@ -10,38 +10,38 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
-from nmt_jax.decoding.beam_search import SearchRequest, beam_search
+from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.ensemble import ensemble
 from nmt_jax.decoding.forced import token_log_probs
+from nmt_jax.decoding.method import DecodingMethod
 from nmt_jax.decoding.next_logits import NextLogits, Step, predict
-from nmt_jax.decoding.sampling import Sampling
-from nmt_jax.decoding.sampling import sample as draw_samples
-from nmt_jax.decoding.search import Search
-from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
 
-HALVED = 16  # sentences: fewer are not worth a second program
+MIN_HALVED = 16  # sentences: a smaller batch is not worth a second program
 
 
 def _mean_attention(caches: tuple[Any, ...]) -> jax.Array:
-    """What all models looked at in the last step, float[B*K, S]."""
+    """The attention weights of the last step, the mean over the models, float[B*K, S]."""
     return jnp.mean(jnp.stack([cache[1] for cache in caches]), axis=0)
 
 
 class Programs:
-    """The programs of some models of the same vocabularies; each takes the parameters of all of them first.
+    """The programs of models with the same vocabularies; each takes the parameters of all models first.
 
-    never: pieces that are not said. halve: see `beam_search`; for batches of HALVED sentences or more.
+    suppressed: ids that are never generated. halve: see `beam_search`; for batches of MIN_HALVED sentences or more.
     """
 
-    def __init__(self, models: Sequence[Any], never: tuple[int, ...], halve: bool = False) -> None:
+    def __init__(self, models: Sequence[Any], suppressed: tuple[int, ...], halve: bool = False) -> None:
         self.models = tuple(models)
-        self.never = never
+        self.suppressed = suppressed
         self.halve = halve
 
-    def _step(self, params: Any, source: jax.Array, rows: int, max_length: int, watched: bool) -> tuple[Step, Any]:
-        """The step closure of all models and its cache, for `rows` hypotheses a sentence.
+    def _step(
+        self, params: Any, source: jax.Array, rows: int, max_length: int, with_attention: bool
+    ) -> tuple[Step, Any]:
+        """The step closure of all models and its cache, for `rows` hypotheses per sentence.
 
-        watched: the cache is then (the models' own, attention float[B*K, S] to the source, the mean over the models).
+        with_attention: the cache is a pair of the models' own cache and the attention weights to the source,
+        float[B*K, S], the mean over the models.
         """
 
         def of_one(model: Any, params: Any) -> tuple[Step, Any]:
@@ -49,16 +49,16 @@ class Programs:
                 return model.apply({"params": params}, *args, **options)
 
             def step(tokens: jax.Array, cache: Any) -> tuple[NextLogits, Any]:
-                if watched:
-                    (logits, new), seen = apply(tokens, cache[0], method="decode_step", mutable=["attention"])
-                    weights = seen["attention"]["cross"][0]
+                if with_attention:
+                    (logits, new), state = apply(tokens, cache[0], method="decode_step", mutable=["attention"])
+                    weights = state["attention"]["cross"][0]
                     new = (new, weights.reshape(len(tokens), -1))
                 else:
                     logits, new = apply(tokens, cache, method="decode_step")
-                return predict(logits, self.never), new
+                return predict(logits, self.suppressed), new
 
             cache = apply(apply(source, method="encode"), source, rows, max_length, method="init_cache")
-            if watched:
+            if with_attention:
                 cache = (cache, jnp.zeros((rows * len(source), math.prod(source.shape[1:]))))
             return step, cache
 
@@ -66,60 +66,42 @@ class Programs:
         return ensemble(steps), caches
 
     @functools.cached_property
-    def search(self) -> Any:
-        """One compiled program a shape and search."""
+    def decode(self) -> Any:
+        """Hypotheses of a batch of sources: one compiled program per shape and decoding method."""
 
-        def run(params: Any, source: jax.Array, asked: SearchRequest, search: Search, max_length: int) -> Any:
-            watched = search.coverage_penalty > 0
-            step, cache = self._step(params, source, search.beam_size, max_length, watched)
+        def decode(
+            params: Any,
+            source: jax.Array,
+            request: SearchRequest,
+            seeds: jax.Array,
+            method: DecodingMethod,
+            max_length: int,
+        ) -> tuple[jax.Array, jax.Array]:
+            attends = method.needs_attention
+            step, cache = self._step(params, source, method.width, max_length, attends)
             flat = source.reshape(len(source), -1)
-            return beam_search(
+            return method.run(
                 step,
                 cache,
-                asked,
-                search=search,
+                request,
+                seeds,
                 max_length=max_length,
                 bos=BOS,
                 eos=EOS,
-                attention=_mean_attention if watched else None,
-                source_mask=(flat != PAD) & (flat != EOS) if watched else None,
-                halve=self.halve and len(source) >= HALVED,
+                attention=_mean_attention if attends else None,
+                source_mask=(flat != PAD) & (flat != EOS) if attends else None,
+                halve=self.halve and len(source) >= MIN_HALVED,
             )
 
-        return jax.jit(run, static_argnames=("search", "max_length"))
-
-    @functools.cached_property
-    def sample(self) -> Any:
-        """One compiled program a shape and way of drawing."""
-
-        def run(
-            params: Any, source: jax.Array, asked: SearchRequest, seeds: jax.Array, sampling: Sampling, max_length: int
-        ) -> Any:
-            count = sampling.num_samples
-            step, cache = self._step(params, source, count, max_length, watched=False)
-            given = asked.prefix
-            if given is None:
-                given = jnp.zeros((len(source), max_length), jnp.int32)
-            keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.key(sampling.seed), seeds)
-            if not sampling.replacement:
-                return stochastic_beam_search(
-                    step, cache, given, asked.limits, keys, num_samples=count, start=BOS, eos=EOS
-                )
-            own = jax.vmap(jax.vmap(jax.random.fold_in, in_axes=(None, 0)), in_axes=(0, None))(keys, jnp.arange(count))
-            repeat = functools.partial(jnp.repeat, repeats=count, axis=0)
-            drawn = draw_samples(
-                step, cache, repeat(given), repeat(asked.limits), own.reshape(-1), sampling, start=BOS, eos=EOS
-            )
-            return jax.tree.map(lambda leaf: leaf.reshape(len(source), count, *leaf.shape[1:]), drawn)
-
-        return jax.jit(run, static_argnames=("sampling", "max_length"))
+        return jax.jit(decode, static_argnames=("method", "max_length"))
 
     @functools.cached_property
     def force(self) -> Any:
-        """One compiled program a shape."""
+        """Log-probabilities and attention of given targets: one compiled program per shape."""
 
-        def run(params: Any, source: jax.Array, target: jax.Array, watched: bool) -> tuple[jax.Array, jax.Array]:
-            step, cache = self._step(params, source, 1, target.shape[1], watched)
-            return token_log_probs(step, cache, target, start=BOS, attention=_mean_attention if watched else None)
+        def force(params: Any, source: jax.Array, target: jax.Array, with_attention: bool) -> Any:
+            step, cache = self._step(params, source, 1, target.shape[1], with_attention)
+            attention = _mean_attention if with_attention else None
+            return token_log_probs(step, cache, target, start=BOS, attention=attention)
 
-        return jax.jit(run, static_argnames="watched")
+        return jax.jit(force, static_argnames="with_attention")

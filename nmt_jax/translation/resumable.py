@@ -1,4 +1,4 @@
-"""A file that is written line by line and, after a crash, gone on with: nothing missing, nothing twice."""
+"""An output file that is written line by line and can be resumed after a crash without missing or repeated lines."""
 
 import json
 import os
@@ -9,49 +9,56 @@ from nmt_jax.errors import UserError
 
 
 class ResumableFile:
-    """Lines into `path`; `path`.progress says how far they are safe, and of which job, until all are written."""
+    """Writes lines to `path`; until all are written, `path`.progress records the job and how many lines are safe."""
 
     def __init__(self, path: pathlib.Path, job: dict[str, object]) -> None:
-        """job: what makes the lines what they are; UserError where the file there is another job's, or whole."""
+        """Open the file, or resume it.
+
+        job: the settings that determine the lines. Raises UserError if the file belongs to another job, or is complete.
+        """
         self.path, self.marker = path, path.with_name(path.name + ".progress")
         self.job = json.loads(json.dumps(job))
-        self.num_inputs = 0  # how many lines of the input are done
-        size = 0
-        if self.marker.exists():
-            try:
-                state = json.loads(self.marker.read_text(encoding="utf-8"))
-                theirs, self.num_inputs, size = state["job"], int(state["inputs"]), int(state["bytes"])
-            except (ValueError, KeyError, TypeError):
-                raise UserError(f"{self.marker}: not a marker of progress; delete it to begin anew") from None
-            differ = [name for name in sorted({*theirs, *self.job}) if theirs.get(name) != self.job.get(name)]
-            if differ:
-                raise UserError(
-                    f"{path} was begun with another {', '.join(differ)}: give the same, or delete {self.marker} and it"
-                )
-            if not path.exists() or path.stat().st_size < size:
-                raise UserError(f"{path}: shorter than {self.marker} says; delete both to begin anew")
-        elif path.exists():
-            raise UserError(f"{path}: exists and is whole; delete it, or give another --output")
+        self.num_inputs = 0  # lines of the input that are done
+        size = self._read_marker() if self.marker.exists() else 0
+        if path.exists() and not self.marker.exists():
+            raise UserError(f"{path}: exists and is complete; delete it, or use another --output")
         try:
             self._file = open(path, "r+b" if size else "wb")  # noqa: SIM115  closed by __exit__
         except OSError as error:
-            raise UserError(f"{path}: cannot write it: {error.strerror or error}") from None
+            raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
         self._file.truncate(size)
         self._file.seek(size)
-        self._mark()
+        self._write_marker()
+
+    def _read_marker(self) -> int:
+        """Set `num_inputs` and return the number of bytes of the output that are safe."""
+        try:
+            state = json.loads(self.marker.read_text(encoding="utf-8"))
+            job, self.num_inputs, size = state["job"], int(state["inputs"]), int(state["bytes"])
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{self.marker}: not a progress file; delete it to start again") from None
+        differing = [name for name in sorted({*job, *self.job}) if job.get(name) != self.job.get(name)]
+        if differing:
+            raise UserError(
+                f"{self.path} was started with a different {', '.join(differing)}: use the same value, or delete it "
+                f"and {self.marker}"
+            )
+        if not self.path.exists() or self.path.stat().st_size < size:
+            raise UserError(f"{self.path}: shorter than {self.marker} says; delete both to start again")
+        return size
 
     def write(self, data: bytes) -> None:
-        """Append what comes of the next line of the input."""
+        """Append the output for the next line of the input."""
         self._file.write(data)
         self.num_inputs += 1
 
     def save(self) -> None:
-        """From now on a restart goes on from here."""
+        """Make the lines safe: a restart continues after them."""
         self._file.flush()
         os.fsync(self._file.fileno())
-        self._mark()
+        self._write_marker()
 
-    def _mark(self) -> None:
+    def _write_marker(self) -> None:
         state = {"inputs": self.num_inputs, "bytes": self._file.tell(), "job": self.job}
         temporary = self.marker.with_name(self.marker.name + ".new")
         with open(temporary, "w", encoding="utf-8") as file:
@@ -70,6 +77,6 @@ class ResumableFile:
         self._file.close()
         if kind is None:
             self.marker.unlink()
-        elif not self.num_inputs:  # nothing to go on with
+        elif not self.num_inputs:  # nothing to resume
             self.marker.unlink()
             self.path.unlink()

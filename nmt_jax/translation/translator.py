@@ -1,4 +1,4 @@
-"""Text into text with one trained model, or with several as one: batches, searches, samples and scores."""
+"""Translation of text with one trained model or an ensemble: batches, decoding, scoring and attention."""
 
 import functools
 import itertools
@@ -20,8 +20,8 @@ from nmt_jax.data.readers import sources
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK, Vocab
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.constraints import Phrases
+from nmt_jax.decoding.method import DecodingMethod
 from nmt_jax.decoding.next_logits import IMPOSSIBLE
-from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.decoding.search import Search
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
@@ -29,26 +29,26 @@ from nmt_jax.translation.programs import Programs
 
 
 class Line(NamedTuple):
-    """What is to be translated, and what is asked of its translation."""
+    """A line to translate, and the constraints on its translation."""
 
     text: str
-    prefix: str = ""  # it begins so
-    phrases: tuple[str, ...] = ()  # it contains them
-    where: str = ""  # that stands there, `FILE:LINE: `
-    given: str = ""  # or it is given whole, to be judged
+    prefix: str = ""  # beginning of the translation
+    phrases: tuple[str, ...] = ()  # phrases that the translation contains
+    location: str = ""  # of the constraints, "FILE:LINE: ", for error messages
+    translation: str = ""  # a complete translation, to be scored
 
 
 class Scored(NamedTuple):
-    """A given translation as a model sees it."""
+    """A translation as the models see it."""
 
-    source_pieces: list[str]  # S of them, an end of sentence after each source
-    pieces: list[str]  # T of them, the last the end of the sentence
-    log_probs: list[float]  # of each
-    attention: np.ndarray  # float32[T, S]: what each step looked at, the mean of models; S = 0 without attention
+    source_pieces: list[str]  # S of them, with an end of sentence after each source
+    pieces: list[str]  # T of them; the last is the end of sentence
+    log_probs: list[float]  # T of them
+    attention: np.ndarray  # float32[T, S], the mean over the models; S = 0 without attention
 
 
 class Hypothesis(NamedTuple):
-    """One translation: its text, its score as it was ranked (of a sample: its log-probability), and its pieces."""
+    """One translation: its text, its score (of a sample: its log-probability), and its pieces."""
 
     text: str
     score: float
@@ -57,8 +57,11 @@ class Hypothesis(NamedTuple):
     scored: Scored | None = None
 
 
+EMPTY = Hypothesis("", 0.0, [], [])
+
+
 class _Part(NamedTuple):
-    """A line, or a part of a long one, as piece numbers."""
+    """A line, or a part of a long line, as ids."""
 
     source: list[int]
     unknown: list[str]
@@ -67,8 +70,22 @@ class _Part(NamedTuple):
     seed: int
 
 
+class _LengthLimit(NamedTuple):
+    """The longest translation, EOS included: a function of the length of the source alone."""
+
+    ratio: float
+    offset: int
+    minimum: int
+
+    def of_length(self, source_length: int) -> int:
+        return math.ceil(self.ratio * source_length) + self.offset
+
+    def of(self, part: _Part) -> int:
+        return max(self.of_length(sources.lengths([*part.source, EOS]).max()), self.minimum)
+
+
 def _join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
-    """The n-th best hypotheses of the parts of a line as the n-th best of the line."""
+    """Join the n-th best hypotheses of the parts of a line to the n-th best of the line."""
     if len(parts) == 1:
         return parts[0]
     return [
@@ -83,9 +100,9 @@ def _join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
 
 
 class Translator:
-    """Models of the same vocabularies, that translate together; their parameters are given to each call.
+    """Translates with one model, or with several models of the same vocabularies as an ensemble.
 
-    say_unknown: whether a translation may contain unknown words, <unk>.
+    The parameters of the models are passed to each call. allow_unknown: whether translations may contain <unk>.
     """
 
     def __init__(
@@ -94,107 +111,85 @@ class Translator:
         models: Sequence[Any],
         vocabularies: tuple[Vocab, Vocab],
         mesh: Mesh,
-        say_unknown: bool = False,
+        allow_unknown: bool = False,
     ) -> None:
         self.config = config
         self.models = tuple(models)
         self.vocabularies = vocabularies
         self.mesh = mesh
-        never = (PAD, BOS) if say_unknown else (PAD, UNK, BOS)
-        self.programs = Programs(models, never, halve=mesh.size == 1)
+        suppressed = (PAD, BOS) if allow_unknown else (PAD, UNK, BOS)
+        self.programs = Programs(models, suppressed, halve=mesh.size == 1)
         self.num_sources = len(sources.languages(config.data.source))
         self.num_unknown = max(getattr(model, "num_unknown", 0) for model in models)
 
     def search(self, **options: Any) -> Search:
-        """The search that `config.decode` describes, but for these options; None stands for what it says."""
+        """Return the search that `config.decode` describes, with some options changed; None keeps an option.
+
+        Raises UserError if an option is invalid.
+        """
         decode = self.config.decode
-        given = {name: value for name, value in options.items() if value is not None}
+        changes = {name: value for name, value in options.items() if value is not None}
         try:
-            return Search(**({"beam_size": decode.beam_size, "length_penalty": decode.length_penalty} | given))
+            return Search(**({"beam_size": decode.beam_size, "length_penalty": decode.length_penalty} | changes))
         except ValueError as error:
             raise UserError(str(error)) from None
-
-    # Text in, text out
 
     def translate(
         self,
         params: Sequence[Any],
         lines: Sequence[str | Line],
-        how: Search | Sampling,
+        method: DecodingMethod,
         *,
         max_length_ratio: float | None = None,
         max_length_offset: int | None = None,
         batch_tokens: int | None = None,
     ) -> list[list[Hypothesis]]:
-        """Lines -> for each, in their order, the n best hypotheses or samples; an empty line gives empty ones.
+        """Return the hypotheses of each line, best first; those of an empty line are empty.
 
-        params: those of each model. What is not given is taken from `config.decode`. What comes of a line hangs on the
-        line (a sample on the seed, too), never on its neighbours: a line that comes twice has the same samples.
-        A line of `data.max_length` pieces or more, longer than anything the models were trained on, is translated in
-        parts, if it has one source and nothing is asked of it. UserError for what cannot be asked.
+        params: the parameters of each model. Options that are None are taken from `config.decode`. The hypotheses of a
+        line depend only on the line (and those of sampling on the seed), not on other lines: a line that occurs twice
+        has the same samples. A line of `data.max_length` pieces or more is translated in parts if it has one source and
+        no constraints. Raises UserError if a constraint cannot be met.
         """
         decode = self.config.decode
-        ratio = decode.max_length_ratio if max_length_ratio is None else max_length_ratio
-        offset = decode.max_length_offset if max_length_offset is None else max_length_offset
-        width = how.beam_size if isinstance(how, Search) else how.num_samples
-        count = how.n_best if isinstance(how, Search) else width
-        asked = [line if isinstance(line, Line) else Line(line) for line in lines]
-        split = [self._parts(line) for line in asked]
+        limit = _LengthLimit(
+            decode.max_length_ratio if max_length_ratio is None else max_length_ratio,
+            decode.max_length_offset if max_length_offset is None else max_length_offset,
+            method.min_limit,
+        )
+        requests = [line if isinstance(line, Line) else Line(line) for line in lines]
+        split = [self._parts(line) for line in requests]
+        for line, line_parts in zip(requests, split, strict=True):
+            _check_constraints(line, line_parts[0], method, limit.of(line_parts[0]))
         parts = list(itertools.chain.from_iterable(split))
-
-        def limit(part: _Part) -> int:
-            # It hangs on the sentence's own length, so that a translation never depends on its neighbours.
-            most = math.ceil(ratio * sources.lengths([*part.source, EOS]).max()) + offset
-            return max(most, how.min_length + 1) if isinstance(how, Search) else most
-
-        for line, own in zip(asked, split, strict=True):
-            needed, room = len(own[0].prefix) + sum(map(len, own[0].phrases)) + 1, limit(own[0])
-            if (line.prefix or line.phrases) and needed > room:
-                raise UserError(
-                    f"{line.where}what is asked of the translation has {needed} pieces, its end among them, but it may "
-                    f"have {room}: ask for less, or raise --max_length_ratio or --max_length_offset"
-                )
-            if line.phrases and not isinstance(how, Search):
-                raise UserError(f"{line.where}constraints are met by a beam search, not by sampling")
         filled = [number for number, part in enumerate(parts) if any(piece != EOS for piece in part.source)]
-        results = [[Hypothesis("", 0.0, [], [])] * count for _ in parts]
-        most = self.config.eval.batch_tokens
-        most = min(most, platforms.current().translation_batch_tokens or most)
-        budget = batch_tokens or max(most // width, 1)
+        results = [[EMPTY] * method.num_results for _ in parts]
+        budget = batch_tokens or max(self._batch_tokens() // method.width, 1)
         for numbers, batch in self._batches([parts[number].source for number in filled], budget):
-            source = batch["source"]
-            own = [parts[filled[number]] for number in numbers]
-            max_length = max(math.ceil(ratio * source.shape[-1]) + offset, *map(limit, own))
-            tokens, scores = self._run(params, source, own, [limit(part) for part in own], how, max_length)
-            for row, (number, part) in enumerate(zip(numbers, own, strict=True)):
-                results[filled[number]] = [
-                    self._hypothesis(best, score, part.unknown)
-                    for best, score in zip(tokens[row], scores[row], strict=True)
-                    if score > IMPOSSIBLE / 2 or count == 1
-                ]
+            rows = [filled[number] for number in numbers]
+            found = self._decode(params, batch["source"], [parts[row] for row in rows], method, limit)
+            for row, hypotheses in zip(rows, found, strict=True):
+                results[row] = hypotheses
         translated = iter(results)
-        return [_join([next(translated) for _ in own]) for own in split]
+        return [_join([next(translated) for _ in line_parts]) for line_parts in split]
 
     def score(
         self,
         params: Sequence[Any],
         lines: Sequence[str],
         translations: Sequence[str | Sequence[int]],
-        watched: bool = False,
+        with_attention: bool = False,
     ) -> list[Scored]:
-        """Lines and a translation of each, as text or piece numbers -> what the models together think of it.
+        """Return the log-probabilities of one translation of each line, given as text or as ids.
 
-        watched: with what they look at.
+        with_attention: also return attention weights.
         """
         source_vocab, target_vocab = self.vocabularies
         unknown = [source_vocab.unknown(line, self.num_unknown) for line in lines]
-        ids = [
-            sources.encode(line, self.num_sources, functools.partial(source_vocab.encode, unknown=words))
-            for line, words in zip(lines, unknown, strict=True)
-        ]
+        ids = [self._encode_source(line, words) for line, words in zip(lines, unknown, strict=True)]
         targets = [
-            [*(target_vocab.encode(given, words) if isinstance(given, str) else given), EOS]
-            for given, words in zip(translations, unknown, strict=True)
+            [*(target_vocab.encode(text, words) if isinstance(text, str) else text), EOS]
+            for text, words in zip(translations, unknown, strict=True)
         ]
         results: list[Any] = [None] * len(lines)
         for numbers, batch in self._batches(ids, self.config.eval.batch_tokens):
@@ -203,10 +198,9 @@ class Translator:
             target = np.full((len(source), 1 << (longest - 1).bit_length()), PAD, np.int32)
             for row, number in enumerate(numbers):
                 target[row, : len(targets[number])] = targets[number]
-            found = self.programs.force(
-                tuple(params), *sharding.shard_batch((source, target), self.mesh), watched=watched
-            )
-            log_probs, weights = jax.device_get(found)
+            placed = sharding.shard_batch((source, target), self.mesh)
+            outputs = self.programs.force(tuple(params), *placed, with_attention=with_attention)
+            log_probs, weights = jax.device_get(outputs)
             real = source.reshape(len(source), -1) != PAD
             for row, number in enumerate(numbers):
                 length = len(targets[number])
@@ -214,49 +208,53 @@ class Translator:
                     source_vocab.pieces([*ids[number], EOS], unknown[number]),
                     target_vocab.pieces(targets[number], unknown[number]),
                     [float(value) for value in log_probs[row, :length]],
-                    weights[row, :length][:, real[row] if watched else slice(None)],
+                    weights[row, :length][:, real[row] if with_attention else slice(None)],
                 )
         return results
 
-    def judge(self, params: Sequence[Any], lines: Sequence[Line], watched: bool = False) -> list[list[Hypothesis]]:
-        """The given translation of each line as its only hypothesis; its score is the log-probability, with its end."""
-        scored = self.score(params, [line.text for line in lines], [line.given for line in lines], watched)
+    def score_given(
+        self, params: Sequence[Any], lines: Sequence[Line], with_attention: bool = False
+    ) -> list[list[Hypothesis]]:
+        """Return the given translation of each line as its only hypothesis, with its log-probability as the score."""
+        translations = [line.translation for line in lines]
+        scored = self.score(params, [line.text for line in lines], translations, with_attention)
         return [
-            [Hypothesis(line.given, sum(one.log_probs), one.pieces[:-1], [], one)]
-            for line, one in zip(lines, scored, strict=True)
+            [Hypothesis(text, sum(one.log_probs), one.pieces[:-1], [], one)]
+            for text, one in zip(translations, scored, strict=True)
         ]
 
-    def watch(
-        self, params: Sequence[Any], lines: Sequence[Line], found: list[list[Hypothesis]], replace_unknown: bool = False
+    def add_attention(
+        self,
+        params: Sequence[Any],
+        lines: Sequence[Line],
+        hypotheses: list[list[Hypothesis]],
+        replace_unknown: bool = False,
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each line with how the models see them.
+        """Return the hypotheses of each line with log-probabilities and attention weights.
 
-        replace_unknown: in vocabularies of words <unk> is the word of the line that it looks at most.
+        replace_unknown: <unk> becomes the source word with the highest attention weight; for vocabularies of words.
+        Raises UserError if a model has no attention.
         """
-        flat = [(line, hypothesis) for line, own in zip(lines, found, strict=True) for hypothesis in own]
-        texts, ids = [line.text for line, _ in flat], [hypothesis.ids for _, hypothesis in flat]
-        attends = all(getattr(model, "attention", "") != "none" for model in self.models)
-        if not attends:
-            raise UserError("a model without attention looks at nothing: no alignment, no unknown words replaced")
-        scored = iter(self.score(params, texts, ids, watched=True))
+        if any(getattr(model, "attention", "") == "none" for model in self.models):
+            raise UserError("a model without attention gives no alignment and cannot replace unknown words")
+        pairs = [(line, one) for line, group in zip(lines, hypotheses, strict=True) for one in group]
+        scored = self.score(
+            params, [line.text for line, _ in pairs], [one.ids for _, one in pairs], with_attention=True
+        )
+        complete = iter(
+            _replace_unknown(line, one._replace(scored=score)) if replace_unknown else one._replace(scored=score)
+            for (line, one), score in zip(pairs, scored, strict=True)
+        )
+        return [list(itertools.islice(complete, len(group))) for group in hypotheses]
 
-        def watched(line: Line, hypothesis: Hypothesis) -> Hypothesis:
-            hypothesis = hypothesis._replace(scored=next(scored))
-            if not replace_unknown or UNK not in hypothesis.ids:
-                return hypothesis
-            words, scored_now = line.text.split(), hypothesis.scored
-            assert scored_now is not None
-            looked_at = [words[place] for place in scored_now.attention[:, : len(words)].argmax(axis=1)]
-            said = [
-                word if piece == UNK else own.replace("▁", "")
-                for piece, word, own in zip(hypothesis.ids, looked_at, hypothesis.pieces, strict=False)
-            ]
-            return hypothesis._replace(text=" ".join(said))
+    # Parts and batches
 
-        return [[watched(line, one) for one in own] for line, own in zip(lines, found, strict=True)]
+    def _encode_source(self, text: str, unknown: list[str]) -> list[int]:
+        encode = functools.partial(self.vocabularies[0].encode, unknown=unknown)
+        return sources.encode(text, self.num_sources, encode)
 
     def _parts(self, line: Line) -> list[_Part]:
-        """The pieces of a line, or of its parts."""
+        """The ids of a line, or of its parts."""
         source_vocab, target_vocab = self.vocabularies
         texts = [line.text]
         if self.num_sources == 1 and not line.prefix and not line.phrases:
@@ -264,61 +262,86 @@ class Translator:
         parts = []
         for text in texts:
             unknown = source_vocab.unknown(text, self.num_unknown)
-            encode = functools.partial(target_vocab.encode, unknown=unknown)
-            wanted = [line.prefix, *line.phrases]
-            ids = [encode(one) for one in wanted]
-            for one, pieces in zip(wanted, ids, strict=True):
+            required = [line.prefix, *line.phrases]
+            ids = [target_vocab.encode(one, unknown=unknown) for one in required]
+            for one, pieces in zip(required, ids, strict=True):
                 if UNK in pieces:
-                    raise UserError(f"{line.where}{one!r} cannot be said: the vocabulary lacks some of it")
-            parts.append(
-                _Part(
-                    sources.encode(text, self.num_sources, functools.partial(source_vocab.encode, unknown=unknown)),
-                    unknown,
-                    ids[0],
-                    [pieces for pieces in ids[1:] if pieces],
-                    zlib.crc32(text.encode("utf-8", "surrogatepass")),
-                )
-            )
+                    raise UserError(f"{line.location}{one!r} contains text that the target vocabulary lacks")
+            source, phrases = self._encode_source(text, unknown), [pieces for pieces in ids[1:] if pieces]
+            seed = zlib.crc32(text.encode("utf-8", "surrogatepass"))
+            parts.append(_Part(source, unknown, ids[0], phrases, seed))
         return parts
+
+    def _batch_tokens(self) -> int:
+        """Tokens of a batch, before it is divided by the width of the search."""
+        most = self.config.eval.batch_tokens
+        return min(most, platforms.current().translation_batch_tokens or most)
 
     def _batches(self, ids: Sequence[Sequence[int]], budget: int) -> Any:
         data = self.mesh.shape["data"]
         return decoding_batches(ids, batch_tokens=budget, multiple_of=data, num_sources=self.num_sources)
 
-    def _run(
-        self,
-        params: Sequence[Any],
-        source: np.ndarray,
-        parts: list[_Part],
-        limits: list[int],
-        how: Search | Sampling,
-        max_length: int,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """One batch: tokens int[B, n, T] and scores [B, n], moved to the host once."""
-        empty: list[list[list[int]]] = [[]] * (len(source) - len(parts))
+    def _decode(
+        self, params: Sequence[Any], source: np.ndarray, parts: list[_Part], method: DecodingMethod, limit: _LengthLimit
+    ) -> list[list[Hypothesis]]:
+        """Decode one batch; the rows of `source` after the parts are padding."""
+        part_limits = [limit.of(part) for part in parts]
+        max_length = max(limit.of_length(source.shape[-1]), *part_limits)
         prefix = phrases = None
         if any(part.prefix for part in parts):
-            prefix = np.full((len(source), max_length), PAD, np.int32)
-            for row, part in zip(prefix, parts, strict=False):
+            rows = np.full((len(source), max_length), PAD, np.int32)
+            for row, part in zip(rows, parts, strict=False):
                 row[: len(part.prefix)] = part.prefix
+            prefix = jnp.asarray(rows)
         if any(part.phrases for part in parts):
-            phrases = Phrases.of([part.phrases for part in parts] + empty)
-        room = np.zeros(len(source), np.int32)
-        room[: len(limits)] = limits
-        asked = SearchRequest(jnp.asarray(room), None if prefix is None else jnp.asarray(prefix), phrases)
-        source, asked = sharding.shard_batch((source, asked), self.mesh)
-        params = tuple(params)
-        if isinstance(how, Search):
-            found = self.programs.search(params, source, asked, search=how, max_length=max_length)
-        else:
-            seeds = np.zeros(len(room), np.uint32)
-            seeds[: len(parts)] = [part.seed for part in parts]
-            (seeds,) = sharding.shard_batch((seeds,), self.mesh)
-            found = self.programs.sample(params, source, asked, seeds, sampling=how, max_length=max_length)
-        tokens, scores = jax.device_get(found)
-        return tokens, scores
+            padding: list[list[list[int]]] = [[]] * (len(source) - len(parts))
+            phrases = Phrases.of([part.phrases for part in parts] + padding)
+        limits, seeds = np.zeros(len(source), np.int32), np.zeros(len(source), np.uint32)
+        limits[: len(parts)] = part_limits
+        seeds[: len(parts)] = [part.seed for part in parts]
+        request = SearchRequest(jnp.asarray(limits), prefix, phrases)
+        placed = sharding.shard_batch((source, request, seeds), self.mesh)
+        outputs = self.programs.decode(tuple(params), *placed, method=method, max_length=max_length)
+        tokens, scores = jax.device_get(outputs)  # in one transfer
+        return [
+            [
+                self._hypothesis(ids, score, part.unknown)
+                for ids, score in zip(*row, strict=True)
+                if score > IMPOSSIBLE / 2 or method.num_results == 1
+            ]
+            for part, *row in zip(parts, tokens, scores, strict=False)
+        ]
 
     def _hypothesis(self, tokens: np.ndarray, score: float, unknown: list[str]) -> Hypothesis:
         vocab = self.vocabularies[1]
         ids = [int(piece) for piece in tokens if piece not in (PAD, EOS)]
         return Hypothesis(vocab.decode(ids, unknown), float(score), vocab.pieces(ids, unknown), ids)
+
+
+def _check_constraints(line: Line, part: _Part, method: DecodingMethod, limit: int) -> None:
+    """Raise UserError if a translation cannot meet the constraints of a line."""
+    needed = len(part.prefix) + sum(map(len, part.phrases)) + 1
+    if (line.prefix or line.phrases) and needed > limit:
+        raise UserError(
+            f"{line.location}the prefix and constraints need {needed} pieces, end of sentence included, but the limit "
+            f"is {limit}: shorten them, or raise --max_length_ratio or --max_length_offset"
+        )
+    if line.phrases:
+        try:
+            method.check_phrases()
+        except ValueError as error:
+            raise UserError(f"{line.location}{error}") from None
+
+
+def _replace_unknown(line: Line, hypothesis: Hypothesis) -> Hypothesis:
+    """Replace each <unk> by the source word with the highest attention weight."""
+    if UNK not in hypothesis.ids:
+        return hypothesis
+    assert hypothesis.scored is not None
+    source_words = line.text.split()
+    aligned = hypothesis.scored.attention[:, : len(source_words)].argmax(axis=1)
+    words = [
+        source_words[place] if number == UNK else piece.replace("▁", "")
+        for number, place, piece in zip(hypothesis.ids, aligned, hypothesis.pieces, strict=False)
+    ]
+    return hypothesis._replace(text=" ".join(words))

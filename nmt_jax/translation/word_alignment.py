@@ -1,17 +1,20 @@
-"""From attention between pieces to links between words, in the format of Pharaoh: `0-0 1-2`, source first."""
+"""Word alignments from attention between pieces, in the Pharaoh format: `0-0 1-2`, source first."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-SPACE = "▁"  # how a piece says that a word begins with it
+SPACE = "▁"  # prefix of a piece that begins a word
 
 
 def word_numbers(pieces: Sequence[str]) -> np.ndarray:
-    """The number of the word that each piece belongs to, -1 for special ones (</s>) and a blank that begins nothing."""
+    """Return the number of the word that each piece belongs to.
+
+    It is -1 for special pieces, such as </s>, and for a blank that begins no word.
+    """
     numbers = np.full(len(pieces), -1)
     word, begins = -1, True
-    for place, piece in enumerate(pieces):
+    for position, piece in enumerate(pieces):
         if piece in ("<s>", "</s>", "<pad>"):
             continue
         if piece.startswith(SPACE):
@@ -19,26 +22,26 @@ def word_numbers(pieces: Sequence[str]) -> np.ndarray:
         if piece.strip(SPACE):
             word += begins
             begins = False
-            numbers[place] = word
+            numbers[position] = word
     return numbers
 
 
 def between_words(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> np.ndarray:
-    """weights float[T, S] of target pieces on source pieces -> the same of words.
+    """Return attention weights between words, from those of target pieces on source pieces, float[T, S].
 
-    What a word gives is the mean of what its pieces give, what it gets the sum of what they get.
+    Weights are averaged over the pieces of a target word and summed over the pieces of a source word.
     """
     rows, columns = word_numbers(target), word_numbers(source)
     num_rows, num_columns = rows.max(initial=-1) + 1, columns.max(initial=-1) + 1
-    gives = (rows[None] == np.arange(num_rows)[:, None]).astype(float)
-    gets = (columns[:, None] == np.arange(num_columns)[None]).astype(float)
-    return gives / np.maximum(gives.sum(axis=1, keepdims=True), 1) @ weights @ gets
+    in_target = (rows[None] == np.arange(num_rows)[:, None]).astype(float)
+    in_source = (columns[:, None] == np.arange(num_columns)[None]).astype(float)
+    return in_target / np.maximum(in_target.sum(axis=1, keepdims=True), 1) @ weights @ in_source
 
 
 def links(weights: np.ndarray, threshold: float | None = None) -> list[tuple[int, int]]:
-    """Word weights float[T, S] -> (source, target) links: each target word's best source word.
+    """Return (source, target) links from word weights float[T, S]: each target word with its best source word.
 
-    With a threshold instead every source word that gets at least so much of it, or none.
+    With a threshold, all links of at least that weight.
     """
     if not weights.size:
         return []
@@ -48,5 +51,5 @@ def links(weights: np.ndarray, threshold: float | None = None) -> list[tuple[int
 
 
 def pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
-    """(source, target) links -> "0-0 1-2", in the order of the source."""
+    """Return (source, target) links as "0-0 1-2", in the order of the source."""
     return " ".join(f"{source}-{target}" for source, target in sorted(pairs))

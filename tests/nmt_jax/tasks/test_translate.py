@@ -86,9 +86,9 @@ def test_empty_lines_give_empty_lines_and_n_best_is_sorted(task, params):
 
 def test_a_second_call_compiles_nothing(task, params):
     task.translate(params, SENTENCES, beam_size=2)
-    compiled = task.translator.programs.search._cache_size()
+    compiled = task.translator.programs.decode._cache_size()
     task.translate(params, [" ".join(sentence.split()[::-1]) for sentence in SENTENCES], beam_size=2)
-    assert task.translator.programs.search._cache_size() == compiled
+    assert task.translator.programs.decode._cache_size() == compiled
 
 
 def test_attention_has_a_row_for_each_target_piece(task, params):

@@ -56,10 +56,10 @@ def test_another_job_is_refused_and_a_whole_file_kept(tmp_path):
     with pytest.raises(UserError, match="shorter than"):
         ResumableFile(path, JOB)
     path.with_name("out.progress").write_text("{")
-    with pytest.raises(UserError, match="not a marker"):
+    with pytest.raises(UserError, match="not a progress file"):
         ResumableFile(path, JOB)
     path.with_name("out.progress").unlink()
-    with pytest.raises(UserError, match="exists and is whole"):
+    with pytest.raises(UserError, match="exists and is complete"):
         ResumableFile(path, JOB)
     with pytest.raises(UserError, match="cannot write it"):
         ResumableFile(tmp_path / "nowhere" / "out", JOB)

@@ -69,7 +69,7 @@ def test_scoring_gives_the_scores_of_the_search(tasks, params, number):
     lines = [line for line in LINES if line]
     for how in (Search(beam_size=3, n_best=3), Sampling(num_samples=2, temperature=1.3)):
         found = translator.translate(params[number : number + 1], lines, how)
-        for k in range(how.n_best if isinstance(how, Search) else 2):
+        for k in range(how.num_results):
             scored = translator.score(params[number : number + 1], lines, [own[k].ids for own in found])
             for line, one in zip(found, scored, strict=True):
                 ended = len(line[k].ids) < len(one.log_probs)
@@ -104,11 +104,11 @@ def test_what_is_asked_of_a_line_is_done(tasks, params):
 
 def test_what_cannot_be_asked_is_named(tasks, params):
     translator, how = tasks[0].translator, Search(beam_size=2)
-    with pytest.raises(UserError, match=r"FILE:3: what is asked .* may have \d+"):
-        translator.translate(params[:1], [Line("she sleeps .", prefix="x " * 60, where="FILE:3: ")], how)
-    with pytest.raises(UserError, match=r"FILE:4: what is asked"):
-        translator.translate(params[:1], [Line("she sleeps .", phrases=("haus " * 60,), where="FILE:4: ")], how)
-    with pytest.raises(UserError, match="not by sampling"):
+    with pytest.raises(UserError, match=r"FILE:3: the prefix and constraints need .* the limit is \d+"):
+        translator.translate(params[:1], [Line("she sleeps .", prefix="x " * 60, location="FILE:3: ")], how)
+    with pytest.raises(UserError, match=r"FILE:4: the prefix and constraints need"):
+        translator.translate(params[:1], [Line("she sleeps .", phrases=("haus " * 60,), location="FILE:4: ")], how)
+    with pytest.raises(UserError, match="not supported by sampling"):
         translator.translate(params[:1], [Line("she sleeps .", phrases=("Hund",))], Sampling())
     with pytest.raises(UserError, match="num_groups=2"):
         translator.search(beam_size=3, num_groups=2)
@@ -133,7 +133,7 @@ def test_unlike_models_translate_together(tasks, params):
 def test_the_attention_of_scoring_is_that_of_teacher_forcing(tasks, params, number):
     task = tasks[number]
     source, target = LINES[0], "der alte Mann sieht das Haus ."
-    (scored,) = task.translator.score(params[number : number + 1], [source], [target], watched=True)
+    (scored,) = task.translator.score(params[number : number + 1], [source], [target], with_attention=True)
     expected = task.attention(params[number], source, target)
     layers = expected["cross"]  # [L, H, T, S]
     np.testing.assert_allclose(scored.attention, layers[-2:][0].mean(axis=0), atol=2e-4)
@@ -144,6 +144,6 @@ def test_the_attention_of_scoring_is_that_of_teacher_forcing(tasks, params, numb
 def test_the_same_request_compiles_nothing_anew(tasks, params):
     translator, how = tasks[0].translator, WAYS["samples"]
     translator.translate(params[:1], LINES, how)
-    compiled = translator.programs.sample._cache_size()
+    compiled = translator.programs.decode._cache_size()
     translator.translate(params[:1], LINES[::-1], how)
-    assert translator.programs.sample._cache_size() == compiled
+    assert translator.programs.decode._cache_size() == compiled
