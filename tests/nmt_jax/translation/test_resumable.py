@@ -50,7 +50,7 @@ def test_another_job_is_refused_and_a_whole_file_kept(tmp_path):
     path = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         write(path, 0, 4, stop=2)
-    with pytest.raises(UserError, match=r"another beam_size: .*out\.progress"):
+    with pytest.raises(UserError, match=r"different beam_size: .*out\.progress"):
         ResumableFile(path, JOB | {"beam_size": 5})
     path.write_bytes(b"x")
     with pytest.raises(UserError, match="shorter than"):
@@ -61,7 +61,7 @@ def test_another_job_is_refused_and_a_whole_file_kept(tmp_path):
     path.with_name("out.progress").unlink()
     with pytest.raises(UserError, match="exists and is complete"):
         ResumableFile(path, JOB)
-    with pytest.raises(UserError, match="cannot write it"):
+    with pytest.raises(UserError, match="cannot be written"):
         ResumableFile(tmp_path / "nowhere" / "out", JOB)
 
 
