@@ -110,7 +110,7 @@ class _Searcher:
     """
 
     step: Step
-    search: Search
+    search: SearchOptions
     max_length: int
     bos: int
     eos: int
@@ -260,7 +260,7 @@ class _Searcher:
         return jnp.concatenate([beams.ended, ending], axis=1)[rows, chosen], ended_scores
 
     def has_enough(self, limits: Array, live_scores: Array, ended_scores: Array) -> Array:
-        """Whether the search may stop, bool[R], by the rule `Search.stopping`.
+        """Whether the search may stop, bool[R], by the rule `SearchOptions.stopping`.
 
         "bound": no live hypothesis can overtake the n-th that has ended (cf. Huang et al., 2017). Log-probabilities
         only fall, the penalty is largest at the limit, and coverage is at most 0: log p / penalty(limit) is an upper
@@ -318,7 +318,9 @@ def _select_sentences(leaf: Array, sentences: Array, num_sentences: int) -> Arra
     return leaf[(sentences[:, None] * each + jnp.arange(each)[None]).reshape(-1)]
 
 
-def _by_group(log_probs: Array, live_scores: Array, search: Search, count: int, eos: int) -> tuple[Array, Array, Array]:
+def _by_group(
+    log_probs: Array, live_scores: Array, search: SearchOptions, count: int, eos: int
+) -> tuple[Array, Array, Array]:
     """`top_k` of each group of a sentence, one group after the other: log_probs float[R, K/G, V], scores [R, K/G].
 
     A piece costs a group `diversity` for each earlier group that continues with it (Vijayakumar et al., 2016, eq. 5,
