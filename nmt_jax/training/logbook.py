@@ -1,4 +1,4 @@
-"""The record of a run: `metrics.jsonl`, one JSON object a line, and the same numbers for TensorBoard."""
+"""The log of a run: `metrics.jsonl`, one JSON object per line, and the same numbers for TensorBoard."""
 
 import json
 import math
@@ -16,8 +16,8 @@ from nmt_jax.files import whole_file
 class Logbook:
     """Appends rows to `workdir/metrics.jsonl` and `workdir/tensorboard/`; only process 0 writes.
 
-    Rows past `step`, the step the run continues from, are cut off, so that the log of a run that was killed and
-    started again reads like that of a run that never was.
+    Rows after `step`, where the run continues, are removed first, so that the log of a run that was killed and resumed
+    equals that of an uninterrupted run.
     """
 
     def __init__(self, workdir: Path, step: int = 0):
@@ -28,7 +28,7 @@ class Logbook:
         path = workdir / "metrics.jsonl"
         truncate(path, step)
         self._file = path.open("a", encoding="utf-8")
-        # purge_step makes TensorBoard forget the events that will be written again.
+        # With purge_step, TensorBoard ignores the events that will be written again.
         self._events = SummaryWriter(str(workdir / "tensorboard"), purge_step=step + 1 if step else None)
 
     def __enter__(self) -> "Logbook":
@@ -42,7 +42,7 @@ class Logbook:
             self._events.close()
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        """Add one row; a value that is not finite is written as null, as JSON has no name for it."""
+        """Append a row; values that are not finite become null, as JSON cannot represent them."""
         if not self._writes:
             return
         row = {"step": step, **{name: value if math.isfinite(value) else None for name, value in values.items()}}
@@ -52,14 +52,14 @@ class Logbook:
             self._events.add_scalar(name if "/" in name else f"train/{name}", value, step)
 
     def sync(self) -> None:
-        """Make the rows safe on disk; called before a checkpoint, which must never be ahead of its log."""
+        """Flush the rows to disk; called before a checkpoint is saved, which must not be ahead of its log."""
         if self._writes:
             os.fsync(self._file.fileno())
             self._events.flush()
 
 
 def truncate(path: Path, step: int) -> None:
-    """Drop the rows of `path` past `step`, and a last line that a kill cut short."""
+    """Remove the rows of `path` after `step`, and an incomplete last line."""
     if not path.exists():
         return
     with path.open("rb") as old, whole_file(path) as new:
@@ -67,6 +67,6 @@ def truncate(path: Path, step: int) -> None:
             try:
                 if json.loads(line)["step"] > step:
                     continue
-            except (ValueError, KeyError, TypeError):  # half a line
+            except (ValueError, KeyError, TypeError):  # incomplete
                 continue
             new.write(line if line.endswith(b"\n") else line + b"\n")

@@ -1,4 +1,4 @@
-"""The only training loop: it starts or continues a workdir, steps, evaluates, saves, and stops when it should."""
+"""The training loop of all tasks: starts or continues a workdir, trains, evaluates, saves checkpoints, and stops."""
 
 import contextlib
 import dataclasses
@@ -22,23 +22,23 @@ from nmt_jax.distributed.sharding import gather, make_mesh, replicated, shard_ba
 from nmt_jax.distributed.watchdog import Watchdog
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts
+from nmt_jax.progress import RunProgress, print_table
 from nmt_jax.tasks.task import Task
 from nmt_jax.training.logbook import Logbook
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
 from nmt_jax.training.record import higher_is_better
-from nmt_jax.training.run_progress import Progress, print_table
 from nmt_jax.training.train_step import Metrics, make_train_step
 
-MAX_SKIPPED = 10  # steps without a finite loss and gradient, in a row
-OUT_OF_TIME = 1000  # a vote to stop; other votes are numbers of signals
+MAX_SKIPPED = 10  # consecutive steps without a finite loss and gradient
+OUT_OF_TIME = 1000  # a vote to stop; other votes are signal numbers
 
 
 @dataclasses.dataclass
 class TrainingProgress:
-    """How far the run has come, beside the state on the devices; saved in every checkpoint.
+    """The state of a run besides the arrays on the devices; saved in every checkpoint.
 
-    evaluated: step of the last evaluation, `metrics` its result. best, best_step: the best dev metric so far.
-    stale: evaluations since then. skipped: non-finite steps so far. seconds: time spent, over all restarts.
+    evaluated: step of the last evaluation. metrics: its result. best, best_step: the best dev metric so far, and its
+    step. stale: evaluations since then. skipped: non-finite steps so far. seconds: time spent, over all restarts.
     """
 
     evaluated: int = 0
@@ -52,13 +52,15 @@ class TrainingProgress:
 
 
 def run(config: ConfigDict, workdir: Path, task: Task, processes: Processes | None = None) -> dict[str, float]:
-    """Train `task` in `workdir` to the end that `config.train` sets and return the last loss and dev metrics.
+    """Train `task` in `workdir` and return the last loss and dev metrics.
 
-    The same call continues a workdir: the newest checkpoint that can be read goes on exactly where it was.
-    `train.minutes` counts all that happens in here, compiling and evaluating too, over all restarts. SIGINT, SIGTERM
-    and SIGUSR1 save and raise `Interrupted`, a SystemExit with code 130, 143 or 138. Raises UserError on bad settings,
-    a full disk, damaged checkpoints, and after ten steps in a row without a finite loss. Of several `processes`, which
-    all make this call, the first evaluates and logs, and a signal to one stops all.
+    The same call continues a workdir exactly at its newest readable checkpoint. Training ends at `train.steps`, after
+    `train.minutes` (compilation, evaluation and earlier starts included), or by early stopping. SIGINT, SIGTERM and
+    SIGUSR1 save a checkpoint and raise `Interrupted`, a SystemExit with code 130, 143 or 138. With several `processes`,
+    all make this call; the first evaluates and logs, and a signal to one of them stops all.
+
+    Raises UserError for invalid settings, a full disk, damaged checkpoints, and after ten consecutive steps without a
+    finite loss.
     """
     began = time.monotonic()
     workdir = Path(workdir).absolute()
@@ -69,24 +71,24 @@ def run(config: ConfigDict, workdir: Path, task: Task, processes: Processes | No
         training = _Training(config, workdir, task, mesh, processes or Processes(), checkpoints, interrupts, began)
         with checkpoints, Logbook(workdir, training.step) as training.logbook:
             training.run()
-    return {"step": training.step, "loss": training.standing.loss, **training.standing.metrics}
+    return {"step": training.step, "loss": training.status.loss, **training.status.metrics}
 
 
 def check_settings(config: ConfigDict, task: Task) -> None:
-    """Raise UserError on settings of `config` that would only fail hours later."""
+    """Raise UserError for settings that would otherwise fail only after hours."""
     train = config.train
     for name in ("steps", "accumulate", "log_every", "eval_every", "checkpoint_every"):
         if train[name] < 1:
-            raise UserError(f"train.{name}={train[name]}: must be 1 or more")
+            raise UserError(f"train.{name}={train[name]}: must be at least 1")
     if train.early_stopping_metric not in task.measures:
         raise UserError(
-            f"train.early_stopping_metric={train.early_stopping_metric!r}: the task measures "
-            f"{', '.join(task.measures)}: use one of them"
+            f"train.early_stopping_metric={train.early_stopping_metric!r}: must be a measure of the task: "
+            f"{', '.join(task.measures)}"
         )
 
 
 class _Training:
-    """One call of `run`: what the parts of the loop share."""
+    """The state of one call of `run`."""
 
     logbook: Logbook
 
@@ -107,11 +109,11 @@ class _Training:
         self.batches = processes.in_turn(lambda: task.batches(config.train.steps))
         schedule = make_schedule(config.optimizer, config.train.steps, config.model.get("d_model"))
         self.optimizer = make_optimizer(config.optimizer)
-        self.state, data_state, self.standing = self._start()
+        self.state, data_state, self.status = self._start()
         self.iterator = iterator(self.batches, data_state)
         self.step = int(self.state.step)
-        self.saved = (self.step, self.standing.evaluated)  # nothing is newer than this on disk
-        self.clock = began - self.standing.seconds
+        self.saved = (self.step, self.status.evaluated)  # the newest state on disk
+        self.clock = began - self.status.seconds
         self.train_step = make_train_step(
             task.loss_fn,
             self.optimizer,
@@ -123,14 +125,14 @@ class _Training:
         )
         self.metric = f"dev/{config.train.early_stopping_metric}"
         self.sign = 1 if higher_is_better(self.metric) else -1
-        # Metrics are read one step late, when the devices already have the next step to work on.
+        # Metrics are read one step late, so that the devices never wait for the host.
         self.unread: tuple[int, str, Metrics] | None = None
         self.done, self.since = 0.0, time.monotonic()
 
     # Starting
 
     def _start(self) -> tuple[TrainState, Any, TrainingProgress]:
-        """Continue this workdir; else initialise from `config.init_from`; else from scratch."""
+        """Continue this workdir; otherwise start from the workdir `config.init_from`, or from scratch."""
 
         def make(rng: jax.Array) -> TrainState:
             return new_state(self.task.init(rng), self.optimizer, self.config.optimizer.ema_decay)
@@ -141,14 +143,14 @@ class _Training:
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), abstract, shardings
         )
         restored = self.checkpoints.restore(placed)
-        self.processes.check_same("newest checkpoint that can be read", restored.step if restored else None)
+        self.processes.check_same("newest readable checkpoint", restored.step if restored else None)
         if restored:
             return restored.state, restored.data_state, TrainingProgress(**restored.meta)
         if self.config.init_from:
             source = Path(self.config.init_from)
             params = load_params(source, "best", replicated(self.mesh))
             if differences := name_differences(abstract.params, params):
-                raise UserError(f"init_from={source}: its parameters do not fit this model ({differences})")
+                raise UserError(f"init_from={source}: the parameters do not fit this model ({differences})")
         else:
             whole = replicated(self.mesh)
             params = jax.jit(lambda: self.task.init(jax.random.key(self.config.seed)), out_shardings=whole)()
@@ -158,9 +160,9 @@ class _Training:
         )(params)
         return state, None, TrainingProgress()
 
-    def _describe(self) -> None:
+    def _print_summary(self) -> None:
         devices = self.mesh.devices.flatten()
-        params, state = _count(self.state.params), _bytes_a_device(self.state)
+        params, state = _count(self.state.params), _bytes_per_device(self.state)
         train = self.config.train
         rows = [
             ("workdir", str(self.workdir) + (f", continued at step {self.step}" if self.step else "")),
@@ -168,14 +170,15 @@ class _Training:
             ("parameters", f"{params:,}"),
             *self.task.summary(),
             ("shapes to compile", ", ".join(_shape(shape) for shape in self.batches.shapes)),
-            ("tokens a batch", f"{train.batch_tokens:,}" + f" in {train.accumulate} parts" * (train.accumulate > 1)),
+            ("tokens per batch", f"{train.batch_tokens:,}" + f" in {train.accumulate} parts" * (train.accumulate > 1)),
             ("steps", f"{train.steps:,}" + f", at most {train.minutes:g} minutes" * bool(train.minutes)),
-            ("memory a device", f"{_size(state)} state + {_size(_bytes_a_device(self.state.params))} gradients"),
+            ("memory per device", f"{_size(state)} state + {_size(_bytes_per_device(self.state.params))} gradients"),
         ]
-        print_table(rows)
+        if not jax.process_index():
+            print_table(rows)
 
     def _compile_largest(self) -> None:
-        """Compile for the largest shape, so that running out of memory shows now; the step finds it in jit's cache."""
+        """Compile for the largest shape, to find out now whether memory suffices; jit keeps the program."""
         shape = max(self.batches.shapes, key=lambda shape: (shape[0] * sum(shape[1:]), shape))
         batch = shard_batch(self.task.dummy_batch(shape), self.mesh)
         start = time.monotonic()
@@ -186,74 +189,74 @@ class _Training:
                 raise
             raise UserError(self._too_large(shape, " ".join(str(error).split())[:160])) from error
         needed = 0
-        if memory is not None:  # some devices do not tell
+        if memory is not None:  # some devices do not report it
             needed = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
             needed -= memory.alias_size_in_bytes
         took = time.monotonic() - start
-        self.progress.note(f"compiled {_shape(shape)}, the largest shape, in {took:.1f} s: {_size(needed)} a device")
+        self.display.note(f"compiled {_shape(shape)}, the largest shape, in {took:.1f} s: {_size(needed)} per device")
         limit = (self.mesh.local_devices[0].memory_stats() or {}).get("bytes_limit", math.inf)
         if needed > limit:
-            raise UserError(self._too_large(shape, f"{_size(needed)} needed, {_size(limit)} there"))
+            raise UserError(self._too_large(shape, f"needs {_size(needed)} of {_size(limit)}"))
 
     def _too_large(self, shape: tuple[int, ...], reason: str) -> str:
         return (
-            f"a batch of {_shape(shape)} does not fit the memory of the device ({reason}): raise train.accumulate "
+            f"a batch of {_shape(shape)} does not fit the memory of a device ({reason}): raise train.accumulate "
             f"(now {self.config.train.accumulate}), or lower train.batch_tokens (now {self.config.train.batch_tokens})"
         )
 
     # Running
 
     def run(self) -> None:
-        """Step to the end; on a signal save and raise Interrupted."""
-        self._describe()
+        """Train to the end; on a signal, save a checkpoint and raise Interrupted."""
+        self._print_summary()
         train = self.config.train
-        seconds_left = train.minutes * 60 - self.standing.seconds if train.minutes else math.inf
-        progress = Progress(train.steps, self.step, self.metric, seconds_left)
-        with Watchdog(train.watchdog_minutes) as self.watchdog, progress as self.progress:
+        seconds_left = train.minutes * 60 - self.status.seconds if train.minutes else math.inf
+        display = RunProgress(train.steps, self.step, self.metric, seconds_left, quiet=jax.process_index() > 0)
+        with Watchdog(train.watchdog_minutes) as self.watchdog, display as self.display:
             try:
                 if self.step < train.steps and seconds_left > 0 and not self._out_of_patience():
                     with self._interruptible():
                         self._compile_largest()
-                self.progress.begin()
+                self.display.begin()
                 self.since = time.monotonic()
                 while not self._settle_step():
                     self._take_step()
             except Interrupted:
                 self._save()
                 self.checkpoints.wait()
-                self.progress.note(f"saved at step {self.step}; the same command continues from there")
+                self.display.note(f"saved at step {self.step}; run the same command to continue")
                 raise
             self.checkpoints.wait()
             self._conclude()
 
     def _settle_step(self) -> bool:
-        """Do what is due between two steps, and return whether the last one was the end."""
+        """Evaluate and save if due after a step; returns whether training ends."""
         self.watchdog.alive(f"step {self.step}")
-        verdict = self.vote(self._own_verdict())
-        if 0 < verdict < OUT_OF_TIME:
-            raise Interrupted(verdict)
+        vote_result = self.vote(self._stop_vote())
+        if 0 < vote_result < OUT_OF_TIME:
+            raise Interrupted(vote_result)
         self.checkpoints.check()
         train = self.config.train
-        ending = verdict == OUT_OF_TIME or self.step >= train.steps
+        ending = vote_result == OUT_OF_TIME or self.step >= train.steps
         improved = False
-        if (self.step % train.eval_every == 0 or ending) and self.standing.evaluated != self.step:
+        if (self.step % train.eval_every == 0 or ending) and self.status.evaluated != self.step:
             improved = self._evaluate()
         ending = ending or self._out_of_patience()
         if self.step % train.checkpoint_every == 0 or ending or (improved and train.keep_best):
             self._save()
         return ending
 
-    def _own_verdict(self) -> int:
-        """Whether this process would stop now: the number of a signal, OUT_OF_TIME, or 0."""
+    def _stop_vote(self) -> int:
+        """The vote of this process to stop: a signal number, OUT_OF_TIME, or 0."""
         late = 0 < self.config.train.minutes * 60 <= time.monotonic() - self.clock
         return self.interrupts.number or late * OUT_OF_TIME
 
     def _interruptible(self) -> contextlib.AbstractContextManager[None]:
-        """A stretch that a signal may leave anywhere, unless other processes would wait for this one."""
+        """Lets a signal interrupt the block at once, unless other processes would wait for this one."""
         return self.interrupts.interruptible() if jax.process_count() == 1 else contextlib.nullcontext()
 
     def _out_of_patience(self) -> bool:
-        return 0 < self.config.train.patience <= self.standing.stale
+        return 0 < self.config.train.patience <= self.status.stale
 
     def _take_step(self) -> None:
         host_batch = next(self.iterator)
@@ -263,22 +266,22 @@ class _Training:
         self.unread = (self.step, _describe_batch(host_batch), metrics)
 
     def _read_metrics(self) -> None:
-        """Log the step dispatched before the last one; raise UserError when none was finite for too long."""
+        """Log the step before the last dispatched one; raise UserError after too many non-finite steps."""
         if self.unread is None:
             return
         (step, batch, device_metrics), self.unread = self.unread, None
         metrics = {name: float(value) for name, value in jax.device_get(device_metrics).items()}
         skipped = int(metrics.pop("skipped"))
         self.done += metrics.pop("weight")
-        self.standing.loss = metrics["loss"]
+        self.status.loss = metrics["loss"]
         if skipped:
-            self.standing.skipped += 1
-            self.progress.note(f"step {step}: loss or gradient not finite ({batch}); the step changed nothing")
+            self.status.skipped += 1
+            self.display.note(f"step {step}: loss or gradient not finite ({batch}); step skipped")
         if skipped >= MAX_SKIPPED:
             raise UserError(
-                f"{self.workdir}: no finite loss and gradient in {skipped} steps in a row, "
-                f"the last at step {step} ({batch}): lower optimizer.learning_rate, lengthen optimizer.warmup_steps "
-                "or set optimizer.clip_norm=1.0; the last checkpoint stays"
+                f"{self.workdir}: no finite loss and gradient in {skipped} consecutive steps, "
+                f"the last at step {step} ({batch}): lower optimizer.learning_rate, raise optimizer.warmup_steps "
+                "or set optimizer.clip_norm=1.0; the last checkpoint is kept"
             )
         if step % self.config.train.log_every and step != self.config.train.steps:
             return
@@ -286,33 +289,33 @@ class _Training:
         speed = self.done / max(now - self.since, 1e-9)
         self.done, self.since = 0.0, now
         metrics[f"{self.task.unit}_per_second"] = speed
-        row = {**metrics, "skipped": self.standing.skipped, "seconds": now - self.clock}
+        row = {**metrics, "skipped": self.status.skipped, "seconds": now - self.clock}
         self.logbook.write(step, row)
-        self.progress.update(step, metrics["loss"], f"{speed:,.0f} {self.task.unit}/s")
+        self.display.update(step, metrics["loss"], f"{speed:,.0f} {self.task.unit}/s")
 
     # Evaluating and saving
 
     def _evaluate(self) -> bool:
-        """Measure the dev set and return whether it is the best so far."""
+        """Evaluate on the development set; returns whether the result is the best so far."""
         self._read_metrics()
         start = time.monotonic()
         params = gather(self.state.averaged, self.mesh)
         metrics = self.processes.broadcast(lambda: self._measure(params))
         if "interrupted" in metrics:
             raise Interrupted(metrics["interrupted"])
-        self.since += time.monotonic() - start  # the speed is that of training
-        standing, value = self.standing, metrics[self.metric]
-        improved = not math.isnan(value) and (standing.best is None or self.sign * value > self.sign * standing.best)
+        self.since += time.monotonic() - start  # evaluation does not count for the speed
+        status, value = self.status, metrics[self.metric]
+        improved = not math.isnan(value) and (status.best is None or self.sign * value > self.sign * status.best)
         if improved:
-            standing.best, standing.best_step = value, self.step
-        standing.stale = 0 if improved else standing.stale + 1
-        standing.evaluated, standing.metrics = self.step, metrics
+            status.best, status.best_step = value, self.step
+        status.stale = 0 if improved else status.stale + 1
+        status.evaluated, status.metrics = self.step, metrics
         self.logbook.write(self.step, metrics)
-        self.progress.evaluated(self.step, metrics, improved)
+        self.display.evaluated(self.step, metrics, improved)
         return improved
 
     def _measure(self, params: Any) -> dict[str, Any]:
-        """The dev metrics of `params`, or which signal came before there were any."""
+        """The dev metrics of `params`; if a signal came first, its number under "interrupted"."""
         try:
             with self.interrupts.interruptible():
                 return {name: float(value) for name, value in self.task.evaluate(params).items()}
@@ -320,29 +323,27 @@ class _Training:
             return {"interrupted": interrupted.signal}
 
     def _save(self) -> None:
-        """Save the step just made, unless the disk has it already with its evaluation."""
+        """Save a checkpoint, unless this step and its evaluation are on disk already."""
         self._read_metrics()
-        if self.saved == (self.step, self.standing.evaluated):
+        if self.saved == (self.step, self.status.evaluated):
             return
         self.logbook.sync()
-        self.standing.seconds = time.monotonic() - self.clock
-        evaluated = self.step > 0 and self.standing.evaluated == self.step
-        score = self.sign * self.standing.metrics[self.metric] if evaluated else None
+        self.status.seconds = time.monotonic() - self.clock
+        evaluated = self.step > 0 and self.status.evaluated == self.step
+        score = self.sign * self.status.metrics[self.metric] if evaluated else None
         start = time.monotonic()
-        self.checkpoints.save(
-            self.step, self.state, self.iterator.get_state(), dataclasses.asdict(self.standing), score
-        )
+        self.checkpoints.save(self.step, self.state, self.iterator.get_state(), dataclasses.asdict(self.status), score)
         self.since += time.monotonic() - start
-        self.saved = (self.step, self.standing.evaluated)
+        self.saved = (self.step, self.status.evaluated)
 
     def _conclude(self) -> None:
-        standing = self.standing
+        status = self.status
         reason = "stopped early" if self.step < self.config.train.steps else "done"
         best = "nothing was evaluated"
-        if standing.best is not None:
-            best = f"best {self.metric} {standing.best:.4g} at step {standing.best_step}"
-        self.progress.note(
-            f"{reason} at step {self.step} after {standing.seconds / 60:.1f} minutes; {best}. "
+        if status.best is not None:
+            best = f"best {self.metric} {status.best:.4g} at step {status.best_step}"
+        self.display.note(
+            f"{reason} at step {self.step} after {status.seconds / 60:.1f} minutes; {best}. "
             f"Next: {self.task.next_command.format(workdir=self.workdir)}"
         )
 
@@ -359,7 +360,7 @@ def _count(tree: Any) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(tree))
 
 
-def _bytes_a_device(tree: Any) -> int:
+def _bytes_per_device(tree: Any) -> int:
     return sum(leaf.addressable_shards[0].data.nbytes for leaf in jax.tree.leaves(tree))
 
 

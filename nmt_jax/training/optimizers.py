@@ -17,21 +17,21 @@ OPTIMIZERS = ("adam", "adamw", "adagrad")
 
 
 def make_schedule(config: ConfigDict, steps: int, d_model: int | None = None) -> Schedule:
-    """The learning rate of update n = 1, 2, …, `steps`: a linear warm-up to the peak, then the decay `config` names.
+    """Return the learning rate as a function of the update n = 1, 2, …, `steps`.
 
-    "noam" is Vaswani et al. (2017), eq. 3, times `learning_rate`: the peak is learning_rate * (d_model * warmup)^-0.5.
-    Everywhere else `learning_rate` is the peak. "inverse_sqrt" decays as n^-0.5; "cosine" and "linear" would reach zero
-    at update `steps` + 1; "constant" stays. Raises UserError on an unknown name, and on "noam" without d_model or
-    warm-up.
+    It rises linearly to a peak, then decays as `config.schedule` says. "noam" is Vaswani et al. (2017), eq. 3, times
+    `learning_rate`: the peak is learning_rate * (d_model * warmup)^-0.5. For all others, `learning_rate` is the peak.
+    "inverse_sqrt" decays as n^-0.5; "cosine" and "linear" would reach zero at update `steps` + 1; "constant" does not
+    decay. Raises UserError if the name is unknown, and for "noam" without d_model or warm-up.
     """
     name, peak, warmup = config.schedule, config.learning_rate, config.warmup_steps
     if name not in SCHEDULES:
-        raise UserError(f"optimizer.schedule={name!r} is unknown: use one of {', '.join(SCHEDULES)}")
+        raise UserError(f"optimizer.schedule={name!r} is unknown; use one of {', '.join(SCHEDULES)}")
     if name == "noam":
         if not d_model or warmup < 1:
             raise UserError("optimizer.schedule='noam' needs model.d_model and optimizer.warmup_steps >= 1")
         peak *= (d_model * warmup) ** -0.5
-    first = max(warmup, 1)  # the update that has the peak
+    first = max(warmup, 1)  # the update at the peak
 
     def schedule(update: jax.Array | int) -> jax.Array:
         n = jnp.asarray(update, jnp.float32)
@@ -49,17 +49,18 @@ def make_schedule(config: ConfigDict, steps: int, d_model: int | None = None) ->
 
 
 def make_optimizer(config: ConfigDict) -> optax.GradientTransformation:
-    """The direction of an update, which the step multiplies by the learning rate and subtracts.
+    """Return the optimizer: the direction of an update, which the step multiplies by the learning rate and subtracts.
 
-    Gradients are clipped to the global norm `clip_norm` (0 = off), then Adam (Kingma and Ba, 2015, algorithm 1);
-    "adamw" adds decoupled weight decay (Loshchilov and Hutter, 2019, algorithm 2), on matrices only: biases and layer
-    norms have one axis; "adagrad" is Duchi et al. (2011), eq. 1, on the diagonal: g / sqrt(sum of g^2 + epsilon), which
-    is plain gradient descent at rate learning_rate / sqrt(epsilon) while gradients are small.
-    `layer_decay` makes the learning rate smaller from layer to layer downwards: `scale_by_depth`.
-    Raises UserError on an unknown name, on weight decay asked of any but 'adamw', and on `layer_decay` outside (0, 1].
+    Gradients are clipped to the global norm `clip_norm` (0 disables it). "adam" is Kingma and Ba (2015), algorithm 1.
+    "adamw" adds decoupled weight decay (Loshchilov and Hutter, 2019, algorithm 2) of matrices, not of biases and layer
+    norms. "adagrad" is Duchi et al. (2011), eq. 1, on the diagonal: g / sqrt(sum of g^2 + epsilon), which is gradient
+    descent with rate learning_rate / sqrt(epsilon) while gradients are small. `layer_decay` lowers the learning rate of
+    lower layers, see `scale_by_depth`.
+
+    Raises UserError if the name is unknown, for weight decay without "adamw", and for `layer_decay` outside (0, 1].
     """
     if config.name not in OPTIMIZERS:
-        raise UserError(f"optimizer.name={config.name!r} is unknown: use one of {', '.join(OPTIMIZERS)}")
+        raise UserError(f"optimizer.name={config.name!r} is unknown; use one of {', '.join(OPTIMIZERS)}")
     if config.name != "adamw" and config.weight_decay:
         raise UserError(
             f"optimizer.weight_decay has no effect on {config.name!r}: set optimizer.name='adamw', or weight_decay=0"
@@ -72,28 +73,29 @@ def make_optimizer(config: ConfigDict) -> optax.GradientTransformation:
     if config.weight_decay:
         parts.append(optax.add_decayed_weights(config.weight_decay, mask=matrices))
     if not 0 < config.layer_decay <= 1:
-        raise UserError(f"optimizer.layer_decay={config.layer_decay}: more than 0 and at most 1, which is off")
+        raise UserError(f"optimizer.layer_decay={config.layer_decay}: must be above 0 and at most 1, which disables it")
     if config.layer_decay != 1:
         parts.append(scale_by_depth(config.layer_decay))
     return optax.chain(*parts)
 
 
 def matrices(params: Any) -> Any:
-    """True for the parameters of two and more axes, which weight decay applies to."""
+    """Return True for the parameters with two or more axes, which weight decay applies to."""
     return jax.tree.map(lambda param: param.ndim > 1, params)
 
 
 def scale_by_depth(decay: float) -> optax.GradientTransformation:
-    """Updates times decay^(how many layers are above): Howard and Ruder (2018), section 3.1; Clark et al. (2020), A.2.
+    """Multiply updates by decay^(number of layers above).
 
-    What is no layer and no embedding is above all layers. UserError for parameters without modules `layers_N`.
+    Howard and Ruder (2018), section 3.1; Clark et al. (2020), A.2.
+    Embeddings are below all layers, other parameters above. Raises UserError for a model without modules `layers_N`.
     """
 
     def scale(updates: Any, _: Any) -> Any:
         paths = [path for path, _ in jax.tree.leaves_with_path(updates)]
         top = 1 + max(filter(None, map(_layer, paths)), default=0)
         if top == 1:
-            raise UserError(f"optimizer.layer_decay={decay}: this model has no layers_0, layers_1 ...: set it to 1.0")
+            raise UserError(f"optimizer.layer_decay={decay}: this model has no layers_0, layers_1 …; set it to 1.0")
 
         def scaled(path: Any, update: jax.Array) -> jax.Array:
             layer = _layer(path)
@@ -105,7 +107,7 @@ def scale_by_depth(decay: float) -> optax.GradientTransformation:
 
 
 def _layer(path: Any) -> int | None:
-    """The number of the layer, from 1, that a parameter belongs to, 0 for an embedding, None for what is neither."""
+    """The layer of a parameter, counted from 1; 0 for an embedding, None for other parameters."""
     name = jax.tree_util.keystr(path, simple=True, separator="/")
     if found := re.search(r"(?:^|/)layers_(\d+)/", name):
         return 1 + int(found[1])

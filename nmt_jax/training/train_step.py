@@ -18,7 +18,7 @@ class LossFn(Protocol):
     """The training objective of a task."""
 
     def __call__(self, params: Any, batch: Any, step: Step | None) -> tuple[jax.Array, jax.Array]:
-        """-> (loss summed over tokens, number of tokens)."""
+        """Return the summed loss and the weight that it is divided by, such as the number of tokens."""
 
 
 def make_train_step(
@@ -31,13 +31,13 @@ def make_train_step(
     seed: int,
     shardings: TrainState | None = None,
 ) -> jax.stages.Wrapped:
-    """Compile (state, batch) -> (state, metrics); the state given is consumed.
+    """Return the compiled function (state, batch) -> (state, metrics); its argument `state` is donated.
 
-    A batch [B, ...] is cut into `accumulate` micro-batches [B / accumulate, ...], whose sums are added up and divided
-    once, by the weight of the whole global batch. A step whose loss or gradient is not finite leaves parameters,
-    optimizer and average bit for bit as they were. The dropout key is folded from (seed, step), so a resumed run needs
-    no stored key. `shardings` places the new state.
-    metrics: loss (per unit of weight), weight, grad_norm (before clipping), learning_rate, skipped (in a row).
+    A batch [B, ...] is cut into `accumulate` micro-batches [B / accumulate, ...]; their sums are added and divided
+    once, by the weight of the whole global batch. A step with a non-finite loss or gradient does not change parameters,
+    optimizer state and moving average. The dropout key is folded from (seed, step), so a resumed run needs no stored
+    key. shardings: of the new state.
+    metrics: loss (per unit of weight), weight, grad_norm (before clipping), learning_rate, skipped (consecutive steps).
     """
 
     def sums(params: Any, batch: Batch, step: Step) -> tuple[jax.Array, jax.Array, Any]:
@@ -50,8 +50,8 @@ def make_train_step(
 
         def add(totals: Any, numbered: tuple[jax.Array, Batch]) -> tuple[Any, None]:
             number, micro_batch = numbered
-            own = step._replace(rng=jax.random.fold_in(step.rng, number))
-            return jax.tree.map(jnp.add, totals, sums(params, micro_batch, own)), None
+            micro_step = step._replace(rng=jax.random.fold_in(step.rng, number))
+            return jax.tree.map(jnp.add, totals, sums(params, micro_batch, micro_step)), None
 
         zeros = (jnp.zeros(()), jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
         numbered = (jnp.arange(accumulate), micro_batches(batch, accumulate))
@@ -69,7 +69,7 @@ def make_train_step(
         params = jax.tree.map(lambda param, change: param - learning_rate * change, state.params, direction)
         ema = state.ema
         if ema_decay:
-            # A short memory at first, or the random start would weigh in for 1 / (1 - ema_decay) steps.
+            # The decay is smaller at first, or the random initial values would count for 1 / (1 - ema_decay) steps.
             decay = jnp.minimum(ema_decay, (1.0 + state.step) / (10.0 + state.step))
             ema = jax.tree.map(lambda old, new: decay * old + (1.0 - decay) * new, ema, params)
 
@@ -99,7 +99,7 @@ def make_train_step(
 
 
 def micro_batches(batch: Batch, count: int) -> Batch:
-    """Cut [B, ...] into [count, B / count, ...]; micro-batch i has rows i mod count, so every device keeps its own."""
+    """Cut [B, ...] into [count, B / count, ...]; micro-batch i has the rows i mod count, so no row moves."""
 
     def cut(array: jax.Array) -> jax.Array:
         return array.reshape(array.shape[0] // count, count, *array.shape[1:]).swapaxes(0, 1)

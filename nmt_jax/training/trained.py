@@ -1,4 +1,4 @@
-"""Trained workdirs, opened: a task and its parameters, or several models as one translator."""
+"""Opening of trained workdirs: a task with its parameters, or several models as one translator."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = None) -> tuple[Any, Any]:
-    """-> (task, parameters) of a workdir that was trained for one of `tasks`.
+    """Return the task and the parameters of a workdir that was trained for one of `tasks`.
 
-    checkpoint: "best", "last", or n for the mean of the last n; None is what `decode.average` says, and "best" where
-    that is 1. UserError where nothing was trained yet, or something else.
+    checkpoint: "best", "last", or n for the mean of the last n checkpoints; None for `decode.average` of the config,
+    or "best" if that is 1. Raises UserError if the workdir has no checkpoint, or was trained for another task.
     """
     config = folder.trained_config(*tasks)
-    # Below, not above: a mistake is told before the seconds that importing JAX takes.
+    # Imported here, so that errors are reported before JAX is loaded, which takes seconds.
     from nmt_jax import platforms
     from nmt_jax.checkpoints.reading import load_params
     from nmt_jax.distributed import sharding
@@ -34,9 +34,10 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
 def open_translator(
     folders: Sequence[Workdir], *, checkpoint: str | int | None = None, allow_unknown: bool = False
 ) -> tuple["Translator", tuple[Any, ...]]:
-    """-> what translates with the models of all workdirs together, and their parameters; settings are the first's.
+    """Return a translator that uses the models of all workdirs as an ensemble, and the parameters of each model.
 
-    Arguments as those of `open_trained` and `tasks.translator`. UserError where vocabularies differ.
+    Settings are those of the first workdir. For `checkpoint` see `open_trained`, for `allow_unknown` see `Translator`.
+    Raises UserError if the vocabularies or the numbers of sources differ.
     """
     from nmt_jax.translation.translator import Translator
 
@@ -46,10 +47,13 @@ def open_translator(
     for folder, task in zip(folders, tasks, strict=True):
         if [vocab.fingerprint for vocab in task.vocabularies] != [vocab.fingerprint for vocab in first.vocabularies]:
             raise UserError(
-                f"{folder.path}: its vocabulary is not that of {folders[0].path}: an ensemble has one; train with "
-                f"--config.vocab.source_model={folders[0].path}/vocab/joint.model, or the like"
+                f"{folder.path}: the vocabulary differs from that of {folders[0].path}; an ensemble needs one "
+                f"vocabulary: train with --config.vocab.source_model={folders[0].path}/vocab/joint.model or similar"
             )
         if task.num_sources != first.num_sources:
-            raise UserError(f"{folder.path}: reads {task.num_sources} sources, {folders[0].path} {first.num_sources}")
+            raise UserError(
+                f"{folder.path}: the model reads {task.num_sources} sources, that of {folders[0].path} reads "
+                f"{first.num_sources}"
+            )
     models = [task.model for task in tasks]
     return Translator(first.config, models, first.vocabularies, first.mesh, allow_unknown), params

@@ -49,7 +49,7 @@ def test_decays():
 
 
 def test_unknown_names_and_impossible_settings():
-    with pytest.raises(UserError, match=r"optimizer\.schedule='nom' is unknown: use one of noam, "):
+    with pytest.raises(UserError, match=r"optimizer\.schedule='nom' is unknown; use one of noam, "):
         schedule("nom")
     with pytest.raises(UserError, match="d_model"):
         schedule("noam")
@@ -108,7 +108,7 @@ def test_the_learning_rate_falls_from_layer_to_layer_downwards():
 
 def test_layer_decay_that_cannot_be_meant():
     for decay in (0.0, -1.0, 1.5):
-        with pytest.raises(UserError, match=r"optimizer\.layer_decay=.*: more than 0 and at most 1"):
+        with pytest.raises(UserError, match=r"optimizer\.layer_decay=.*: must be above 0 and at most 1"):
             make_optimizer(toy.config(**{"optimizer.layer_decay": decay}).optimizer)
     optimizer = make_optimizer(toy.config(**{"optimizer.layer_decay": 0.9}).optimizer)
     with pytest.raises(UserError, match="has no layers_0"):

@@ -1,0 +1,26 @@
+"""The log file of a run."""
+
+import json
+import math
+
+import pytest
+
+from nmt_jax.training.logbook import Logbook, truncate
+
+
+def test_the_log_contains_the_rows_and_null_for_nan(tmp_path):
+    with Logbook(tmp_path) as logbook:
+        logbook.write(1, {"loss": 0.1 + 0.2})
+        logbook.write(2, {"loss": math.nan, "dev/bleu": 3.0})
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert rows == [{"step": 1, "loss": 0.1 + 0.2}, {"step": 2, "loss": None, "dev/bleu": 3.0}]
+    assert any(path.name.startswith("events") for path in (tmp_path / "tensorboard").iterdir())
+
+
+@pytest.mark.parametrize(("step", "kept"), [(0, 0), (1, 2), (2, 3), (9, 3)])
+def test_rows_after_the_step_and_incomplete_lines_are_removed(step, kept, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    lines = ['{"step": 1, "loss": 2}\n', '{"step": 1, "dev/loss": 2}\n', '{"step": 2, "loss": 1}\n', '{"step": 3, "lo']
+    path.write_text("".join(lines))
+    truncate(path, step)
+    assert path.read_text() == "".join(lines[:kept])
