@@ -40,9 +40,9 @@ def problems(encoder: Any, vectors: Any) -> dict[str, list[Any]]:
     """Weights, weights and costs of every pair, by metric."""
     from metrics_jax.embedding.moverscore import MoverScore
     from metrics_jax.embedding.wmd import WMD, problem
-    from nmt_jax.data.readers.judgements import Columns, files, read_judged
+    from nmt_jax.data.readers.judgements import Columns, judged_files, read_judged
 
-    paths = files(str(measure.SHARED / "data" / "wmt_da" / "*.de-en.tsv"))
+    paths = judged_files(str(measure.SHARED / "data" / "wmt_da" / "*.de-en.tsv"))
     judged = [read_judged(path, Columns(human=("human_z",))) for path in paths]
     hypotheses = [text for one in judged for text in one.hypotheses]
     references = [text for one in judged for (text,) in one.references]

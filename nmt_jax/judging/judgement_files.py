@@ -8,7 +8,7 @@ import numpy as np
 
 from metrics_jax.judging.agreement import LEVELS
 from metrics_jax.judging.judgements import GROUPINGS, Judgements
-from nmt_jax.data.readers.judgements import Columns, Judged, files, read_judged
+from nmt_jax.data.readers.judgements import Columns, Judged, judged_files, read_judged
 from nmt_jax.errors import UserError
 
 _LISTS = ("reference", "human", "correlation")  # options that take several values, separated by +
@@ -70,7 +70,7 @@ def _read_argument(argument: str, columns: Columns, protocol: Protocol, system_s
     values = {"system_scores": system_scores, **_parse_options(argument, options)}
     columns = dataclasses.replace(columns, **{key: values[key] for key in values if hasattr(columns, key)})
     protocol = dataclasses.replace(protocol, **{key: values[key] for key in values if hasattr(protocol, key)})
-    paths = files(path)
+    paths = judged_files(path)
     if values["system_scores"] and len(paths) > 1:
         raise UserError(
             f"--system_scores={values['system_scores']} holds the scores of one file, but {path} has {len(paths)} files"

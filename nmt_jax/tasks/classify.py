@@ -11,7 +11,7 @@ import numpy as np
 
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.data.batching.batches import Batches
-from nmt_jax.data.batching.documents import DocumentCorpus, Documents, Reader, document_batches, words_of
+from nmt_jax.data.batching.documents import DocumentCorpus, DocumentLayout, DocumentReader, document_batches, words_of
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
 from nmt_jax.data.vocabulary.vocab import UNK, Vocab
@@ -66,10 +66,10 @@ class Classify(Task):
         return load_or_collect_labels(self.workdir / "vocab" / "labels.json", self.config.data)
 
     @functools.cached_property
-    def reader(self) -> Reader:
+    def reader(self) -> DocumentReader:
         """Splits texts into sentences of vocabulary ids."""
         names = ("max_sentences", "max_words", "tokenizer", "lower_case", "join")
-        return Reader(self.vocabulary, **{name: self.config.data[name] for name in names})
+        return DocumentReader(self.vocabulary, **{name: self.config.data[name] for name in names})
 
     def model_sizes(self) -> dict[str, Any]:
         """The size of the vocabulary and the number of labels."""
@@ -102,7 +102,7 @@ class Classify(Task):
 
     def batches(self, steps: int) -> Batches:
         """The training batches of `steps` steps."""
-        return self._train_batches(self.train_corpus, steps, Documents())
+        return self._train_batches(self.train_corpus, steps, DocumentLayout())
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, N, W)."""
@@ -153,7 +153,7 @@ class Classify(Task):
     @functools.cached_property
     def dev_batches(self) -> Batches:
         """One epoch of the development texts."""
-        return self._dev_batches(self.dev_corpus, Documents())
+        return self._dev_batches(self.dev_corpus, DocumentLayout())
 
     @functools.cached_property
     def _measure(self) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from metrics_jax.embedding.forward import bucket
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.data.batching.batches import Shape
-from nmt_jax.data.batching.encoder_rows import Field, Item, Rows
+from nmt_jax.data.batching.encoder_rows import Field, Item, RowLayout
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.prepared.cache import cache_directory
 from nmt_jax.data.readers.tagged import open_tagged
@@ -27,7 +27,7 @@ class Limits(NamedTuple):
     segments: bool = False
 
 
-class FeatureRows(Rows):
+class FeatureRows(RowLayout):
     """`Rows` of words with their features, float32[B, S, …], which are zero in padding."""
 
     def __init__(self, fields: Mapping[str, Field], shapes: Mapping[str, tuple[int, ...]]):

@@ -21,7 +21,7 @@ from metrics_jax.embedding.forward import bucket
 from nmt_jax import config as configs
 from nmt_jax import pretrained
 from nmt_jax.data.batching.batches import Batches, Shape
-from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus, RowReader, Rows, num_pieces
+from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus, RowLayout, RowReader, num_pieces
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.prediction import pack_by_length
 from nmt_jax.distributed import sharding
@@ -171,16 +171,16 @@ class FineTuning(Task):
 
     # Training
 
-    def _layout(self, fields: Mapping[str, Field]) -> Rows:
+    def _layout(self, fields: Mapping[str, Field]) -> RowLayout:
         """The arrays of a batch of rows with these fields."""
-        return Rows(fields, self.reader.segments, self.num_texts)
+        return RowLayout(fields, self.reader.segments, self.num_texts)
 
     def _inputs(self, batch: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arrays of a batch that the model reads."""
         return batch["ids"], batch["mask"], batch.get("segments")
 
     @functools.cached_property
-    def layout(self) -> Rows:
+    def layout(self) -> RowLayout:
         """The arrays of a training batch."""
         return self._layout(self.fields)
 

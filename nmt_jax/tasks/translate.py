@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from metrics_jax import BLEU
-from nmt_jax.data.batching.batches import Batches, Pairs
+from nmt_jax.data.batching.batches import Batches, PairLayout
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.prepared.parallel import PreparedCorpus, prepare
 from nmt_jax.data.readers import sources
@@ -145,7 +145,9 @@ class Translate(Task):
     def batches(self, steps: int) -> Batches:
         """The training batches of `steps` steps."""
         sampling_alpha = self.config.vocab.sampling_alpha
-        return self._train_batches(self.train_corpus, steps, Pairs(self.num_sources), sampling_alpha=sampling_alpha)
+        return self._train_batches(
+            self.train_corpus, steps, PairLayout(self.num_sources), sampling_alpha=sampling_alpha
+        )
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, S, T)."""
@@ -204,7 +206,7 @@ class Translate(Task):
     @functools.cached_property
     def dev_batches(self) -> Batches:
         """One epoch of the development pairs."""
-        return self._dev_batches(self.dev_corpus, Pairs(self.num_sources))
+        return self._dev_batches(self.dev_corpus, PairLayout(self.num_sources))
 
     @functools.cached_property
     def _dev_pairs(self) -> list[tuple[str, str]]:

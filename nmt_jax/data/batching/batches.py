@@ -65,7 +65,7 @@ class Layout(Protocol):
         """The items as arrays, followed by empty rows up to `shape.rows`."""
 
 
-class Pairs:
+class PairLayout:
     """Pairs of token ids: {"source": int32[B, S], "target": int32[B, T]}. The budget counts target tokens.
 
     A row is tokens, EOS, then PAD; an empty row is all PAD. With N > 1 sources, "source" is int32[B, N, S].
@@ -118,10 +118,10 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         batch_tokens: maximum number of tokens of a batch as the layout counts them, padding included; but there are at
         least `share.multiple_of` rows, and a multiple of it. share: the rows that this process builds. steps: number of
         batches; None for one epoch. sampling_alpha: if positive, subword regularization of a `PreparedCorpus`, see
-        `Vocab.sample`. layout: defaults to `Pairs()`. Raises UserError if the longest item exceeds `batch_tokens`.
+        `Vocab.sample`. layout: defaults to `PairLayout()`. Raises UserError if the longest item exceeds `batch_tokens`.
         """
         self.corpus, self.sampling_alpha = corpus, sampling_alpha
-        self.layout = layout or Pairs()
+        self.layout = layout or PairLayout()
         # Random segmentations are longer than the best one, so buckets are chosen for longer items.
         self._stretch = _sampled_stretch(cast(PreparedCorpus, corpus), sampling_alpha) if sampling_alpha else np.ones(2)
         histogram = np.zeros((corpus.max_length + 1, corpus.max_length + 1), np.int64)
@@ -199,11 +199,11 @@ def choose_shapes(
 ) -> list[Shape]:
     """Chooses at most `num_buckets` shapes that minimize the number of tokens, padding and empty rows included.
 
-    histogram: int[A+1, B+1], the number of items of each pair of lengths. layout: defaults to `Pairs()`. Buckets are
-    nested boxes, and an item belongs to the first one that holds it. Dynamic programming over (number of boxes,
+    histogram: int[A+1, B+1], the number of items of each pair of lengths. layout: defaults to `PairLayout()`. Buckets
+    are nested boxes, and an item belongs to the first one that holds it. Dynamic programming over (number of boxes,
     outermost box) finds the best chain of boxes on a grid of at most 32 lengths per side.
     """
-    layout = layout or Pairs()
+    layout = layout or PairLayout()
     inside = histogram.cumsum(0).cumsum(1)  # number of items no longer than (a, b)
     sides = [_grid(longest) for longest in _outermost(histogram)]
     first, second = (grid.ravel() for grid in np.meshgrid(*sides, indexing="ij"))  # [M] boxes, the last holds all items

@@ -30,7 +30,7 @@ class Sentence(NamedTuple):
     sizes: list[int]
 
 
-class Reader:
+class DocumentReader:
     """Turns texts into sentences of token ids.
 
     tokenizer, lower_case: see `words_of`. join: whether the sentences of a text are joined into one. Sentences of more
@@ -99,7 +99,7 @@ class DocumentCorpus:
     and UserError if no document is left.
     """
 
-    def __init__(self, texts: LabelledTexts, reader: Reader, labels: Sequence[str]):
+    def __init__(self, texts: LabelledTexts, reader: DocumentReader, labels: Sequence[str]):
         self.name, self.max_length = texts.name, max(reader.max_sentences, reader.max_words)
         self.max_sentences = reader.max_sentences
         numbers = {label: number for number, label in enumerate(labels)}
@@ -142,7 +142,7 @@ class DocumentCorpus:
         return line + (f"; {self.cut:,} truncated to {self.max_sentences} sentences" if self.cut else "")
 
 
-class Documents:
+class DocumentLayout:
     """Layout of documents: {"words": int32[B, N, W], "label": int32[B]}. The budget counts all tokens and padding.
 
     A sentence is tokens, then PAD; an empty row is all PAD, with NO_LABEL.

@@ -128,7 +128,7 @@ class Field(NamedTuple):
     per_token: bool = False
 
 
-class Rows:
+class RowLayout:
     """Layout of items: "ids" int32[B, S], "mask" bool[B, S], which is False at padding, and the other `fields`.
 
     An empty row is all padding. The budget counts all tokens and padding. For N > 1 texts that are encoded separately,

@@ -57,22 +57,22 @@ class Judged:
     system_human: dict[str, dict[str, float]]
 
 
-def files(path: str) -> list[pathlib.Path]:
+def judged_files(path: str) -> list[pathlib.Path]:
     """The files of judged texts that `path` names: a file, a folder, or a pattern (`wmt17.*.tsv`), sorted by name.
 
     Files NAME.sys.tsv are ignored. Raises UserError if there are none.
     """
     folder = pathlib.Path(path)
     if folder.is_dir():
-        several = sorted(folder.iterdir())
+        candidates = sorted(folder.iterdir())
     elif glob.has_magic(path) and not folder.exists():
-        several = sorted(map(pathlib.Path, glob.glob(path)))
+        candidates = sorted(map(pathlib.Path, glob.glob(path)))
     else:
         return [find(path)]
-    found = [one for one in several if suffix(one) in SUFFIXES and ".sys." not in one.name]
-    if not found:
+    files = [file for file in candidates if suffix(file) in SUFFIXES and ".sys." not in file.name]
+    if not files:
         raise UserError(f"{path}: no {' or '.join(SUFFIXES)} file found, plain or with .gz")
-    return found
+    return files
 
 
 def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None) -> Judged:
@@ -137,8 +137,8 @@ def _system_file(path: pathlib.Path, named: str | None) -> pathlib.Path | None:
         return find(named)
     if ".seg." not in path.name:
         return None
-    beside = path.with_name(path.name.removesuffix(".gz").replace(".seg.", ".sys."))
-    return next((one for one in (beside, beside.with_name(f"{beside.name}.gz")) if one.is_file()), None)
+    plain = path.with_name(path.name.removesuffix(".gz").replace(".seg.", ".sys."))
+    return next((file for file in (plain, plain.with_name(f"{plain.name}.gz")) if file.is_file()), None)
 
 
 def _read_systems(path: pathlib.Path, human: Sequence[str], texts: Mapping[str, str]) -> dict[str, dict[str, float]]:
@@ -164,10 +164,10 @@ def _rows(path: pathlib.Path, outputs: str = "") -> Iterator[Row]:
         if not outputs:
             yield row
             continue
-        several = row.value(outputs)
-        if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
+        objects = row.value(outputs)
+        if not isinstance(objects, list) or not all(isinstance(fields, dict) for fields in objects):
             raise UserError(f"{row.location}: {outputs!r} is not a list of objects")
-        yield from (row._replace(fields=row.fields | one) for one in several)
+        yield from (row._replace(fields=row.fields | fields) for fields in objects)
 
 
 def _text(row: Row, name: str) -> str:
@@ -179,10 +179,10 @@ def _text(row: Row, name: str) -> str:
 
 def _texts(row: Row, name: str) -> list[str]:
     value = row.value(name)
-    several = [value] if isinstance(value, str) else value
-    if not isinstance(several, list) or not several or not all(isinstance(one, str) for one in several):
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise UserError(f"{row.location}: {name!r} is neither a string nor a list of strings")
-    return several
+    return texts
 
 
 def _number(row: Row, name: str) -> float:

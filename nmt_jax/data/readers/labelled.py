@@ -103,10 +103,10 @@ class TextFile:
             raise UserError(f"{row.location}: the label is empty")
         for column in map(row.column, self.texts):
             value = row.fields[column]
-            several = [value] if isinstance(value, str) else value
-            if not isinstance(several, list) or not all(isinstance(sentence, str) for sentence in several):
+            texts = [value] if isinstance(value, str) else value
+            if not isinstance(texts, list) or not all(isinstance(sentence, str) for sentence in texts):
                 raise UserError(f"{row.location}: {column!r} is neither a string nor a list of strings")
-            sentences += several
+            sentences += texts
         return Labelled("\t".join(label), sentences, row.location, columns)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.batching.batches import Batches, choose_shapes
-from nmt_jax.data.batching.documents import NO_LABEL, DocumentCorpus, Documents, Reader, document_batches
+from nmt_jax.data.batching.documents import NO_LABEL, DocumentCorpus, DocumentLayout, DocumentReader, document_batches
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.readers.labelled import GrammarTexts, Labelled
 from nmt_jax.data.vocabulary.vocab import PAD, UNK, Vocab
@@ -20,8 +20,8 @@ def vocab() -> Vocab:
     return Vocab.train([" ".join(WORDS)] * 3, size=100, algorithm="word")
 
 
-def make_reader(vocab, **changes) -> Reader:
-    return Reader(
+def make_reader(vocab, **changes) -> DocumentReader:
+    return DocumentReader(
         vocab,
         **({"max_sentences": 4, "max_words": 5, "tokenizer": "none", "lower_case": False, "join": False} | changes),
     )
@@ -123,7 +123,7 @@ def corpus(vocab) -> DocumentCorpus:
 
 
 def make(corpus, **changes) -> Batches:
-    settings = {"batch_tokens": 300, "num_buckets": 4, "share": RowSlice(4), "seed": 3, "layout": Documents()}
+    settings = {"batch_tokens": 300, "num_buckets": 4, "share": RowSlice(4), "seed": 3, "layout": DocumentLayout()}
     return Batches(corpus, **(settings | changes))
 
 
@@ -193,7 +193,7 @@ def test_shapes_of_documents_are_optimal(corpus):
     chains = [[shape(*outer)]] + [
         [shape(s, w), shape(*outer)] for s in range(1, outer[0] + 1) for w in range(1, outer[1] + 1)
     ]
-    assert cost(choose_shapes(histogram, 90, 2, 2, Documents())) == min(map(cost, chains))
+    assert cost(choose_shapes(histogram, 90, 2, 2, DocumentLayout())) == min(map(cost, chains))
 
 
 def test_a_budget_below_the_largest_document_is_an_error(corpus):

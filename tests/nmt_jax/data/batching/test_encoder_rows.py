@@ -5,7 +5,7 @@ import pytest
 import tokenizers
 
 from nmt_jax.data.batching.batches import Batches, Shape
-from nmt_jax.data.batching.encoder_rows import Field, RowCorpus, RowReader, Rows
+from nmt_jax.data.batching.encoder_rows import Field, RowCorpus, RowLayout, RowReader
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.tokenizer import Tokenizer
@@ -81,7 +81,7 @@ def test_the_longest_text_is_truncated(tokenizer):
 
 def test_batches_hold_every_item_and_padding_is_masked():
     items = [{"ids": np.full(n, n, np.int32), "tags": np.full(n, n, np.int32), "label": n} for n in range(1, 12)]
-    layout = Rows({"tags": Field(np.int32, -1, per_token=True), "label": Field(np.int32)}, segments=False)
+    layout = RowLayout({"tags": Field(np.int32, -1, per_token=True), "label": Field(np.int32)}, segments=False)
     corpus = RowCorpus("corpus", items, 16)
     batches = Batches(corpus, batch_tokens=64, num_buckets=2, share=RowSlice(2), layout=layout)
     seen = []
@@ -98,7 +98,7 @@ def test_batches_hold_every_item_and_padding_is_masked():
 
 
 def test_texts_encoded_separately_have_one_row_each():
-    layout = Rows({}, segments=False, num_texts=2)
+    layout = RowLayout({}, segments=False, num_texts=2)
     batch = layout.arrays([{"ids": (np.array([1, 2]), np.array([3]))}], Shape(2, 4, 1))
     assert batch["ids"].tolist() == [[[1, 2, 0, 0], [3, 0, 0, 0]], [[0] * 4] * 2]
     assert batch["mask"].sum(axis=-1).tolist() == [[2, 1], [0, 0]]

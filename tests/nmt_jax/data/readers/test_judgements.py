@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from nmt_jax.data.readers.judgements import Columns, files, read_judged
+from nmt_jax.data.readers.judgements import Columns, judged_files, read_judged
 from nmt_jax.errors import UserError
 
 TSV = "id\tsys\thyp\tref\tz\traw\n1\ta\tx y\tx z\t0.5\t70\n1\tb\tx\tx z\t-1\t\n2\ta\t\tq\t0\t50\n"
@@ -40,7 +40,7 @@ def test_system_scores_in_a_separate_file(write):
     write("wmt.sys.tsv", "system\tz\na\t0.1\nb\t0.3\nHUMAN\t0.9\n")
     with pytest.warns(UserWarning, match=r"wmt\.sys\.tsv: systems without texts are ignored: HUMAN"):
         assert read_judged(path, COLUMNS).system_human["z"] == {"a": 0.1, "b": 0.3, "HUMAN": 0.9}
-    assert files(str(path.parent)) == [path]
+    assert judged_files(str(path.parent)) == [path]
     other = write("other.tsv", "system\tz\na\t1\nb\t2\n")
     assert read_judged(path, COLUMNS, str(other)).system_human["z"] == {"a": 1, "b": 2}
 
@@ -129,8 +129,8 @@ def test_invalid_files_of_system_scores(write):
 
 def test_invalid_files(write, tmp_path):
     for call, words in (
-        (lambda: files(str(tmp_path / "x.tsv")), "no such file"),
-        (lambda: files(str(tmp_path)), r"no \.tsv or \.jsonl file found"),
+        (lambda: judged_files(str(tmp_path / "x.tsv")), "no such file"),
+        (lambda: judged_files(str(tmp_path)), r"no \.tsv or \.jsonl file found"),
         (lambda: read_judged(write("a.csv", "a"), COLUMNS), r"a\.csv: judged texts must be in a \.tsv or \.jsonl file"),
         (lambda: read_judged(write("a.tsv", TSV), Columns()), "--human=COLUMN"),
     ):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from nmt_jax.data.batching.batches import Batches, Pairs
+from nmt_jax.data.batching.batches import Batches, PairLayout
 from nmt_jax.data.batching.prediction import decoding_batches
 from nmt_jax.data.prepared.parallel import prepare
 from nmt_jax.data.readers import sources
@@ -76,7 +76,7 @@ def test_batches_have_one_row_per_source(data, vocab):
     kept = [*TRIPLES, ("a tab", "two tabs ", "ein\tTab")]
     expected = [[(*vocab.encode(text), EOS) for text in texts] for texts in kept]
     assert corpus.lengths.tolist() == [[max(len(row[0]), len(row[1])), len(row[2])] for row in expected]
-    batches = Batches(corpus, batch_tokens=200, num_buckets=2, layout=Pairs(2))
+    batches = Batches(corpus, batch_tokens=200, num_buckets=2, layout=PairLayout(2))
     found = set()
     for n in range(len(batches)):
         batch = batches[n]
@@ -87,7 +87,7 @@ def test_batches_have_one_row_per_source(data, vocab):
 
 def test_random_segmentations_fit_their_rows(data, vocab):
     corpus = prepare(data, "train", (vocab, vocab))
-    batches = Batches(corpus, batch_tokens=200, num_buckets=2, layout=Pairs(2), sampling_alpha=0.1, seed=1)
+    batches = Batches(corpus, batch_tokens=200, num_buckets=2, layout=PairLayout(2), sampling_alpha=0.1, seed=1)
     texts = set()
     for n in range(len(batches)):
         for source in batches[n]["source"]:
