@@ -1,1 +1,1 @@
-"""Reports of runs, sweeps and translations, as tables and HTML pages."""
+"""Plots, tables and HTML reports of runs, sweeps, translations and scores."""

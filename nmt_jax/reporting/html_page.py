@@ -1,4 +1,7 @@
-"""The parts of a report as HTML: sections, tables, pictures; light and dark, on a phone and on paper."""
+"""HTML pages in one file, without scripts, fonts or images from elsewhere, and the parts of reports.
+
+Reports adapt to dark mode, small screens and paper.
+"""
 
 import base64
 import html
@@ -6,12 +9,35 @@ import io
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from nmt_jax.reporting.plots.html_table import html_page
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STYLE = """\
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light; }}
+body {{ margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: #fff; color: #212529;
+  font: 15px/1.6 system-ui, sans-serif; print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
+h1 {{ font-size: 1.3rem; margin: 0; }}
+p, caption {{ color: #5c677d; margin: .4rem 0 1.2rem; text-align: left; }}
+{style}</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p>{legend}</p>
+{body}
+</body>
+</html>
+"""
+WIDE = """\
+body { max-width: none; width: fit-content; min-width: 30rem; }
+p { max-width: 46rem; }
+"""
+REPORT = """\
 :root { color-scheme: light dark; --quiet: #5c677d; --line: #dee2e6; --more: #ffd8d8; --less: #d3f0dc; }
 * { box-sizing: border-box; }
 body { overflow-wrap: anywhere; }
@@ -63,8 +89,13 @@ summary { cursor: pointer; color: #1864ab; }
 """
 
 
+def html_page(title: str, legend: str, body: str, style: str) -> str:
+    """Returns a whole page. The title is text, legend and body are HTML, style is CSS with one rule per line."""
+    return PAGE.format(title=html.escape(title), legend=legend, body=body, style=style)
+
+
 class Section(NamedTuple):
-    """A heading, the name by which a link finds it, and HTML."""
+    """A section of a report: heading, anchor for links, and HTML."""
 
     title: str
     anchor: str
@@ -72,13 +103,14 @@ class Section(NamedTuple):
 
 
 def report_page(title: str, legend: str, sections: Sequence[Section]) -> str:
-    """The HTML of a report; the title is text, the legend HTML."""
-    links = "".join(f'<li><a href="#{one.anchor}">{html.escape(one.title)}</a></li>' for one in sections)
+    """Returns the page of a report with links to its sections. The title is text, the legend HTML."""
+    links = "".join(f'<li><a href="#{section.anchor}">{html.escape(section.title)}</a></li>' for section in sections)
     bodies = "\n".join(
-        f'<section id="{one.anchor}">\n<h2>{html.escape(one.title)}</h2>\n{one.body}\n</section>' for one in sections
+        f'<section id="{section.anchor}">\n<h2>{html.escape(section.title)}</h2>\n{section.body}\n</section>'
+        for section in sections
     )
     nav = f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
-    return html_page(title, legend, f"{nav}\n<main>\n{bodies}\n</main>", STYLE)
+    return html_page(title, legend, f"{nav}\n<main>\n{bodies}\n</main>", REPORT)
 
 
 def table(
@@ -90,34 +122,34 @@ def table(
     best: Container[int] = (),
     anchors: Mapping[int, str] | None = None,
 ) -> str:
-    """A table that scrolls by itself where it is too wide; cells are HTML, the first of a row its heading.
+    """Returns a table that scrolls if it is too wide; cells are HTML, the first of a row is its heading.
 
-    name: what it is to those who do not see it. numbers: so many columns, the last, are numbers. best: the rows that
-    stand out. anchors: names by which links find rows.
+    name: label for screen readers. numbers: how many of the last columns are numbers. best: rows in bold. anchors:
+    anchors of rows, for links.
     """
     first = len(heading) - numbers
 
-    def kind(column: int) -> str:
+    def css_class(column: int) -> str:
         return ' class="number"' if column >= first else ""
 
-    head = "".join(f'<th scope="col"{kind(k)}>{html.escape(text)}</th>' for k, text in enumerate(heading))
+    head = "".join(f'<th scope="col"{css_class(k)}>{html.escape(text)}</th>' for k, text in enumerate(heading))
     lines = []
     for number, row in enumerate(rows):
-        cells = "".join(f"<td{kind(k)}>{text}</td>" for k, text in enumerate(row[1:], start=1))
+        cells = "".join(f"<td{css_class(k)}>{text}</td>" for k, text in enumerate(row[1:], start=1))
         emphasis = ' class="best"' if number in best else ""
-        place = f' id="{html.escape(anchors[number])}"' if anchors and number in anchors else ""
-        lines.append(f'<tr{place}{emphasis}><th scope="row">{row[0]}</th>{cells}</tr>')
+        anchor = f' id="{html.escape(anchors[number])}"' if anchors and number in anchors else ""
+        lines.append(f'<tr{anchor}{emphasis}><th scope="row">{row[0]}</th>{cells}</tr>')
     body = "\n".join(lines)
     return _scroll(name, f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>")
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
-    """Names and what they are; both HTML."""
+    """Returns a list of names and values, both HTML."""
     return f'<dl class="facts">{"".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)}</dl>'
 
 
 def picture(figure: "Figure", alt: str, wide: bool = False) -> str:
-    """A picture within the page; `alt` says in words what it shows. wide: it scrolls where it is too wide."""
+    """Returns a figure as an embedded image with the description `alt`; a `wide` one scrolls if it is too wide."""
     file = io.BytesIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, facecolor="white")
     data = base64.b64encode(file.getvalue()).decode()
@@ -126,10 +158,10 @@ def picture(figure: "Figure", alt: str, wide: bool = False) -> str:
 
 
 def code(text: str) -> str:
-    """Text as it stands in a file or a command."""
+    """Returns text in a monospaced font."""
     return f"<code>{html.escape(text)}</code>"
 
 
-def _scroll(name: str, inside: str) -> str:
-    """What may be wider than the page; the keyboard reaches it, too."""
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(name)}">{inside}</div>'
+def _scroll(name: str, content: str) -> str:
+    """Returns a region that scrolls horizontally, also by keyboard."""
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(name)}">{content}</div>'

@@ -1,4 +1,4 @@
-"""Scores as people and programs read them: a table on a terminal, rows in a pipe, JSON, LaTeX."""
+"""Metric scores as text: a table on a terminal, tab-separated rows, JSON or LaTeX."""
 
 import dataclasses
 import io
@@ -13,12 +13,19 @@ from metrics_jax.api import AdditiveMetric, Result
 from metrics_jax.significance import Comparison, Interval
 from nmt_jax.reporting.latex import latex_arrow, latex_table, latex_text
 
-PERCENT = ("bleu", "chrf", "ter", "wer", "per", "cder")  # metrics from 0 to 100; the others are shown with four digits
+PERCENT = (
+    "bleu",
+    "chrf",
+    "ter",
+    "wer",
+    "per",
+    "cder",
+)  # metrics from 0 to 100, shown with two decimals; others with four
 
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """What one metric says of one system, and how sure it is, if that was asked."""
+    """The result of one metric for one system, with a bootstrap interval and a comparison if requested."""
 
     system: str
     name: str  # of the metric, as the user wrote it
@@ -29,20 +36,20 @@ class Score:
 
 
 def write_text(scores: Sequence[Score], segments: bool) -> str:
-    """A table on a terminal; in a pipe rows without a heading, as `write_tsv`."""
+    """Returns a table on a terminal, otherwise the rows of `write_tsv` without the heading."""
     if segments or not sys.stdout.isatty():
         return "\n".join(_tab_separated(row) for row in _rows(scores, segments))
     return _table(scores)
 
 
 def write_tsv(scores: Sequence[Score], segments: bool) -> str:
-    """Tab-separated rows under a heading: one a system and metric, or with `segments` one a system and line."""
+    """Returns tab-separated rows with a heading: one per system and metric, or with `segments` per system and line."""
     rows = _rows(scores, segments)
     return "\n".join([_tab_separated(list(rows[0])), *map(_tab_separated, rows)])
 
 
 def write_json(scores: Sequence[Score], segments: bool) -> str:
-    """A list of objects, one a system and metric, with parts, and with `segments` every line's score."""
+    """Returns a JSON list with an object per system and metric; with `segments`, it has the score of every line."""
     objects = []
     for row, score in zip(_rows(scores, segments=False), scores, strict=True):
         item: dict[str, Any] = dict(row) | {"score": score.result.score, "parts": dict(score.result.parts)}
@@ -53,7 +60,7 @@ def write_json(scores: Sequence[Score], segments: bool) -> str:
 
 
 def write_latex(scores: Sequence[Score], segments: bool) -> str:
-    """A table of the booktabs package, the best of each column in bold; signatures as comments."""
+    """Returns a LaTeX table, the best of each column in bold; signatures are comments."""
     columns, systems = _by_metric(scores), list(dict.fromkeys(score.system for score in scores))
     heading = ["system", *(f"{latex_text(n)} {latex_arrow(c[0].metric.higher_is_better)}" for n, c in columns)]
     rows = []
@@ -69,7 +76,7 @@ def write_latex(scores: Sequence[Score], segments: bool) -> str:
         rows.append(cells)
     lines = latex_table("l" + "r" * len(columns), heading, rows)
     if any(score.comparison for score in scores):
-        lines.append(f"% *: p < 0.05 against {systems[0]}")
+        lines.append(f"% *: p < 0.05 compared with {systems[0]}")
     return "\n".join([*lines, *(f"% {column[0].result.signature}" for _, column in columns)])
 
 
@@ -82,7 +89,7 @@ WRITERS: dict[str, Callable[[Sequence[Score], bool], str]] = {
 
 
 def _table(scores: Sequence[Score]) -> str:
-    """Systems down, metrics across, the best of each column emphasised; signatures below."""
+    """Returns a table with systems as rows and metrics as columns, the best of each in bold; signatures below."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -109,16 +116,20 @@ def _table(scores: Sequence[Score]) -> str:
         table.add_row(system.replace("[", r"\["), *cells)
     console.print(table)
     if any(score.interval for score in scores):
-        console.print("± half of the 95 % bootstrap interval", style="dim")
+        console.print("± half the width of the 95 % bootstrap interval", style="dim")
     if any(score.comparison for score in scores):
-        console.print(f"p: chance of so large a difference from {systems[0]}; * below 0.05", style="dim", markup=False)
+        console.print(
+            f"p: probability of a difference this large from {systems[0]} by chance; * below 0.05",
+            style="dim",
+            markup=False,
+        )
     for _, column in columns:
         console.print(column[0].result.signature, style="dim", soft_wrap=True, markup=False)
     return file.getvalue().rstrip("\n")
 
 
 def _rows(scores: Sequence[Score], segments: bool) -> list[dict[str, Any]]:
-    """One row a system and metric, or with `segments` one a system and line."""
+    """Returns one row per system and metric, or with `segments` per system and line."""
     if segments:
         by_system: dict[str, dict[str, Score]] = {}
         for score in scores:
@@ -141,7 +152,7 @@ def _rows(scores: Sequence[Score], segments: bool) -> list[dict[str, Any]]:
 
 
 def _by_metric(scores: Sequence[Score]) -> list[tuple[str, list[Score]]]:
-    """The scores of each metric."""
+    """Groups the scores by metric."""
     columns: dict[str, list[Score]] = {}
     for score in scores:
         columns.setdefault(score.name, []).append(score)
@@ -170,5 +181,5 @@ def _tab_separated(row: dict[str, Any] | list[str]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy values as plain ones."""
+    """Converts NumPy values for JSON."""
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)

@@ -1,4 +1,4 @@
-"""What the runs of a sweep came to: a row a point, the mean and standard deviation of its seeds, in four formats."""
+"""Results of a sweep as a table: one row per point, mean and standard deviation over its seeds, in four formats."""
 
 import csv
 import dataclasses
@@ -15,13 +15,13 @@ from nmt_jax.reporting.latex import latex_arrow, latex_table, latex_text
 from nmt_jax.sweeps.runs import Point, Run, by_setting, keys_of
 from nmt_jax.training.record import best_step, has_ended, higher_is_better, read_record
 
-COUNTED = ("steps", "parameters", "minutes")  # and speeds: measures without a standard deviation or a best
+COUNTED = ("steps", "parameters", "minutes")  # like speeds, shown without standard deviation or best value
 Log = Sequence[dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """Runs that differ in the seed alone: what they change, and of each measure the values of those that have one."""
+    """Runs that differ only in the seed: the keys they change, and the values that exist of each measure."""
 
     name: str
     point: Point
@@ -29,18 +29,18 @@ class Row:
     values: dict[str, list[float]]
 
     def mean(self, measure: str) -> float | None:
-        """Over the seeds; None where nothing was measured."""
+        """Returns the mean over seeds, or None if there is no value."""
         return float(np.mean(self.values[measure])) if self.values[measure] else None
 
     def deviation(self, measure: str) -> float | None:
-        """The standard deviation of the sample of seeds; None of fewer than two."""
+        """Returns the sample standard deviation over seeds, or None for fewer than two."""
         values = self.values[measure]
         return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows under the keys that some of them change, and measures."""
+    """Rows, the keys that some of them change, and measures."""
 
     keys: Sequence[str]
     measures: Sequence[str]
@@ -48,18 +48,19 @@ class Table:
 
 
 def collect(runs: Sequence[Run], measures: Sequence[str] = ()) -> Table:
-    """The table of these runs; UserError for a measure that none of them knows.
+    """Returns the table of these runs. Raises UserError for a measure that none of them logged.
 
-    measures: `steps`, `minutes`, `parameters`, any key of `metrics.jsonl`. The value is that of the best step by
-    `train.early_stopping_metric`; of a speed it is the median. What is not given is steps, that metric, speed, minutes.
+    measures: `steps`, `minutes`, `parameters` or keys of `metrics.jsonl`; by default steps, the metric of
+    `train.early_stopping_metric`, speed and minutes. Values are those of the best step by that metric; speeds are
+    medians.
     """
-    logs = {_identity(run): read_log(run) for run in runs}
+    logs = {run.workdir.path: read_log(run) for run in runs}
     known = {key for log in logs.values() for row in log for key in row} - {"step"}
     for measure in measures:
         if known and measure not in (*COUNTED, *known):
-            near = configs.suggest_key(measure, known)
+            suggestion = configs.suggest_key(measure, known)
             raise UserError(
-                f"--measures={measure}: no run logged it{near or '; there are ' + ', '.join(sorted(known))}"
+                f"--measures={measure}: no run logged it{suggestion or '; use one of ' + ', '.join(sorted(known))}"
             )
     speed = next((key for key in sorted(known) if key.endswith("_per_second")), "tokens_per_second")
     measures = measures or ["steps", main_measure(runs), speed, "minutes"]
@@ -68,14 +69,14 @@ def collect(runs: Sequence[Run], measures: Sequence[str] = ()) -> Table:
         values: dict[str, list[float]] = {measure: [] for measure in measures}
         for run in group:
             for measure in measures:
-                value = measured(run, logs[_identity(run)], measure)
+                value = measured(run, logs[run.workdir.path], measure)
                 values[measure] += [] if value is None else [value]
         rows.append(Row(name, group[0].setting, group, values))
     return Table(keys_of(runs), measures, rows)
 
 
 def main_measure(runs: Sequence[Run]) -> str:
-    """`dev/` and the metric that the best checkpoint is chosen by; `dev` alone where no run has begun."""
+    """Returns the metric that chooses the best checkpoint, `dev/…`, or `dev` if no run has started."""
     for run in runs:
         if run.workdir.config_file.is_file():
             return f"dev/{run.workdir.config().train.early_stopping_metric}"
@@ -83,17 +84,17 @@ def main_measure(runs: Sequence[Run]) -> str:
 
 
 def has_finished(run: Run) -> bool:
-    """Whether a run came to the end that its config sets."""
+    """Returns whether a run has reached the end set by its config."""
     return run.workdir.config_file.is_file() and has_ended(run.workdir.config(), read_record(run.workdir))
 
 
 def read_log(run: Run) -> Log:
-    """The rows of a run's `metrics.jsonl`; none where it has not begun."""
+    """Returns the rows of a run's `metrics.jsonl`, none if it has not started."""
     return run.workdir.metrics() if run.workdir.metrics_file.is_file() else []
 
 
 def measured(run: Run, log: Log, measure: str) -> float | None:
-    """What one run says of a measure; None where it says nothing yet."""
+    """Returns the value of a measure in one run, or None if it has none yet."""
     if measure == "steps":
         return float(max((row["step"] for row in log), default=0))
     if measure == "minutes":
@@ -109,7 +110,7 @@ def measured(run: Run, log: Log, measure: str) -> float | None:
 
 
 def cell(table: Table, row: Row, measure: str) -> str:
-    """A value as people read it: `34.21 ± 0.40`, or `400–1,000` steps where the seeds differ."""
+    """Returns a value as text: `34.21 ± 0.40`, or `400–1,000` steps if the seeds differ."""
     values = row.values[measure]
     if not values:
         return ""
@@ -121,23 +122,23 @@ def cell(table: Table, row: Row, measure: str) -> str:
 
 
 def heading(measure: str) -> str:
-    """What a column is called: `tokens/s` for `tokens_per_second`."""
+    """Returns the heading of a column: `tokens/s` for `tokens_per_second`."""
     return measure.replace("_per_second", "/s")
 
 
 def seeds(table: Table, row: Row) -> str:
-    """How many runs the row is the mean of: `2`, or `1 of 2` where one has not measured anything."""
+    """Returns the number of runs in the mean: `2`, or `1 of 2` if one has no values."""
     count = max((len(row.values[measure]) for measure in table.measures if not _counted(measure)), default=0)
     return str(count) if count == len(row.runs) else f"{count} of {len(row.runs)}"
 
 
 def has_seeds(table: Table) -> bool:
-    """Whether a row is more than one run."""
+    """Returns whether any row has more than one run."""
     return any(len(row.runs) > 1 for row in table.rows)
 
 
 def best(table: Table, measure: str) -> list[Row]:
-    """The rows of the best mean; none for what is neither good nor bad."""
+    """Returns the rows with the best mean; none for measures without a direction."""
     rows = [(row, mean) for row in table.rows if (mean := row.mean(measure)) is not None]
     if _counted(measure) or not measure.startswith("dev/") or len(rows) < 2:
         return []
@@ -146,12 +147,12 @@ def best(table: Table, measure: str) -> list[Row]:
 
 
 def columns(table: Table) -> list[str]:
-    """What stands above the cells: keys, the number of seeds where there are several, measures."""
+    """Returns the headings: keys, n if there are several seeds, measures."""
     return [*table.keys, *(["n"] if has_seeds(table) else []), *map(heading, table.measures)]
 
 
 def cells(table: Table) -> list[list[str]]:
-    """The table as people read it, a list a row."""
+    """Returns the cells of each row as text."""
     return [
         [
             *(row.point.get(key, "") for key in table.keys),
@@ -163,14 +164,14 @@ def cells(table: Table) -> list[list[str]]:
 
 
 def write_markdown(table: Table) -> str:
-    """A table with bars between its columns."""
+    """Returns a Markdown table."""
     rows = [["---"] * len(columns(table)), *cells(table)]
     lines = [columns(table), *([text.replace("|", r"\|") for text in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def write_csv(table: Table) -> str:
-    """Values separated by commas, with all their digits: a column more for each standard deviation."""
+    """Returns comma-separated values with all digits; standard deviations are additional columns."""
     names = [name for measure in table.measures for name in (measure, f"{measure}_std")]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -182,7 +183,7 @@ def write_csv(table: Table) -> str:
 
 
 def write_json(table: Table) -> str:
-    """A list of objects, one a row: point, means, standard deviations, and the runs with each one's own values."""
+    """Returns a JSON list with an object per row: point, means, standard deviations, values of single runs."""
     objects = []
     for row in table.rows:
         measures = {m: {"mean": row.mean(m), "std": row.deviation(m), "values": row.values[m]} for m in table.measures}
@@ -195,14 +196,14 @@ def write_json(table: Table) -> str:
 
 
 def write_latex(table: Table) -> str:
-    """A table of the booktabs package, the best mean of each measure in bold."""
+    """Returns a LaTeX table with the best mean of each measure in bold."""
     arrows = [" " + latex_arrow(higher_is_better(m)) if m.startswith("dev/") else "" for m in table.measures]
     first = len(columns(table)) - len(table.measures)
     names = [latex_text(name) for name in columns(table)]
     names[first:] = [name + arrow for name, arrow in zip(names[first:], arrows, strict=True)]
     rows = []
-    for row, own in zip(table.rows, cells(table), strict=True):
-        texts = [latex_text(text).replace("±", r"{\scriptsize $\pm$").replace("–", "--") for text in own]
+    for row, row_cells in zip(table.rows, cells(table), strict=True):
+        texts = [latex_text(text).replace("±", r"{\scriptsize $\pm$").replace("–", "--") for text in row_cells]
         texts = [text + "}" * ("scriptsize" in text) for text in texts]
         for number, measure in enumerate(table.measures, start=first):
             if row in best(table, measure):
@@ -220,17 +221,12 @@ WRITERS: dict[str, Callable[[Table], str]] = {
 }
 
 
-def _identity(run: Run) -> str:
-    """A run as a key: its folder."""
-    return str(run.workdir.path)
-
-
 def _counted(measure: str) -> bool:
     return measure in COUNTED or measure.endswith("_per_second")
 
 
 def _digits(table: Table, measure: str) -> str:
-    """How the numbers of a column are written: whole, with two digits from 10 on, four below, three that are tiny."""
+    """Returns the number format of a column: no decimals for counts; otherwise 2, 4 or, below 0.01, 3 significant."""
     largest = max((abs(value) for row in table.rows for value in row.values[measure]), default=0.0)
     if measure == "minutes":
         return ".0f" if largest >= 10 else ".1f"

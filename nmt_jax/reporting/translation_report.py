@@ -1,7 +1,10 @@
-"""What a report says of translations: scores with intervals, the best and the worst sentences, attention."""
+"""Sections of a report about translations: scores with intervals, and the best and worst sentences with attention."""
 
 import difflib
 import html
+import itertools
+import pathlib
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,17 +13,21 @@ import numpy as np
 from metrics_jax import BLEU, TER, ChrF
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.significance import bootstrap
-from nmt_jax.data.lines import chunks
+from nmt_jax.data.lines import chunks, read_lines
+from nmt_jax.data.readers.parallel_text import open_text
+from nmt_jax.errors import UserError
 from nmt_jax.progress import track
 from nmt_jax.reporting.html_page import Section, code, picture, table
-from nmt_jax.reporting.plots.attention import draw_attention
+from nmt_jax.reporting.plots.attention_maps import draw_attention
+from nmt_jax.training.trained import open_trained
+from nmt_jax.workdir import Workdir
 
 METRICS: dict[str, AdditiveMetric] = {"BLEU": BLEU(), "chrF": ChrF(), "TER": TER()}
-TOGETHER = 128  # lines translated at once: a batch or a few, and the count goes on
+CHUNK = 128  # lines translated between two updates of the progress display
 
 
 class Translated(NamedTuple):
-    """Lines, their references, and what a model made of them; `origin` is where they are from."""
+    """Source lines, their references and translations; `origin` describes where they are from."""
 
     origin: str
     sources: Sequence[str]
@@ -28,20 +35,53 @@ class Translated(NamedTuple):
     translations: Sequence[str]
 
 
+def translation_sections(folder: Workdir, texts: tuple[str, str] | None, lines: int, samples: int) -> list[Section]:
+    """Returns scores and samples; if the dev set no longer exists, the error takes their place."""
+    try:
+        origin, pairs = open_pairs(folder, texts, lines)
+    except UserError as error:
+        if texts:
+            raise
+        print(f"nmt-jax: no translations in the report: {error}", file=sys.stderr)
+        return [Section("Scores", "scores", f"<p>Nothing was translated: {html.escape(str(error))}</p>")]
+    task, params = open_trained(folder, "translate")
+    found = translate(task, params, origin, pairs)
+    sections = [scores(found, task.config)]
+    return [*sections, sample_translations(found, task, params, samples)] if samples else sections
+
+
+def open_pairs(folder: Workdir, texts: tuple[str, str] | None, lines: int) -> tuple[str, list[tuple[str, str]]]:
+    """Returns a description and at most `lines` pairs (0: all) of the dev set or, if given, of two files."""
+    if texts:
+        source, reference = (list(read_lines(name)) for name in texts)
+        if len(source) != len(reference):
+            raise UserError(
+                f"{texts[0]} has {len(source)} lines but {texts[1]} has {len(reference)}; line N of one must be the "
+                "translation of line N of the other"
+            )
+        origin, pairs = pathlib.Path(texts[0]).name, list(zip(source, reference, strict=True))
+    else:
+        origin = "the dev set"
+        pairs = list(itertools.islice(open_text(folder.config().data, "dev"), lines + 1 if lines else None))
+    if lines and len(pairs) > lines:
+        return f"The first {lines:,} lines of {origin}", pairs[:lines]
+    return f"All {len(pairs):,} lines of {origin}", pairs
+
+
 def translate(task: Any, params: Any, origin: str, pairs: Sequence[tuple[str, str]]) -> Translated:
-    """Translate the sources of `pairs` by the search of `config.decode`, counted on a terminal."""
+    """Translates the sources of `pairs` with the search settings of `config.decode`."""
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
-    groups = list(chunks(sources, TOGETHER))
+    groups = list(chunks(sources, CHUNK))
     translations = [
-        best[0].text
-        for group in track(groups, "translated", total=len(sources), each=TOGETHER)
-        for best in task.translate(params, group)
+        hypotheses[0].text
+        for group in track(groups, "translated", total=len(sources), each=CHUNK)
+        for hypotheses in task.translate(params, group)
     ]
     return Translated(origin, sources, references, translations)
 
 
 def scores(found: Translated, config: Any) -> Section:
-    """BLEU, chrF and TER of the whole, with 95 % bootstrap intervals and signatures."""
+    """Returns BLEU, chrF and TER with 95 % bootstrap intervals and signatures."""
     rows, signatures = [], []
     for name, metric in METRICS.items():
         statistics = metric.statistics(found.translations, found.references)
@@ -53,18 +93,18 @@ def scores(found: Translated, config: Any) -> Section:
         signatures.append(f"<li>{code(result.signature)}</li>")
     decode = config.decode
     search = f"beam {decode.beam_size}, length penalty {decode.length_penalty:g}"
-    body = f"<p>{html.escape(found.origin)}; {search}; intervals of 95 % by bootstrap.</p>"
+    body = f"<p>{html.escape(found.origin)}; {search}; 95 % bootstrap intervals.</p>"
     body += table("Scores", ["metric", "score", "interval"], rows, numbers=2)
     return Section("Scores", "scores", f'{body}<ul class="signatures">{"".join(signatures)}</ul>')
 
 
-def samples(found: Translated, task: Any, params: Any, count: int) -> Section:
-    """The best, the median and the worst `count` translations by chrF of the sentence, with a map of attention each."""
+def sample_translations(found: Translated, task: Any, params: Any, count: int) -> Section:
+    """Returns the `count` best, median and worst translations by sentence chrF, each with its attention weights."""
     chrf = METRICS["chrF"]
     values = chrf([*found.translations], [*found.references]).segments
     parts = [
-        "<p>By chrF of the sentence. In a translation <ins>words that its reference lacks</ins>, in a reference "
-        "<del>words that the translation lacks</del>; of sentences without blanks, characters.</p>"
+        "<p>By sentence chrF. Marked are <ins>words that are not in the reference</ins> and <del>words that are not in "
+        "the translation</del>; in sentences without spaces, characters.</p>"
     ]
     for title, lines in _chosen(found, values, count).items():
         parts.append(f"<h3>{title}</h3>")
@@ -73,7 +113,7 @@ def samples(found: Translated, task: Any, params: Any, count: int) -> Section:
 
 
 def _chosen(found: Translated, values: np.ndarray, count: int) -> dict[str, list[int]]:
-    """Lines of the best, the middle and the worst values, none twice; of equal ones the longer sentences."""
+    """Returns lines with the best, middle and worst values, each at most once; longer sentences first if equal."""
     order = sorted(
         (line for line, source in enumerate(found.sources) if source.strip()),
         key=lambda line: (-values[line], -len(found.references[line]), line),
@@ -87,14 +127,20 @@ def _chosen(found: Translated, values: np.ndarray, count: int) -> dict[str, list
 
 def _sample(found: Translated, line: int, value: float, task: Any, params: Any) -> str:
     source, reference, translation = (texts[line] for texts in (found.sources, found.references, found.translations))
-    said, wanted = differences(translation, reference)
-    shown = [("source", html.escape(source)), ("reference", wanted), ("translation", said or "<em>empty</em>")]
+    marked, marked_reference = differences(translation, reference)
+    shown = [
+        ("source", html.escape(source)),
+        ("reference", marked_reference),
+        ("translation", marked or "<em>empty</em>"),
+    ]
     terms = "".join(f'<dt>{name}</dt><dd dir="auto">{text}</dd>' for name, text in shown)
     weights = task.attention(params, source, translation) if translation else {}
     attention = ""
     if "cross" in weights:
-        alt = f"Attention of the translation of line {line + 1}, piece by piece, to its source, by layer and head"
-        # One name: opening one closes the one that was open.
+        alt = (
+            f"Attention from the pieces of the translation of line {line + 1} to those of its source, by layer and head"
+        )
+        # Elements with the same name: opening one closes the others.
         attention = (
             f'<details name="attention"><summary>attention</summary>{picture(draw_attention(weights), alt, wide=True)}'
             "</details>"
@@ -103,14 +149,14 @@ def _sample(found: Translated, line: int, value: float, task: Any, params: Any) 
 
 
 def differences(translation: str, reference: str) -> tuple[str, str]:
-    """Both as HTML: <ins> around what the reference lacks, <del> around what the translation lacks."""
+    """Returns both as HTML: <ins> marks words that are only in the translation, <del> those only in the reference."""
     glue = " " if any(len(text.split()) > 1 for text in (translation, reference)) else ""
-    ours, theirs = (text.split() if glue else list(text) for text in (translation, reference))
-    said: list[str] = []
-    wanted: list[str] = []
-    for change, a, b, c, d in difflib.SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
-        for words, tag, out in ((ours[a:b], "ins", said), (theirs[c:d], "del", wanted)):
-            if words:
-                text = html.escape(glue.join(words))
+    words, reference_words = (text.split() if glue else list(text) for text in (translation, reference))
+    marked: list[str] = []
+    marked_reference: list[str] = []
+    for change, a, b, c, d in difflib.SequenceMatcher(None, words, reference_words, autojunk=False).get_opcodes():
+        for part, tag, out in ((words[a:b], "ins", marked), (reference_words[c:d], "del", marked_reference)):
+            if part:
+                text = html.escape(glue.join(part))
                 out.append(text if change == "equal" else f"<{tag}>{text}</{tag}>")
-    return glue.join(said), glue.join(wanted)
+    return glue.join(marked), glue.join(marked_reference)

@@ -1,1 +1,1 @@
-"""Plots: each module draws one kind."""
+"""Drawing with matplotlib and as HTML: one module per kind of plot."""

@@ -1,18 +1,15 @@
-"""Text coloured by attention, as one HTML page that needs nothing else: words in blue, a bar a sentence in red.
-
-After figure 5 of Yang et al. (2016).
-"""
+"""Text coloured by attention as HTML: words in blue, one red bar per sentence (Yang et al., 2016, figure 5)."""
 
 import collections
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nmt_jax.reporting.plots.html_table import html_page
+from nmt_jax.reporting.html_page import html_page
 
 SENTENCE, WORD = "209, 73, 91", "48, 99, 142"  # red, green, blue
-TOP_WORDS = 20  # a label
-OFTEN = 5  # texts of a label that a top word is in, at least
+TOP_WORDS = 20  # per label
+OFTEN = 5  # least number of texts of a label that contain a top word
 
 STYLE = f"""\
 h2 {{ font-size: 1rem; margin: 0 0 .5rem; font-weight: 600; }}
@@ -28,14 +25,14 @@ article {{ border-top: 1px solid #dee2e6; padding: 1rem 0; }}
 .wrong {{ background: #c92a2a; }}
 """
 LEGEND = (
-    f'The <span style="color: rgb({SENTENCE})">red bar</span> is the weight of a sentence in its text, full for the '
-    f'heaviest; a word is the <span style="color: rgb({WORD})">bluer</span> the more it weighs: its weight in its '
-    "sentence, times the root of the sentence’s. Weights appear where the pointer rests."
+    f'The <span style="color: rgb({SENTENCE})">red bar</span> is the weight of a sentence, relative to the largest of '
+    f'its text; the <span style="color: rgb({WORD})">blue</span> of a word is its weight in the sentence, times the '
+    "square root of the sentence’s weight. Hover over a word or bar to see its weight."
 )
 
 
 class Coloured(NamedTuple):
-    """A text to show: words and weights of its sentences, what it was taken for, and what it is, if that is known."""
+    """A text: words and weights of its sentences, predicted label and its probability, true label or None."""
 
     words: Sequence[Sequence[str]]
     word_weights: Sequence[Sequence[float]]
@@ -46,7 +43,7 @@ class Coloured(NamedTuple):
 
 
 def page(title: str, texts: Iterable[Coloured], top: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The HTML of texts and, above them, of the top words of each label."""
+    """Returns the HTML of texts and, above them, of the top words of each label."""
     parts = [_table(top)] if top else []
     parts += [_article(number, text) for number, text in enumerate(texts, start=1)]
     return html_page(title, LEGEND, "\n".join(parts), STYLE)
@@ -57,16 +54,16 @@ def _table(top: Mapping[str, Sequence[str]]) -> str:
         f'<tr><th><span class="label">{html.escape(label)}</span></th><td>{html.escape(", ".join(words))}</td></tr>'
         for label, words in top.items()
     )
-    caption = "The words that weigh more in texts taken for a label than in others"
+    caption = "Words with more weight in texts of a predicted label than in others"
     return f"<table><caption>{caption}</caption>{rows}</table>"
 
 
 def _article(number: int, text: Coloured) -> str:
     verdict = "" if text.truth is None else " right" if text.predicted == text.truth else " wrong"
     label = f'<span class="label{verdict}">{html.escape(text.predicted)}</span> {text.probability:.1%}'
-    truth = "" if text.truth is None else f", in truth {html.escape(text.truth)}"
+    truth = "" if text.truth is None else f", true label {html.escape(text.truth)}"
     heaviest = max(text.sentence_weights, default=0.0) or 1.0
-    # The darkest word of a text is quite blue, however many words share the weight.
+    # Relative to the largest, so that long texts are coloured as strongly as short ones.
     weights = [
         [weight * sentence**0.5 for weight in words]
         for words, sentence in zip(text.word_weights, text.sentence_weights, strict=True)
@@ -74,9 +71,9 @@ def _article(number: int, text: Coloured) -> str:
     darkest = max((weight for row in weights for weight in row), default=0.0) or 1.0
     rows = "".join(
         f'<div class="sentence"><div class="bar" title="{weight:.3f}"><i style="width: {100 * weight / heaviest:.0f}%">'
-        f'</i></div><div class="words" dir="auto">{_words(words, own, [value / darkest for value in shades])}</div>'
+        f'</i></div><div class="words" dir="auto">{_words(words, values, [shade / darkest for shade in shades])}</div>'
         "</div>\n"
-        for words, own, shades, weight in zip(
+        for words, values, shades, weight in zip(
             text.words, text.word_weights, weights, text.sentence_weights, strict=True
         )
     )
@@ -91,10 +88,10 @@ def _words(words: Sequence[str], weights: Sequence[float], shades: Sequence[floa
 
 
 def top_words(texts: Iterable[Coloured]) -> dict[str, list[str]]:
-    """For each predicted label, the words that weigh more in its texts than in the others, most telling first.
+    """Returns, for each predicted label, the words with more weight in its texts than in others, best first.
 
-    A word's weight in a text: the most that it has in any of the sentences, times the number of words there (1 is an
-    even share). Compared are the means over all texts, 0 for those that lack the word; a word must be in OFTEN texts.
+    The weight of a word in a text is its largest weight in any sentence, times the number of words of that sentence (1
+    is the average), and 0 if the text does not contain it. Compared are means over texts; words must be in OFTEN texts.
     """
     totals: dict[str, dict[str, float]] = collections.defaultdict(lambda: collections.defaultdict(float))
     counts: dict[str, int] = collections.Counter()
@@ -111,10 +108,10 @@ def top_words(texts: Iterable[Coloured]) -> dict[str, list[str]]:
     top = {}
     for label in sorted(counts):
         others = sum(counts.values()) - counts[label] or 1
-        telling = {
+        differences = {
             word: sums[label] / counts[label] - (sum(sums.values()) - sums[label]) / others
             for word, sums in totals.items()
             if often[label, word] >= OFTEN and any(character.isalpha() for character in word)
         }
-        top[label] = sorted(telling, key=lambda word: (-telling[word], word))[:TOP_WORDS]
+        top[label] = sorted(differences, key=lambda word: (-differences[word], word))[:TOP_WORDS]
     return top

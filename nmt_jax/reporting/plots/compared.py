@@ -1,4 +1,4 @@
-"""What an embedding metric compares of two texts: the similarities behind its score, or the plan that it costs."""
+"""How an embedding metric compares two texts: its similarity matrix or its transport plan."""
 
 from typing import NamedTuple
 
@@ -19,10 +19,10 @@ from nmt_jax.reporting.plots.labels import readable
 
 
 class Similarities(NamedTuple):
-    """Tokens of a hypothesis and a reference, their weights float64[S] and float64[T], and how similar they are.
+    """Tokens of a hypothesis and a reference, their weights float64[S] and float64[T], and their similarities.
 
-    matrix: float64[S, T], cosines. Precision is the weighted mean of the best of each row, recall that of each column;
-    nonnegative: a best below 0 counts as 0. result: what the metric says of the two texts.
+    matrix: float64[S, T], cosines. Precision is the weighted mean of the row maxima, recall that of the column maxima.
+    nonnegative: maxima below 0 count as 0. result: the metric's result for the two texts.
     """
 
     hypothesis: list[str]
@@ -34,17 +34,17 @@ class Similarities(NamedTuple):
     result: Result
 
     def best(self, axis: int) -> np.ndarray:
-        """What each row (axis 1), or each column (axis 0), counts."""
+        """Returns the maximum of each row (axis 1) or column (axis 0) as the metric counts it."""
         best = self.matrix.max(axis=axis)
         return np.maximum(best, 0.0) if self.nonnegative else best
 
 
 class Plan(NamedTuple):
-    """Units of a hypothesis and a reference, and what moves where.
+    """The transport plan between the units of a hypothesis and a reference.
 
-    weights: float64[n] and float64[m], each summing to 1. cost: float64[n, m], of moving weight 1. moved: float64
-    [n, m], with the weights as sums of rows and columns; what that costs in all is `distance`. result: what the metric
-    says of the two texts.
+    weights: float64[n] and float64[m], each summing to 1. cost: float64[n, m], per unit of mass. moved: float64[n, m],
+    mass; its row and column sums are the weights, and its total cost is `distance`. result: the metric's result for the
+    two texts.
     """
 
     hypothesis: list[str]
@@ -53,21 +53,21 @@ class Plan(NamedTuple):
     cost: np.ndarray
     moved: np.ndarray
     metric: str
-    formula: str  # the score of a distance {0}
+    formula: str  # the score as a function of the distance {0}, "" if they are equal
     result: Result
 
     @property
     def distance(self) -> float:
-        """What all moves cost."""
+        """The total cost of the plan."""
         return float((self.moved * self.cost).sum())
 
 
 def similarities(metric: AdditiveMetric, hypothesis: str, reference: str) -> Similarities:
-    """The similarities that BERTScore or YiSi-1 scores two texts by; UserError for another metric."""
+    """Returns the similarities by which BERTScore or YiSi-1 scores two texts. Raises UserError for other metrics."""
     if not isinstance(metric, BERTScore | YiSi1):
-        raise UserError(f"{metric.name} matches no tokens by their similarity: --metric=bertscore or yisi1 does")
+        raise UserError(f"{metric.name} does not match tokens by similarity; use --metric=bertscore or yisi1")
     if isinstance(metric, YiSi1) and metric.n_gram > 1:
-        raise UserError(f"yisi1 with n_gram:{metric.n_gram} compares runs of tokens: draw --metric='yisi1|n_gram:1'")
+        raise UserError(f"yisi1 with n_gram:{metric.n_gram} compares n-grams; use --metric='yisi1|n_gram:1'")
     result = metric([hypothesis], [reference])
     (x, names), (y, others) = _sides(metric, hypothesis, reference)
     matrix = x.vectors[0].astype(np.float64) @ y.vectors[0].astype(np.float64).T
@@ -83,9 +83,9 @@ def similarities(metric: AdditiveMetric, hypothesis: str, reference: str) -> Sim
 
 
 def plan(metric: AdditiveMetric, hypothesis: str, reference: str) -> Plan:
-    """The plan by which MoverScore or WMD moves one text onto the other; UserError for another metric.
+    """Returns the transport plan of MoverScore or WMD between two texts.
 
-    UserError, too, where nothing of a text takes part.
+    Raises UserError for other metrics, and if no unit of a text has weight.
     """
     if isinstance(metric, MoverScore):
         units, moves = _mover_score(metric, hypothesis, reference)
@@ -94,45 +94,45 @@ def plan(metric: AdditiveMetric, hypothesis: str, reference: str) -> Plan:
         units, moves = _wmd(metric, hypothesis, reference)
         formula = ""
     else:
-        raise UserError(f"{metric.name} moves no words: --metric=moverscore or wmd does")
+        raise UserError(f"{metric.name} has no transport plan; use --metric=moverscore or wmd")
     a, b, cost = moves
     for weights, text in ((a, hypothesis), (b, reference)):
         if not weights.any():
-            known = "is in the word vectors" if isinstance(metric, WMD) else "has weight"
-            raise UserError(f"nothing of {text!r} {known}, so there is nothing to move")
+            reason = "is in the word vectors" if isinstance(metric, WMD) else "has weight"
+            raise UserError(f"no word of {text!r} {reason}, so there is nothing to transport")
     a, b = a / a.sum(), b / b.sum()
-    found = solution(a, b, cost, metric.transport)
+    solved = solution(a, b, cost, metric.transport)
     result = metric([hypothesis], [reference])
-    return Plan(*units, (a, b), cost, np.asarray(found.plan, np.float64), type(metric).__name__, formula, result)
+    return Plan(*units, (a, b), cost, np.asarray(solved.plan, np.float64), type(metric).__name__, formula, result)
 
 
 def _mover_score(metric: MoverScore, hypothesis: str, reference: str) -> tuple[tuple[list[str], list[str]], Problem]:
-    """Runs of tokens, their weights and what moving them costs."""
+    """Returns the n-grams of both texts, their weights and the cost matrix."""
     (x, names), (y, others) = _sides(metric, hypothesis, reference)
     a, b, cost = (one[0] for one in metric.problem(x, y, pairwise=False))
-    runs, other_runs = (
+    n_grams, other_n_grams = (
         [" ".join(pieces[k : k + metric.n_gram]) for k in range(max(len(pieces) - metric.n_gram + 1, 1))]
         for pieces in (names, others)
     )
-    n, m = len(runs), len(other_runs)
-    return (runs, other_runs), (a[:n], b[:m], cost.astype(np.float64)[:n, :m])
+    n, m = len(n_grams), len(other_n_grams)
+    return (n_grams, other_n_grams), (a[:n], b[:m], cost.astype(np.float64)[:n, :m])
 
 
 def _wmd(metric: WMD, hypothesis: str, reference: str) -> tuple[tuple[list[str], list[str]], Problem]:
-    """Words in the order in which they first appear, their weights and what moving them costs."""
+    """Returns the words of both texts in order of first occurrence, their weights and the cost matrix."""
     sides = []
     for words in metric.known_words([hypothesis, reference]):
         rows = metric.vectors.rows(words)
-        distinct, first = np.unique(rows, return_index=True)  # a bag has its words in the order of their rows
-        sides.append([(metric.vectors.words[row], place) for row, place in zip(distinct, first, strict=True)])
+        distinct, first = np.unique(rows, return_index=True)  # bags of words are sorted by row
+        sides.append([(metric.vectors.words[row], position) for row, position in zip(distinct, first, strict=True)])
     a, b, cost = problem(*metric.bags([hypothesis, reference]))
-    orders = [np.argsort([place for _, place in side]).astype(int) for side in sides]
+    orders = [np.argsort([position for _, position in side]).astype(int) for side in sides]
     names = [[side[k][0] for k in order] for side, order in zip(sides, orders, strict=True)]
     return (names[0], names[1]), (a[orders[0]], b[orders[1]], cost[np.ix_(*orders)])
 
 
 def _sides(metric: ContextualMetric, *texts: str) -> list[tuple[Side, list[str]]]:
-    """The tokens of a hypothesis and a reference that a metric compares, and their labels."""
+    """Returns the tokens of a hypothesis and a reference that a metric compares, and their labels."""
     hypothesis, reference = texts
     metric = metric.fitted([reference])
     encoded = metric.encoded([hypothesis.strip(), reference.strip()])
@@ -148,13 +148,13 @@ def _sides(metric: ContextualMetric, *texts: str) -> list[tuple[Side, list[str]]
 
 
 def _labels(pieces: list[str], kept: list[int]) -> list[str]:
-    """Those of the pieces that take part; in brackets what goes on with their word and does not."""
-    labels, some = readable(pieces), frozenset(kept)
+    """Returns labels of the pieces that are compared, followed in brackets by ignored pieces of the same word."""
+    labels, compared = readable(pieces), frozenset(kept)
     names = []
-    for place in kept:
-        end = place + 1
-        while end < len(labels) and end not in some and labels[end].startswith("·"):
+    for start in kept:
+        end = start + 1
+        while end < len(labels) and end not in compared and labels[end].startswith("·"):
             end += 1
-        rest = "".join(label[1:] for label in labels[place + 1 : end])
-        names.append(f"{labels[place]}({rest})" if rest else labels[place])
+        rest = "".join(label[1:] for label in labels[start + 1 : end])
+        names.append(f"{labels[start]}({rest})" if rest else labels[start])
     return names

@@ -1,4 +1,4 @@
-"""Learning curves: loss and quality over the steps of a run."""
+"""Learning curves of a run."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -20,10 +20,10 @@ NAMES = {"bleu": "BLEU", "f1": "F1", "matthews": "Matthews correlation"} | {
 def draw_curves(
     rows: Sequence[Mapping[str, float | None]], measure: str = "bleu", label_smoothing: float = 0.0
 ) -> "Figure":
-    """Loss and a measure of the dev set over the steps of a log, with the learning rate and the speed small below.
+    """Draws loss and a dev measure over the steps of a log, and below them learning rate and speed.
 
-    measure: the one that the best checkpoint is chosen by. The training loss includes `label_smoothing`, the dev loss
-    never does, so the legend says so.
+    measure: the metric by which the best checkpoint is chosen. label_smoothing: shown in the legend, because the
+    training loss includes it and the dev loss does not.
     """
     from matplotlib.figure import Figure
 
@@ -49,9 +49,9 @@ def draw_curves(
             label=f"train (labels smoothed by {label_smoothing:g})" if label_smoothing else "train",
         )
     loss.plot(*series("dev/loss"), color=DEV, linewidth=1.6, marker="o", markersize=3.5, label="dev")
-    loss.set_title(f"loss (nats a {unit.removesuffix('s')})")
+    loss.set_title(f"loss (nats per {unit.removesuffix('s')})")
     loss.legend(frameon=False)
-    _fit_after_the_fall(loss, losses + series("dev/loss")[1])
+    _limit_to_later_values(loss, losses + series("dev/loss")[1])
     steps, values = series(f"dev/{measure}")
     bleu.plot(steps, values, color=DEV, linewidth=1.6, marker="o", markersize=3.5)
     bleu.set_title(f"{NAMES.get(measure, measure.replace('_', ' '))} of the dev set")
@@ -71,7 +71,7 @@ def draw_curves(
     rate.plot(*series("learning_rate"), color=QUIET, linewidth=1.2)
     rate.set_title("learning rate", fontsize=8)
     speed.plot(*series(f"{unit}_per_second"), color=QUIET, linewidth=0.8)
-    speed.set_title(f"{unit} a second", fontsize=8)
+    speed.set_title(f"{unit} per second", fontsize=8)
     for axes in (rate, speed):
         axes.set_xlabel("step")
         axes.set_ylim(bottom=0)
@@ -81,14 +81,14 @@ def draw_curves(
 
 
 def _smooth(values: Sequence[float]) -> np.ndarray:
-    """The mean of each value and its neighbours, a fortieth of the run to both sides (fewer at the ends)."""
+    """Returns the mean of each value and its neighbours, a fortieth of the run to both sides (fewer at the ends)."""
     reach = len(values) // 40
     reaches = [min(reach, n, len(values) - 1 - n) for n in range(len(values))]
     return np.array([np.mean(values[n - reach : n + reach + 1]) for n, reach in enumerate(reaches)])
 
 
-def _fit_after_the_fall(axes: "Axes", values: Sequence[float]) -> None:
-    """Do not let the first steps, far above all others, press the rest of the curve flat."""
+def _limit_to_later_values(axes: "Axes", values: Sequence[float]) -> None:
+    """Cuts off the first values if they are far above all others, so that the rest of the curve is not flat."""
     if len(values) < 20:
         return
     low, most, high = np.percentile(values, (0, 97, 100))

@@ -1,7 +1,4 @@
-"""What moves where: the plan of MoverScore or Word Mover's Distance between two texts.
-
-After figure 1 of Kusner et al. (2015), with the masses drawn to scale.
-"""
+"""The transport plan of MoverScore or Word Mover's Distance as a flow diagram (Kusner et al., 2015, figure 1)."""
 
 import html
 from collections.abc import Sequence
@@ -9,20 +6,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nmt_jax.reporting.html_page import WIDE, html_page
 from nmt_jax.reporting.plots.compared import Plan
-from nmt_jax.reporting.plots.html_table import WIDE, html_page
 from nmt_jax.reporting.plots.labels import LABEL, cut, fonts_for, inches, note
 from nmt_jax.reporting.plots.style import FAR, QUIET, shade
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ROW = 0.21  # inches that a word has at least
-THICK = 0.65  # rows: the thickness of a word's share, on the side of more words and if all weigh the same
-GAP = 0.3  # rows between two shares at least
-FAINT = 1e-3  # of the largest mass; less is not drawn
-BAR, ACROSS = 0.09, 2.6  # inches: a share's width, and the way between the two sides
-DOTS = 96  # pixels an inch of a page
+ROW = 0.21  # inches: the least height of a word
+THICK = 0.65  # rows: the height of a word's bar on the side with more words if all weights are equal
+GAP = 0.3  # rows: the least distance of two bars
+FAINT = 1e-3  # of the largest mass; smaller ones are not drawn
+BAR, ACROSS = 0.09, 2.6  # inches: the width of a bar, and the distance of the two sides
+DOTS = 96  # pixels per inch of a page
 
 STYLE = f"""\
 {WIDE}svg {{ font-size: 14px; display: block; }}
@@ -34,7 +31,7 @@ svg path:hover {{ opacity: 1; }}
 
 
 class Share(NamedTuple):
-    """A word's place on its side, in rows from the top: the middle of its label, and its share of the mass."""
+    """Position of a word on its side, in rows from the top: the middle of its label, and the bar of its mass."""
 
     middle: float
     top: float
@@ -42,7 +39,7 @@ class Share(NamedTuple):
 
 
 class Ribbon(NamedTuple):
-    """Mass that goes from one word to another: where it begins and ends, in rows from the top, and what it costs."""
+    """Mass moved from one word to another: its top at both ends, in rows from the top, and its cost."""
 
     source: int
     target: int
@@ -54,17 +51,14 @@ class Ribbon(NamedTuple):
 
 
 def heading(found: Plan) -> str:
-    """The score and how it comes of the distance."""
+    """Returns a title with the score and the distance."""
     score = f"{found.result.score:.4f}"
-    if not found.formula:
-        return f"{found.metric} {score}: the least cost of moving all words"
-    return (
-        f"{found.metric} {score} = {found.formula.format(f'{found.distance:.4f}')}, the least cost of moving all words"
-    )
+    formula = f" = {found.formula.format(f'{found.distance:.4f}')}," if found.formula else ":"
+    return f"{found.metric} {score}{formula} the minimal cost of moving all words"
 
 
 def layout(found: Plan) -> tuple[float, tuple[list[Share], list[Share]], list[Ribbon]]:
-    """-> how many rows the picture has, the words of both sides, and the ribbons, cheapest first."""
+    """Returns the number of rows, the words of both sides, and the ribbons, cheapest first."""
     scale = THICK * max(map(len, found.weights))
     heights = [np.maximum(scale * weights + GAP, 1.0) for weights in found.weights]
     rows = max(float(side.sum()) for side in heights)
@@ -74,7 +68,7 @@ def layout(found: Plan) -> tuple[float, tuple[list[Share], list[Share]], list[Ri
         sides.append(
             [Share(float(m), float(m - scale * w / 2), float(scale * w)) for m, w in zip(middles, weights, strict=True)]
         )
-    # Each word's ribbons leave it in the order of the words they go to, so that they do not cross at its edge.
+    # The ribbons of a word are in the order of their targets, so that they do not cross at its edge.
     before, after = np.cumsum(found.moved, axis=1) - found.moved, np.cumsum(found.moved, axis=0) - found.moved
     ribbons = [
         Ribbon(
@@ -91,13 +85,13 @@ def layout(found: Plan) -> tuple[float, tuple[list[Share], list[Share]], list[Ri
     return rows, (sides[0], sides[1]), sorted(ribbons, key=lambda ribbon: ribbon.cost)
 
 
-def dearest(found: Plan) -> float:
-    """The cost that has the darkest colour: the largest of all, moved or not."""
+def largest_cost(found: Plan) -> float:
+    """Returns the largest cost of any pair, which has the darkest colour."""
     return float(found.cost.max()) or 1.0
 
 
 def draw_flow(found: Plan) -> "Figure":
-    """The hypothesis' words on the left, the reference's on the right; thickness is mass, colour is cost."""
+    """Draws the hypothesis on the left and the reference on the right; thickness is mass, colour is cost."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
     from matplotlib.figure import Figure
@@ -118,7 +112,7 @@ def draw_flow(found: Plan) -> "Figure":
     for ribbon in ribbons:
         points = _outline(ribbon, edges[0] + BAR, edges[1] - BAR)
         codes = [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO, *[Path.CURVE4] * 3, Path.CLOSEPOLY]
-        color = shade(FAR, ribbon.cost / dearest(found))
+        color = shade(FAR, ribbon.cost / largest_cost(found))
         axes.add_patch(PathPatch(Path([*points, points[0]], codes), facecolor=color, alpha=0.8, linewidth=0))
     for side, names, edge, inward in zip(sides, labels, edges, (1, -1), strict=True):
         fonts = fonts_for(names)
@@ -138,17 +132,17 @@ def draw_flow(found: Plan) -> "Figure":
     note(figure, 0.1, 0.2, heading(found), va="center", weight="bold")
     note(figure, edges[0], 0.55, "hypothesis", ha="right", va="center")
     note(figure, edges[1], 0.55, "reference", ha="left", va="center")
-    ramp = ScalarMappable(Normalize(0, dearest(found)), LinearSegmentedColormap.from_list("far", FAR))
+    ramp = ScalarMappable(Normalize(0, largest_cost(found)), LinearSegmentedColormap.from_list("far", FAR))
     bar = figure.add_axes(((width / 2 - 0.6) / width, 0.38 / height, 1.2 / width, 0.1 / height))
     figure.colorbar(ramp, cax=bar, orientation="horizontal").outline.set_visible(False)
     bar.locator_params(axis="x", nbins=3)
     bar.tick_params(labelsize=7, length=0)
-    note(figure, width / 2 - 0.7, height - 0.33, "cost of a move", ha="right", va="center", fontsize=LABEL)
+    note(figure, width / 2 - 0.7, height - 0.33, "cost per mass", ha="right", va="center", fontsize=LABEL)
     return figure
 
 
 def _outline(ribbon: Ribbon, left: float, right: float) -> Sequence[tuple[float, float]]:
-    """Two curves, there and back: eight points, the second to fourth and the sixth to eighth of cubic splines."""
+    """Returns the eight control points of a ribbon: two cubic splines, forth and back."""
     middle = (left + right) / 2
     ends = ribbon.left + ribbon.thickness, ribbon.right + ribbon.thickness
     there = [(left, ribbon.left), (middle, ribbon.left), (middle, ribbon.right), (right, ribbon.right)]
@@ -156,10 +150,10 @@ def _outline(ribbon: Ribbon, left: float, right: float) -> Sequence[tuple[float,
 
 
 def flow_page(found: Plan) -> str:
-    """The same as a page of HTML; what moves appears where the pointer rests, and the rest fades."""
+    """Returns the diagram as HTML; hovering over a ribbon shows its numbers and fades the others."""
     rows, sides, ribbons = layout(found)
     labels = [[cut(label) for label in side] for side in (found.hypothesis, found.reference)]
-    # A browser's letters are larger than the picture's, and nobody knows which they are.
+    # The font of the browser is not known, and may be wider.
     room = [DOTS * (1.7 * max(map(inches, side)) + 0.15) for side in labels]
     row, bar = DOTS * 1.15 * ROW, DOTS * BAR
     edges = (room[0], room[0] + DOTS * 1.4 * ACROSS)
@@ -172,7 +166,7 @@ def flow_page(found: Plan) -> str:
             f"{ribbon.mass:.2%} at {ribbon.cost:.4f}"
         )
         path = f"M{first} C{', '.join(curve[:3])} L{curve[3]} C{', '.join(curve[4:])} Z"
-        color = shade(FAR, ribbon.cost / dearest(found))
+        color = shade(FAR, ribbon.cost / largest_cost(found))
         parts.append(f'<path d="{path}" fill="{color}"><title>{html.escape(title)}</title></path>')
     for side, names, whole, weights, edge, inward in zip(
         sides, labels, (found.hypothesis, found.reference), found.weights, edges, (1, -1), strict=True
@@ -190,9 +184,8 @@ def flow_page(found: Plan) -> str:
     width, height = sum(room) + edges[1] - edges[0], rows * row
     drawn = "\n".join(parts)
     legend = (
-        "Words of the hypothesis on the left, of the reference on the right; a ribbon is as thick as the mass that "
-        f'moves, and its colour is what moving costs: 0 <span class="scale"></span> {dearest(found):.2f}. '
-        "Numbers appear where the pointer rests."
+        "Hypothesis on the left, reference on the right; the thickness of a ribbon is the mass moved, its colour the "
+        f'cost per mass: 0 <span class="scale"></span> {largest_cost(found):.2f}. Hover to see numbers.'
     )
     body = f'<svg width="{width:.0f}" height="{height:.0f}" role="img">\n{drawn}\n</svg>'
     return html_page(heading(found), legend, body, STYLE)

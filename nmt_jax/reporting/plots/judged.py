@@ -1,4 +1,4 @@
-"""Metrics beside people: scores against judgements, and how well each metric agrees with them."""
+"""Metric scores against human judgements, and a ranking of metrics by their agreement."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ from nmt_jax.reporting.plots.style import QUIET, SYSTEMS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAMED = 30  # points that still have room for their names
-ACROSS = 4  # panels beside one another
+NAMED = 30  # most points that are labelled with names
+ACROSS = 4  # panels per row
 
 
 def draw_scatter(scores: Mapping[str, np.ndarray], human: np.ndarray, names: Sequence[str], title: str) -> "Figure":
-    """A panel a metric: each text's or system's score against people's judgement, and the line of least squares.
+    """Draws one panel per metric: score against human judgement of each text or system, and a least-squares line.
 
-    scores: float[N] by metric; human: float[N]; names: of the points, none for texts.
+    scores: float[N] by metric; human: float[N]; names: labels of the points, empty for texts.
     """
     from matplotlib.figure import Figure
 
@@ -42,7 +42,7 @@ def draw_scatter(scores: Mapping[str, np.ndarray], human: np.ndarray, names: Seq
         axes.set_title(cut(name), parse_math=False)
     for axes in panels[len(scores) :]:
         axes.set_visible(False)
-    figure.supylabel("people", fontsize=9)
+    figure.supylabel("human judgement", fontsize=9)
     figure.suptitle(title, fontsize=10, parse_math=False)
     return figure
 
@@ -54,23 +54,23 @@ def draw_ranking(
     clusters: np.ndarray | None,
     title: str,
 ) -> "Figure":
-    """Metrics from the best down, each with its coefficient, its interval, and the colour of its cluster."""
+    """Draws metrics from best to worst, each with coefficient, interval, and the colour of its cluster."""
     from matplotlib.figure import Figure
 
     order = np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")
     figure = Figure(figsize=(6.4, 0.8 + 0.32 * len(metrics)), layout="constrained")
     axes = figure.subplots()
-    for place, number in enumerate(order.tolist()):
+    for position, number in enumerate(order.tolist()):
         color = SYSTEMS[(int(clusters[number]) - 1) % len(SYSTEMS)] if clusters is not None else SYSTEMS[1]
         if math.isnan(values[number]):
-            axes.annotate("undefined", (0.02, place), xycoords=("axes fraction", "data"), va="center", color=QUIET)
+            axes.annotate("undefined", (0.02, position), xycoords=("axes fraction", "data"), va="center", color=QUIET)
             continue
         if bounds and not math.isnan(bounds[number][0]):
-            axes.plot(bounds[number], (place, place), color=color, linewidth=1.6)
-        axes.plot(values[number], place, "o", color=color, markersize=6)
+            axes.plot(bounds[number], (position, position), color=color, linewidth=1.6)
+        axes.plot(values[number], position, "o", color=color, markersize=6)
         axes.annotate(
             f"{values[number]:.3f}",
-            (values[number], place),
+            (values[number], position),
             (0, 5),
             textcoords="offset points",
             ha="center",
@@ -79,6 +79,6 @@ def draw_ranking(
     axes.set_yticks(range(len(metrics)), [metrics[k] for k in order], color="black", parse_math=False)
     axes.set_ylim(len(metrics) - 0.5, -0.7)
     axes.grid(visible=False, axis="y")
-    title += "" if clusters is None else "; one colour: a cluster"
+    title += "" if clusters is None else "; colours: clusters"
     axes.set_title(title, parse_math=False)
     return figure

@@ -1,4 +1,4 @@
-"""Pieces of text in a picture: as people read them, in fonts that have their characters, along a matrix."""
+"""Labels of pieces and words: readable text, fonts that have its characters, and placement along a matrix."""
 
 import contextlib
 import functools
@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LABEL = 8.0  # points
-LONGEST = 24  # characters of a label
-_NARROW, _WIDE = 0.075, 0.125  # inches of a character at LABEL points
+LONGEST = 24  # characters per label
+_NARROW, _WIDE = 0.075, 0.125  # inches per character at LABEL points
 
 
 def readable(pieces: Sequence[str]) -> list[str]:
-    """Pieces as labels: a word's first piece as it is, its others after a dot.
+    """Returns pieces as labels: the first piece of a word as it is, its other pieces with a dot before them.
 
-    SentencePiece writes the blank before a word as ▁, byte-level vocabularies as Ġ; WordPiece marks the others, by ##.
+    SentencePiece marks the first piece of a word with ▁, byte-level vocabularies with Ġ; WordPiece marks the other
+    pieces with ##.
     """
     if any(piece.startswith("Ġ") for piece in pieces):
         pieces = [_decoded(piece) for piece in pieces]
@@ -37,17 +38,17 @@ def readable(pieces: Sequence[str]) -> list[str]:
 
 
 def cut(label: str) -> str:
-    """A label that is not longer than LONGEST."""
+    """Returns a label truncated to LONGEST characters."""
     return label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
 
 
 def inches(label: str) -> float:
-    """How much room a label takes, rather more than less."""
+    """Returns the width of a label, rounded up."""
     return sum(_WIDE if unicodedata.east_asian_width(one) in "WF" else _NARROW for one in label)
 
 
 def label_sides(axes: "Axes", above: Sequence[str] | None, beside: Sequence[str] | None) -> None:
-    """Pieces above the columns and left of the rows of a matrix; None where a neighbour has them already."""
+    """Writes labels above the columns and beside the rows of a matrix; None if a neighbouring matrix has them."""
     rows, columns = axes.images[0].get_array().shape  # type: ignore[union-attr]
     axes.tick_params(top=False, bottom=False, left=False, right=False, labeltop=True, labelbottom=False, pad=2)
     axes.set_xticks(range(columns) if above else [])
@@ -56,7 +57,7 @@ def label_sides(axes: "Axes", above: Sequence[str] | None, beside: Sequence[str]
     if above:
         axes.set_xticklabels(above, rotation=90, fontfamily=fonts_for(above), **style)
         for label, piece in zip(axes.get_xticklabels(), above, strict=True):
-            label.set_rotation(0 if len(piece) == 1 else 90)  # letters of East Asia stand upright
+            label.set_rotation(0 if len(piece) == 1 else 90)  # single characters of East Asian scripts stay upright
     if beside:
         axes.set_yticklabels(beside, fontfamily=fonts_for(beside), **style)
     axes.grid(visible=False)
@@ -65,14 +66,14 @@ def label_sides(axes: "Axes", above: Sequence[str] | None, beside: Sequence[str]
 
 
 def note(figure: "Figure", x: float, y: float, text: str, **style: Any) -> None:
-    """A remark in a picture, so many inches from its left and its top."""
+    """Writes text at a position in inches from the left and the top of a figure."""
     width, height = figure.get_size_inches()
     look: dict[str, Any] = {"fontsize": LABEL + 1, "color": QUIET} | style
     figure.text(x / width, 1 - y / height, text, parse_math=False, **look)
 
 
 def fonts_for(labels: Iterable[str]) -> list[str]:
-    """Families that together have a glyph for every character of `labels`, as far as this machine has any."""
+    """Returns font families that together have a glyph for every character of `labels`, if installed here."""
     from matplotlib import font_manager
 
     families = ["DejaVu Sans"]
@@ -82,38 +83,38 @@ def fonts_for(labels: Iterable[str]) -> list[str]:
         if (
             entry.style != "normal"
             or str(entry.weight) not in ("400", "normal", "regular")
-            or entry.name.replace(" ", "").startswith((".", "LastResort"))  # boxes that name a script
+            or entry.name.replace(" ", "").startswith((".", "LastResort"))  # fonts of placeholder boxes
         ):
             continue
-        with contextlib.suppress(OSError, RuntimeError):  # a damaged font, or one of bitmaps
-            found = missing & _characters(entry.fname)
-            if found:
+        with contextlib.suppress(OSError, RuntimeError):  # damaged and bitmap fonts
+            covered = missing & _characters(entry.fname)
+            if covered:
                 families.append(entry.name)
-                missing -= found
+                missing -= covered
     return families
 
 
 @functools.cache
 def _characters(font: str) -> frozenset[int]:
-    """The code points that a font file has glyphs for."""
+    """Returns the code points for which a font file has glyphs."""
     from matplotlib.ft2font import FT2Font
 
     return frozenset(FT2Font(font).get_charmap())
 
 
 def _decoded(piece: str) -> str:
-    """A piece of a byte-level vocabulary as text, ▁ for the blank before it; � where it ends amid a character."""
+    """Returns a byte-level piece as text, with ▁ for a space before it and � for an incomplete character."""
     if any(character not in _bytes() for character in piece):
-        return piece  # <s> and its like hold only such characters as stand for themselves; others are none of these
+        return piece  # not of this vocabulary
     text = bytes(_bytes()[character] for character in piece).decode("utf-8", "replace")
     return "▁" + text[1:] if text.startswith(" ") else text
 
 
 @functools.cache
 def _bytes() -> dict[str, int]:
-    """What byte each character of a byte-level vocabulary stands for.
+    """Returns the byte for each character of a byte-level vocabulary (Radford et al., 2019).
 
-    Printable ones of Latin-1 for themselves, the other bytes are in order U+0100, U+0101 … (Radford et al., 2019).
+    Printable Latin-1 characters represent themselves; the other bytes are U+0100, U+0101 … in order.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]

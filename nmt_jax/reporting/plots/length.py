@@ -1,4 +1,4 @@
-"""A metric by the length of the source: where long sentences are lost (Bahdanau et al., 2015, figure 2)."""
+"""A metric by source length (Bahdanau et al., 2015, figure 2)."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Bucket(NamedTuple):
-    """The sentences of `shortest` to `longest` source words, their mean length, and the score of each system."""
+    """Sentences with `shortest` to `longest` source words, their mean length, and the score of each system."""
 
     shortest: int
     longest: int
@@ -24,7 +24,7 @@ class Bucket(NamedTuple):
 
     @property
     def lengths(self) -> str:
-        """`9-10`, or `11` where all are equally long."""
+        """The range of lengths: `9-10`, or `11` if all are equal."""
         return f"{self.shortest}-{self.longest}" if self.shortest < self.longest else str(self.longest)
 
 
@@ -35,9 +35,9 @@ def by_length(
     systems: Mapping[str, Sequence[str]],
     num_buckets: int,
 ) -> list[Bucket]:
-    """Scores with 95 % bootstrap intervals in at most `num_buckets` buckets of about equally many sentences.
+    """Returns scores with 95 % bootstrap intervals in at most `num_buckets` buckets of similar size.
 
-    The length of a source is the number of its words (between blanks); equal lengths share a bucket.
+    The length of a source sentence is its number of words, split at whitespace; equal lengths share a bucket.
     """
     lengths = np.array([len(source.split()) for source in sources])
     limits = np.unique(np.quantile(lengths, np.linspace(0, 1, num_buckets + 1)[1:], method="higher"))
@@ -46,13 +46,13 @@ def by_length(
     for number, limit in enumerate(limits):
         inside = (lengths <= limit) & (lengths > (limits[number - 1] if number else -1))
         scores = {name: bootstrap(metric, rows[inside]) for name, rows in statistics.items()}
-        own = lengths[inside]
-        buckets.append(Bucket(int(own.min()), int(own.max()), float(own.mean()), int(inside.sum()), scores))
+        members = lengths[inside]
+        buckets.append(Bucket(int(members.min()), int(members.max()), float(members.mean()), int(inside.sum()), scores))
     return buckets
 
 
 def table(buckets: Sequence[Bucket]) -> str:
-    """The numbers of the picture: a row a bucket, tab-separated."""
+    """Returns the numbers of the plot, tab-separated, one row per bucket."""
     names = list(buckets[0].scores)
     rows = [["words", "sentences", *names]]
     for bucket in buckets:
@@ -62,7 +62,7 @@ def table(buckets: Sequence[Bucket]) -> str:
 
 
 def draw_by_length(buckets: Sequence[Bucket], metric: str) -> "Figure":
-    """A line a system over the mean length of each bucket, its 95 % interval as a band."""
+    """Draws one line per system over the mean length of the buckets, with its 95 % interval as a band."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
@@ -75,7 +75,7 @@ def draw_by_length(buckets: Sequence[Bucket], metric: str) -> "Figure":
         axes.fill_between(means, lower, upper, color=color, alpha=0.13, linewidth=0)
         axes.plot(means, [i.score for i in intervals], color=color, linewidth=1.8, marker="o", markersize=4, label=name)
     axes.set_xticks(means, [f"{bucket.lengths}\n{bucket.sentences}" for bucket in buckets])
-    axes.set_xlabel("source words, and how many sentences")
+    axes.set_xlabel("source words; below: number of sentences")
     axes.set_title(f"{metric} by source length, with 95 % intervals")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)

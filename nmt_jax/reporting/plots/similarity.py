@@ -1,15 +1,12 @@
-"""Similarities of the tokens of two texts, and the best matches that BERTScore or YiSi-1 averages.
-
-After figure 1 of Zhang et al. (2020).
-"""
+"""Token similarities of two texts and the matches that BERTScore or YiSi-1 averages (Zhang et al., 2020, figure 1)."""
 
 import html
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nmt_jax.reporting.html_page import WIDE, html_page
 from nmt_jax.reporting.plots.compared import Similarities
-from nmt_jax.reporting.plots.html_table import WIDE, html_page
 from nmt_jax.reporting.plots.labels import LABEL, cut, inches, label_sides, note
 from nmt_jax.reporting.plots.style import NEAR, QUIET, shade
 
@@ -19,9 +16,9 @@ if TYPE_CHECKING:
 
 CELL = 0.25  # inches: two digits at DIGITS points
 DIGITS = 6.5
-BAR = 0.8  # inches of a similarity of 1
+BAR = 0.8  # inches: the length of a bar for similarity 1
 MARK = "#111111"
-NUMBERED = 5000  # cells; the numbers of more would take minutes to draw
+NUMBERED = 5000  # most cells with numbers; drawing more takes minutes
 
 STYLE = f"""\
 {WIDE}table {{ border-collapse: separate; border-spacing: 2px; font-size: .8rem; line-height: 1.5; }}
@@ -42,7 +39,7 @@ td.mean {{ font-weight: 600; color: #212529; padding: 0 .5em; }}
 
 
 def heading(found: Similarities) -> str:
-    """The score and what it comes of."""
+    """Returns a title with score, precision and recall."""
     parts = found.result.parts
     return (
         f"{found.metric} {found.result.score:.4f}: precision {parts['precision']:.4f} (rows), "
@@ -51,10 +48,10 @@ def heading(found: Similarities) -> str:
 
 
 def draw_similarity(found: Similarities) -> "Figure":
-    """A row a token of the hypothesis, a column one of the reference; the best of each is marked and has a bar.
+    """Draws a matrix with hypothesis tokens as rows and reference tokens as columns; row and column maxima are marked.
 
-    A bar is as long as the similarity and as thick as its token's weight; their weighted means are precision and
-    recall, before rescaling if the metric rescales.
+    Bars show the maxima: the length is the similarity, the thickness the token's weight. Their weighted means are
+    precision and recall, before rescaling if the metric rescales.
     """
     from matplotlib.colors import LinearSegmentedColormap, Normalize
     from matplotlib.figure import Figure
@@ -65,7 +62,7 @@ def draw_similarity(found: Similarities) -> "Figure":
     beside, below = 0.12 + BAR + 0.35, 0.12 + BAR + 0.2
     right, bottom = beside + 0.65, below + 0.35
     width = max(left + across + right, 0.3 + 1.1 * inches(heading(found)))
-    height = max(top + down + bottom, top + 1.0 + 0.5)  # of the bar of colours at least 1
+    height = max(top + down + bottom, top + 1.0 + 0.5)  # the colour bar is at least 1 inch high
     figure = Figure(figsize=(width, height))
 
     def place(x: float, y: float, w: float, h: float) -> tuple[float, float, float, float]:
@@ -100,7 +97,7 @@ def draw_similarity(found: Similarities) -> "Figure":
 
 
 def _low(found: Similarities) -> float:
-    """Where the colours begin: below the least similarity, at a tenth."""
+    """Returns the lower end of the colour scale: the least similarity, rounded down to a tenth."""
     return float(min(np.floor(10 * found.matrix.min()) / 10, 0.9))
 
 
@@ -109,7 +106,7 @@ def _hundredths(value: float) -> str:
 
 
 def _mark(axes: "Axes", row: int, column: int, *, flat: bool) -> None:
-    """Lines above and below the best of a row, or left and right of that of a column."""
+    """Marks the maximum of a row with lines above and below, or that of a column with lines left and right."""
     start, end = -0.42, 0.42
     for side in (start, end):
         xs, ys = ((start, end), (side, side)) if flat else ((side, side), (start, end))
@@ -119,31 +116,31 @@ def _mark(axes: "Axes", row: int, column: int, *, flat: bool) -> None:
 
 
 def _bars(axes: "Axes", found: Similarities, *, across: bool) -> None:
-    """The best similarity of each row, to the right, or of each column, downwards."""
+    """Draws the maximum of each row to the right, or of each column downwards."""
     weights, best = (found.weights[0], found.best(1)) if across else (found.weights[1], found.best(0))
-    places = np.flatnonzero(weights > 0)
-    thickness = 0.8 * weights[places] / weights.max() if len(places) else weights[places]
+    tokens = np.flatnonzero(weights > 0)
+    thickness = 0.8 * weights[tokens] / weights.max() if len(tokens) else weights[tokens]
     color = NEAR[-1]
-    for k, value in zip(places.tolist(), best[places].tolist(), strict=True):
+    for k, value in zip(tokens.tolist(), best[tokens].tolist(), strict=True):
         end = max(value, 0) + 0.05
         if across:
             axes.text(end, k, _hundredths(value), fontsize=DIGITS, color=MARK, ha="left", va="center")
         else:
             axes.text(k, end, _hundredths(value), fontsize=DIGITS, color=MARK, ha="center", va="top")
     if across:
-        axes.barh(places, best[places], height=thickness, color=color, linewidth=0)
+        axes.barh(tokens, best[tokens], height=thickness, color=color, linewidth=0)
         axes.set_xlim(0, 1)
     else:
-        axes.bar(places, best[places], width=thickness, color=color, linewidth=0)
+        axes.bar(tokens, best[tokens], width=thickness, color=color, linewidth=0)
         axes.set_ylim(1, 0)
     axes.axis("off")
 
 
 def _key(figure: "Figure", height: float) -> None:
-    """What the marks say, at the bottom."""
+    """Draws the legend of the marks at the bottom."""
     width = figure.get_size_inches()[0]
     x, y = 0.15, height - 0.2
-    for text, flat, upright in (("best of its row", True, False), ("of its column", False, True), ("both", True, True)):
+    for text, flat, upright in (("best of row", True, False), ("best of column", False, True), ("both", True, True)):
         axes = figure.add_axes((x / width, 1 - (y + 0.09) / height, 0.18 / width, 0.18 / height))
         axes.set(xlim=(-0.5, 0.5), ylim=(-0.5, 0.5), facecolor=shade(NEAR, 0.6), xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
@@ -156,7 +153,7 @@ def _key(figure: "Figure", height: float) -> None:
 
 
 def similarity_page(found: Similarities) -> str:
-    """The same as a table of HTML; what a cell compares appears where the pointer rests."""
+    """Returns the matrix as HTML; hovering over a cell shows its tokens."""
     low = _low(found)
     rows, columns = found.matrix.argmax(axis=1).tolist(), found.matrix.argmax(axis=0).tolist()
     above = "".join(_head("above", *pair) for pair in zip(found.reference, found.weights[1], strict=True))
@@ -174,10 +171,10 @@ def similarity_page(found: Similarities) -> str:
     means = "".join(_mean(*pair) for pair in zip(found.best(0), found.weights[1], strict=True))
     lines.append(f"<tr><th></th>{means}<td></td></tr>")
     legend = (
-        "Cosines in hundredths, a row a token of the hypothesis, a column one of the reference. "
-        '<span class="row">best of its row</span> <span class="column">of its column</span> '
-        '<span class="row column">both</span> Precision is the weighted mean of what stands right of the rows, '
-        "recall of what stands below the columns; tokens without anything there have no weight."
+        "Cosines in hundredths; rows: hypothesis, columns: reference. "
+        '<span class="row">best of row</span> <span class="column">best of column</span> '
+        '<span class="row column">both</span> Precision is the weighted mean of the last column, recall of the last '
+        "row; tokens without a number there have no weight."
     )
     table = "\n".join(lines)
     return html_page(heading(found), legend, f"<table>\n{table}\n</table>", STYLE)
@@ -185,12 +182,12 @@ def similarity_page(found: Similarities) -> str:
 
 def _head(kind: str, token: str, weight: float) -> str:
     without = "" if weight > 0 else " without"
-    long = ' class="long"' if len(token) > 1 else ""  # a single letter stands upright
+    long = ' class="long"' if len(token) > 1 else ""  # single characters stay upright
     return f'<th class="{kind}{without}" title="weight {weight:.4g}"><bdi{long}>{html.escape(token)}</bdi></th>'
 
 
 def _mean(best: float, weight: float) -> str:
-    """What a token counts, nothing for one without weight."""
+    """Returns the cell of a token's maximum, empty if the token has no weight."""
     return (
         f'<td class="mean" title="{best:.4f}, weight {weight:.4g}">{_hundredths(best)}</td>' if weight else "<td></td>"
     )

@@ -4,17 +4,27 @@ import pathlib
 import struct
 import sys
 
+import jax
 import numpy as np
+import optax
 import pytest
 
 from metrics_jax import BLEU
 from nmt_jax import __main__ as cli
-from nmt_jax.commands import plot
+from nmt_jax import config as configs
+from nmt_jax.checkpoints.checkpoint import Checkpoints
+from nmt_jax.checkpoints.train_state import new_state
+from nmt_jax.distributed.sharding import make_mesh
 from nmt_jax.errors import UserError
+from nmt_jax.reporting import plot_kinds
 from nmt_jax.reporting.plots import curves, style
-from nmt_jax.reporting.plots.attention import draw_attention
+from nmt_jax.reporting.plots.attention_maps import draw_attention
 from nmt_jax.reporting.plots.curves import draw_curves
 from nmt_jax.reporting.plots.length import by_length
+from nmt_jax.tasks.registry import make_task
+from nmt_jax.training.run import write_config
+from nmt_jax.workdir import Workdir
+from tests.conftest import ROOT
 
 pytest.importorskip("matplotlib")
 
@@ -43,7 +53,7 @@ def attention(layers: int, heads: int, source: list[str], target: list[str]) -> 
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
-def test_curves_are_written_in_the_format_of_the_name(workdir, suffix, magic, capsys):
+def test_curves_are_written_in_the_format_of_the_suffix(workdir, suffix, magic, capsys):
     output = workdir / f"x{suffix}"
     assert cli.main(["plot", f"--workdir={workdir}", f"--output={output}"]) == 0
     assert output.read_bytes().startswith(magic)
@@ -59,7 +69,7 @@ def test_curves_show_every_finite_point_and_mark_the_best_bleu(workdir):
     assert [text.get_text() for text in bleu.texts] == ["100.0"]  # 40 * 40 / 16
 
 
-def test_a_run_without_translations_shows_perplexity():
+def test_a_run_of_a_language_model_shows_perplexity():
     rows = [{"step": n, "loss": 1.0, "dev/loss": 1.0, "dev/perplexity": 9.0 - n} for n in range(3)]
     axes = draw_curves(rows, "perplexity").axes[1]
     assert "perplexity" in axes.get_title() + axes.get_title(loc="left")
@@ -67,7 +77,7 @@ def test_a_run_without_translations_shows_perplexity():
 
 
 @pytest.mark.parametrize(("measure", "best"), [("nsp_accuracy", "72.0"), ("mlm_loss", "7.0"), ("f1", "52.0")])
-def test_what_is_drawn_is_what_the_best_checkpoint_is_chosen_by(measure, best):
+def test_curves_show_the_metric_that_chooses_the_best_checkpoint(measure, best):
     values = {"nsp_accuracy": 70.0, "mlm_loss": -9.0, "f1": 50.0}
     rows = [
         {"step": n, "loss": 1.0, "words_per_second": 5.0} | {f"dev/{name}": abs(v + n) for name, v in values.items()}
@@ -75,7 +85,7 @@ def test_what_is_drawn_is_what_the_best_checkpoint_is_chosen_by(measure, best):
     ]
     figure = draw_curves(rows, measure)
     assert [text.get_text() for text in figure.axes[1].texts] == [best]
-    assert figure.axes[0].get_title(loc="left") + figure.axes[0].get_title() == "loss (nats a word)"
+    assert figure.axes[0].get_title(loc="left") + figure.axes[0].get_title() == "loss (nats per word)"
     assert len(figure.axes[3].lines[0].get_xdata()) == 3
 
 
@@ -86,7 +96,7 @@ def test_smoothing_keeps_a_straight_line_straight():
     assert np.std(curves._smooth(noisy) - line) < 0.5
 
 
-def test_attention_is_one_picture_of_all_layers_and_heads():
+def test_attention_is_one_figure_of_all_layers_and_heads():
     source, target = ["▁the", "▁dog", "s", "▁run", "</s>"], ["▁die", "▁Hunde", "</s>"]
     weights = attention(2, 4, source, target)
     figure = draw_attention(weights)
@@ -101,7 +111,7 @@ def test_attention_is_one_picture_of_all_layers_and_heads():
         assert rows == (["die", "Hunde", "</s>"] if head == 0 else [])
 
 
-def test_the_decoder_reads_its_words_a_step_late():
+def test_inputs_of_the_decoder_are_shifted_by_one():
     figure = draw_attention(attention(1, 1, ["▁a"], ["▁x", "▁y", "</s>"]), "decoder")
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["<s>", "x", "y"]
 
@@ -121,40 +131,42 @@ def test_labels_never_overlap(tmp_path):
     "piece", ["▁彼は", "▁привет", "▁שלום", "🙂", "$5", "$x_1$", "<0xE2>", "▁", "", "\u2028", "\t", "w" * 500]
 )
 def test_any_piece_can_be_drawn_without_a_warning(piece, tmp_path, monkeypatch):
-    monkeypatch.setattr(plot, "attention_of", lambda *_: attention(1, 2, [piece, "</s>"], [piece, piece, "</s>"]))
+    monkeypatch.setattr(
+        plot_kinds, "pair_attention", lambda *_: attention(1, 2, [piece, "</s>"], [piece, piece, "</s>"])
+    )
     (tmp_path / "config.json").write_text('{"loss": {"label_smoothing": 0.0}}')
     for kind in ("cross", "encoder", "decoder"):
-        plot.run(tmp_path, kind="attention", sentence="x", attention=kind)
+        plot_kinds.plot_attention(tmp_path, "x", kind=kind)
 
 
-def test_a_very_long_sentence_stays_a_picture_that_can_be_opened(tmp_path, monkeypatch):
+def test_a_plot_of_a_very_long_sentence_has_a_limited_size(tmp_path, monkeypatch):
     pieces = ["▁x"] * 700
-    monkeypatch.setattr(plot, "attention_of", lambda *_: attention(1, 2, pieces, pieces[:5]))
+    monkeypatch.setattr(plot_kinds, "pair_attention", lambda *_: attention(1, 2, pieces, pieces[:5]))
     (tmp_path / "config.json").write_text('{"loss": {"label_smoothing": 0.0}}')
-    output = plot.run(tmp_path, kind="attention", sentence="x")
+    output = plot_kinds.plot_attention(tmp_path, "x")
     width, height = struct.unpack(">II", output.read_bytes()[16:24])
     assert max(width, height) <= style.LARGEST
 
 
-def test_bad_requests_are_one_line(workdir, monkeypatch):
-    with pytest.raises(UserError, match=r"ends in \.png"):
-        plot.run(workdir, output=workdir / "x.jpeg")
+def test_invalid_requests_are_errors(workdir):
+    with pytest.raises(UserError, match=r"must end in \.png"):
+        plot_kinds.plot_curves(workdir, workdir / "x.jpeg")
     with pytest.raises(UserError, match="no such folder"):
-        plot.run(workdir, output=workdir / "y" / "x.png")
+        plot_kinds.plot_curves(workdir, workdir / "y" / "x.png")
     with pytest.raises(UserError, match="needs a sentence"):
-        plot.run(workdir, kind="attention")
+        plot_kinds.plot_attention(workdir)
     (workdir / "metrics.jsonl").unlink()
-    with pytest.raises(UserError, match="nothing was logged yet"):
-        plot.run(workdir)
+    with pytest.raises(UserError, match="nothing has been logged yet"):
+        plot_kinds.plot_curves(workdir)
 
 
-def test_without_matplotlib_the_line_says_what_to_install(workdir, monkeypatch, capsys):
+def test_without_matplotlib_the_error_says_what_to_install(workdir, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert cli.main(["plot", f"--workdir={workdir}"]) == 2
     assert "pip install 'nmt-jax[plot]'" in capsys.readouterr().err
 
 
-def test_scores_by_length_are_those_of_the_bucket_alone(tmp_path, monkeypatch, capsys):
+def test_scores_by_length_are_those_of_each_bucket_alone(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     sources = [" ".join("abcdefghij"[: n % 10 + 1]) for n in range(60)]
     references = [f"the {source} was seen and heard by us" for source in sources]
@@ -180,7 +192,7 @@ def test_scores_by_length_are_those_of_the_bucket_alone(tmp_path, monkeypatch, c
     assert (tmp_path / "length.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_texts_that_do_not_belong_together_are_named(tmp_path, monkeypatch, capsys):
+def test_texts_of_different_lengths_are_errors(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s").write_text("a\nb\n")
     (tmp_path / "h").write_text("a\n")
@@ -188,3 +200,41 @@ def test_texts_that_do_not_belong_together_are_named(tmp_path, monkeypatch, caps
     assert "h: 1 lines, but s has 2" in capsys.readouterr().err
     assert cli.main(["plot", "--kind=length", "h", "--source=s"]) == 2
     assert "--reference=FILE" in capsys.readouterr().err
+
+
+def make_translator(folder: pathlib.Path, attention: str) -> pathlib.Path:
+    """The workdir of a tiny recurrent translator with this kind of attention and its initial parameters."""
+    model = {"model.attention": attention, "model.input_feeding": "false", "model.d_hidden": "8"}
+    config = configs.load(f"{ROOT}/configs/rnn_luong.py:smoke=true", model)
+    write_config(config, Workdir(folder))
+    task = make_task(config, folder, make_mesh())
+    state = new_state(jax.jit(task.init)(jax.random.key(0)), optax.sgd(0.1), 0.0)
+    with Checkpoints(folder / "checkpoints") as checkpoints:
+        checkpoints.save(1, state, None, {})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("attention", "available", "missing"),
+    [("global", "only --attention=cross", ["encoder", "decoder"]), ("none", "no attention", ["cross", "encoder"])],
+)
+def test_attention_that_a_translator_does_not_have_is_an_error(
+    attention, available, missing, tmp_path, monkeypatch, nmt_jax, mistake
+):
+    monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path / "cache"))
+    workdir = make_translator(tmp_path / "w", attention)
+    arguments = ["plot", f"--workdir={workdir}", "--sentence=the dog", "--target=der Hund"]
+    if attention == "global":
+        assert nmt_jax(*arguments).lines == [str(workdir / "attention.png")]
+    for kind in missing:
+        error = mistake(*arguments, f"--attention={kind}")
+        assert error == f"--attention={kind}: the model in {workdir} has {available}"
+
+
+def test_attention_that_a_classifier_does_not_have_is_an_error(tmp_path, classifier_workdir, nmt_jax, mistake):
+    output = tmp_path / "x.html"
+    arguments = ["plot", f"--workdir={classifier_workdir}", "--sentence=a fine film", f"--output={output}"]
+    nmt_jax()  # discards what training printed
+    assert nmt_jax(*arguments).lines == [str(output)]
+    error = mistake(*arguments, "--attention=encoder")
+    assert error.startswith(f"--attention=encoder: {classifier_workdir} is a classifier")

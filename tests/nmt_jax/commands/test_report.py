@@ -12,10 +12,10 @@ import pytest
 from metrics_jax import BLEU
 from metrics_jax.significance import bootstrap
 from nmt_jax import __main__ as cli
-from nmt_jax.commands import report
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import translation_report as translation
 from nmt_jax.reporting.html_page import Section, report_page, table
+from nmt_jax.reporting.report import write_report
 from nmt_jax.reporting.run_report import failures
 from nmt_jax.reporting.translation_report import Translated, differences
 from nmt_jax.training.run import train
@@ -29,7 +29,7 @@ VOID = ("meta", "img", "br", "link")
 
 
 class Read(html.parser.HTMLParser):
-    """What of a page a test wants to know."""
+    """Tags and text of a page."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -55,7 +55,7 @@ class Read(html.parser.HTMLParser):
 
 
 def check(text: str) -> Read:
-    """A page that is whole, needs nothing from elsewhere, can be read aloud, and whose links lead somewhere."""
+    """Checks that a page is complete, self-contained and accessible, and that its links have targets."""
     read = Read(text)
     assert read.open == []
     for _, attributes in read.tags:
@@ -79,19 +79,19 @@ def check(text: str) -> Read:
 
 @pytest.fixture(scope="module")
 def workdir(tmp_path_factory) -> pathlib.Path:
-    """A tiny translator that has learnt next to nothing."""
+    """A tiny translator after one step."""
     folder = tmp_path_factory.mktemp("report")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NMT_JAX_CACHE", str(folder / "cache"))
         changes = {"eval.max_segments": "2", "decode.beam_size": "2", "decode.max_length_ratio": "0.5", "seed": "5"}
         train(QUICKSTART + ":smoke=true", folder / "w", changes)
-        report.run(folder / "w", page=QUICKSTART + ":smoke=true", lines=4, samples=1)
+        write_report(folder / "w", config_file=QUICKSTART + ":smoke=true", lines=4, samples=1)
     return folder / "w"
 
 
 @pytest.fixture
 def sweep(tmp_path) -> pathlib.Path:
-    """A sweep of two points with two seeds each, of which one run failed."""
+    """A sweep of two points with two seeds each, and a run that failed."""
     for width in (8, 16):
         for seed in range(2):
             make_run(tmp_path, {"model.d_model": width, "seed": seed}, [9.0, width + seed])
@@ -111,7 +111,7 @@ def test_a_translator_is_reported_with_scores_samples_and_attention(workdir):
     assert len(read.all("img")) == 1 + len(maps)
     assert "The first 4 lines of the dev set; beam 2" in read.text
     assert "bleu|nrefs:1|tokenize:13a|" in read.text
-    assert re.search(r"seed\s*5\s*0", read.text)  # differs from the page
+    assert re.search(r"seed\s*5\s*0", read.text)  # differs from the config file
     assert "no step was skipped" in read.text
 
 
@@ -133,7 +133,7 @@ def test_scores_are_those_of_the_metric_with_its_interval():
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "said", "wanted"),
+    ("translation_text", "reference", "marked", "marked_reference"),
     [
         ("a b c", "a b c", "a b c", "a b c"),
         ("a x c", "a b b c", "a <ins>x</ins> c", "a <del>b b</del> c"),
@@ -142,12 +142,12 @@ def test_scores_are_those_of_the_metric_with_its_interval():
         ("<i> &", "<i> b", "&lt;i&gt; <ins>&amp;</ins>", "&lt;i&gt; <del>b</del>"),
     ],
 )
-def test_differences_are_marked_on_both_sides(ours, theirs, said, wanted):
-    assert differences(ours, theirs) == (said, wanted)
+def test_differences_are_marked_on_both_sides(translation_text, reference, marked, marked_reference):
+    assert differences(translation_text, reference) == (marked, marked_reference)
 
 
 @pytest.mark.parametrize("lines", [1, 2, 5, 9, 40])
-def test_no_line_is_shown_twice_and_the_order_is_that_of_the_scores(lines):
+def test_samples_are_distinct_and_ordered_by_score(lines):
     values = np.random.default_rng(lines).permutation(lines).astype(float)
     texts = ["x"] * lines
     chosen = translation._chosen(Translated("", texts, texts, texts), values, 3)
@@ -159,7 +159,7 @@ def test_no_line_is_shown_twice_and_the_order_is_that_of_the_scores(lines):
         assert sorted(values[chosen["Worst"]]) == [0, 1, 2]
 
 
-def test_other_texts_may_be_translated(workdir, tmp_path, capsys):
+def test_given_texts_are_translated(workdir, tmp_path, capsys):
     source, reference = tmp_path / "s.txt", tmp_path / "r.txt"
     source.write_text("the dog sleeps .\n\nthe cat <b> sees .\n")
     reference.write_text("der Hund schläft .\n\ndie Katze sieht .\n")
@@ -174,10 +174,10 @@ def test_other_texts_may_be_translated(workdir, tmp_path, capsys):
     assert cli.main(["report", f"--workdir={workdir}", *texts]) == 2
     assert "s.txt has 3 lines but" in capsys.readouterr().err
     assert cli.main(["report", f"--workdir={workdir}", texts[0]]) == 2
-    assert "--source and --reference go together" in capsys.readouterr().err
+    assert "--source and --reference must be given together" in capsys.readouterr().err
 
 
-def test_a_dev_set_that_is_gone_costs_the_scores_and_not_the_page(workdir, tmp_path, capsys):
+def test_a_missing_dev_set_is_reported_in_place_of_the_scores(workdir, tmp_path, capsys):
     shutil.copytree(workdir, tmp_path / "w")
     config = json.loads((tmp_path / "w" / "config.json").read_text())
     config["data"] |= {"corpus": "text", "directory": str(tmp_path / "gone")}
@@ -188,20 +188,20 @@ def test_a_dev_set_that_is_gone_costs_the_scores_and_not_the_page(workdir, tmp_p
     assert "val.en: no such file" in capsys.readouterr().err
 
 
-def test_a_run_of_another_task_has_everything_but_translations(tmp_path):
+def test_a_run_of_another_task_has_all_other_sections(tmp_path):
     run = make_run(tmp_path, {}, [9.0, 5.0, 7.0])
-    output = report.run(run.workdir.path)
+    output = write_report(run.workdir.path)
     assert output == run.workdir.path / "report.html"
     read = check(output.read_text())
     assert "best dev/perplexity5 at step 13" in read.text
     assert "best, step 13" in read.text
     assert "last, step 20" in read.text
     assert "Translations" not in read.text
-    with pytest.raises(UserError, match="no trained translator"):
-        report.run(run.workdir.path, texts=("a", "b"))
+    with pytest.raises(UserError, match="not a trained translator"):
+        write_report(run.workdir.path, texts=("a", "b"))
 
 
-def test_what_went_wrong_in_a_run(tmp_path):
+def test_skipped_steps_and_unfinished_runs_are_reported(tmp_path):
     run = make_run(tmp_path, {}, [9.0, 5.0], steps=10, log="step 9\nOut of luck <x>\n")
     rows = [
         {"step": 5, "skipped": 0},
@@ -212,12 +212,12 @@ def test_what_went_wrong_in_a_run(tmp_path):
     shown = failures(run.workdir, rows).body
     assert "4 steps were skipped" in shown
     assert "3 between 5 and 10, 1 between 15 and 20" in shown
-    assert "not at the end" in shown
+    assert "has not finished" in shown
     assert "Out of luck &lt;x&gt;" in shown
 
 
-def test_a_sweep_is_reported_with_its_table_pictures_and_failures(sweep):
-    read = check(report.run(sweep).read_text())
+def test_a_sweep_is_reported_with_table_plots_and_failures(sweep):
+    read = check(write_report(sweep).read_text())
     assert "8.5000 ± 0.7071" in read.text
     assert "d_model=7 is <odd>" in read.text
     assert len(read.all("img")) == 2
@@ -227,25 +227,25 @@ def test_a_sweep_is_reported_with_its_table_pictures_and_failures(sweep):
     rows = [attributes for attributes in read.all("tr") if attributes.get("class") == "best"]
     assert len(rows) == 1
     assert "best dev/perplexityd_model=8: 8.5000" in read.text
-    read = check(report.run(sweep, measure="dev/loss").read_text())
-    assert "At the step of the best dev/perplexity, ±" in read.text
+    read = check(write_report(sweep, measure="dev/loss").read_text())
+    assert "At the step with the best dev/perplexity, ±" in read.text
     assert "dev/loss" in read.text
 
 
-def test_a_folder_that_is_neither_is_one_line(tmp_path, capsys):
+def test_invalid_requests_are_errors(tmp_path, capsys):
     for arguments, line in (
         ([], "needs --workdir=FOLDER"),
         ([f"--workdir={tmp_path}"], "not the folder of a sweep"),
         ([f"--workdir={tmp_path / 'x'}"], "no such workdir"),
-        ([f"--workdir={tmp_path}", "--output=x.pdf"], "this picture ends in .html"),
-        (["x"], "takes no 'x'"),
+        ([f"--workdir={tmp_path}", "--output=x.pdf"], "must end in .html"),
+        (["x"], "unexpected argument 'x'"),
     ):
         assert cli.main(["report", *arguments]) == 2
         assert line in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "&lt;", '"', "'", "{x}", "\u2028"])
-def test_no_text_is_read_as_html(text):
+def test_text_is_escaped_in_html(text):
     read = Read(report_page(text, "x", [Section(text, "a", table(text, [text], [["x"]]))]))
     assert read.open == []
     assert "script" not in [tag for tag, _ in read.tags]
@@ -253,9 +253,9 @@ def test_no_text_is_read_as_html(text):
 
 
 def browse(page: pathlib.Path, folder: pathlib.Path) -> tuple[str, list[str], list[str]]:
-    """A page in a browser without a network -> its document, what the console said, what it asked for elsewhere."""
+    """Opens a page in a browser; returns its document, console messages and requests to the network."""
     if CHROMIUM is None:
-        pytest.skip("no Chromium here: chromium, chromium-browser and google-chrome are not on the PATH")
+        pytest.skip("install the package chromium: no chromium, chromium-browser or google-chrome on the PATH")
     log = folder / "net.json"
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
     flags += ["--disable-background-networking", "--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND"]
@@ -264,25 +264,27 @@ def browse(page: pathlib.Path, folder: pathlib.Path) -> tuple[str, list[str], li
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     console = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
     events = [event.get("params") or {} for event in json.loads(log.read_text())["events"]]
-    # What the browser asks for itself has an initiator that is not an origin.
-    asked = [event["url"] for event in events if event.get("initiator", "not an origin") != "not an origin"]
-    return done.stdout, console, [url for url in asked if not url.startswith(("file:", "data:"))]
+    # Requests of the browser itself have no origin as initiator.
+    requests = [event["url"] for event in events if event.get("initiator", "not an origin") != "not an origin"]
+    return done.stdout, console, [url for url in requests if not url.startswith(("file:", "data:"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["run", "sweep"])
-def test_a_browser_finds_nothing_wrong_and_asks_nobody(what, workdir, sweep, tmp_path):
-    page = workdir / "report.html" if what == "run" else report.run(sweep)
-    document, console, asked = browse(page, tmp_path)
+def test_a_browser_shows_a_report_without_errors_and_requests(what, workdir, sweep, tmp_path):
+    page = workdir / "report.html" if what == "run" else write_report(sweep)
+    document, console, requests = browse(page, tmp_path)
     assert console == []
-    assert asked == []
+    assert requests == []
     assert "Summary" in Read(document).text
     assert document.rstrip().endswith("</body></html>")
 
 
-def test_a_browser_that_finds_something_wrong_says_so(tmp_path):
+@pytest.mark.slow
+def test_errors_and_requests_of_a_browser_are_noticed(tmp_path):
     page = tmp_path / "bad.html"
     page.write_text("<body><img src='http://127.0.0.1:9/x.png'><script>console.error('boom')</script></body>")
-    _, console, asked = browse(page, tmp_path)
+    _, console, requests = browse(page, tmp_path)
     assert "boom" in console[0]
-    assert asked
-    assert set(asked) == {"http://127.0.0.1:9/x.png"}
+    assert requests
+    assert set(requests) == {"http://127.0.0.1:9/x.png"}

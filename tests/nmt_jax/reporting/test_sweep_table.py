@@ -50,7 +50,7 @@ def test_other_measures_are_those_of_the_best_step(runs):
 def test_a_measure_that_no_run_logged_is_an_error(runs):
     with pytest.raises(UserError, match=r"--measures=dev/perplexty: .*did you mean dev/perplexity\?"):
         collect(runs, ["dev/perplexty"])
-    with pytest.raises(UserError, match=r"there are dev/loss, dev/perplexity, learning_rate"):
+    with pytest.raises(UserError, match=r"use one of dev/loss, dev/perplexity, learning_rate"):
         collect(runs, ["xyz"])
 
 

@@ -1,4 +1,4 @@
-"""Coloured text: every word in its place and colour, nothing of the text read as HTML, the words that tell most."""
+"""Coloured text: order and colours of words, escaping of HTML, and top words."""
 
 import html.parser
 import re
@@ -55,7 +55,7 @@ def test_words_have_colours_and_sentences_bars():
     assert [word for word, _, _ in read.words] == ["a", "film", "great", "fun", "."]
     assert [weight for _, weight, _ in read.words] == [0.1, 0.1, 0.8, 0.9, 0.1]
     assert read.bars == [100, round(100 * 0.19 / 0.81)]
-    # Blue goes with the weight in the sentence times the root of the sentence's.
+    # Blue is the weight in the sentence times the square root of the weight of the sentence.
     shades = [shade for _, _, shade in read.words]
     assert shades[2] == max(shades) == 0.75
     assert shades[3] == pytest.approx(0.75 * (0.9 * 0.19**0.5) / (0.8 * 0.81**0.5), abs=0.006)
@@ -66,14 +66,14 @@ def test_the_verdict(truth, verdict):
     shown = page("run", [text(truth)])
     labels = re.findall(r'<span class="([^"]*)">pos</span>', shown)
     assert [names.split()[-1] for names in labels] == [verdict]
-    assert ("in truth" in Reader(shown).text) == (truth is not None)
+    assert ("true label" in Reader(shown).text) == (truth is not None)
     assert "97.0%" in shown
 
 
 @pytest.mark.parametrize(
     "word", ["<script>alert(1)</script>", "&lt;", '"quoted"', "'", "</article>", "{x}", "\u2028", "🙂"]
 )
-def test_no_word_is_read_as_html(word):
+def test_words_are_escaped_in_html(word):
     shown = page(word, [text(words=[[word, "b", "c"], ["d", "e"]], predicted=word)], {word: [word]})
     read = Reader(shown)
     assert read.open == []

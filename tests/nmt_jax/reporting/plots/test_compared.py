@@ -1,4 +1,4 @@
-"""What is drawn is what is scored: matrices and plans give the metric's own numbers."""
+"""Similarity matrices and transport plans reproduce the scores of the metrics."""
 
 import numpy as np
 import pytest
@@ -24,15 +24,15 @@ def encoder():
     return tiny_encoder.make()
 
 
-def track(encoder) -> Idf:
+def idf_weights(encoder) -> Idf:
     return BERTScore(encoder).count(["a red coat", "the coat", "old"])
 
 
 @pytest.mark.parametrize("name", ["plain", "idf", "yisi"])
-def test_precision_recall_and_score_come_of_the_matrix(encoder, name):
+def test_precision_recall_and_score_follow_from_the_matrix(encoder, name):
     metric = {
         "plain": lambda: BERTScore(encoder, layer=2),
-        "idf": lambda: BERTScore(encoder, idf=track(encoder)),
+        "idf": lambda: BERTScore(encoder, idf=idf_weights(encoder)),
         "yisi": lambda: YiSi1(encoder),
     }[name]()
     found = similarities(metric, HYPOTHESIS, REFERENCE)
@@ -54,7 +54,7 @@ def test_precision_recall_and_score_come_of_the_matrix(encoder, name):
     [{}, {"n_gram": 2}, {"n_gram": 40}, {"variant": "v2"}, {"transport": "sinkhorn"}, {"remove_subwords": False}],
     ids=str,
 )
-def test_the_plan_of_moverscore_costs_what_its_score_says(encoder, options):
+def test_the_cost_of_the_plan_of_moverscore_gives_its_score(encoder, options):
     metric = MoverScore(encoder, **options)
     found = plan(metric, HYPOTHESIS, REFERENCE)
     check(found)
@@ -66,7 +66,7 @@ def test_the_plan_of_moverscore_costs_what_its_score_says(encoder, options):
     assert len(found.reference) == found.cost.shape[1]
 
 
-def test_the_plan_of_wmd_costs_its_distance_and_has_words_in_order():
+def test_the_cost_of_the_plan_of_wmd_is_its_distance_and_words_are_in_order():
     metric = WMD(VECTORS)
     found = plan(metric, "The old coat, the old the!", "A red unknown coat")
     check(found)
@@ -74,7 +74,7 @@ def test_the_plan_of_wmd_costs_its_distance_and_has_words_in_order():
     assert found.reference == ["a", "red", "coat"]
     np.testing.assert_allclose(found.weights[0], [1 / 2, 1 / 3, 1 / 6])
     assert found.distance == pytest.approx(found.result.score, abs=1e-9)
-    assert found.cost[2, 2] == pytest.approx(0, abs=1e-7)  # coat to coat: labels and costs are of the same words
+    assert found.cost[2, 2] == pytest.approx(0, abs=1e-7)  # coat to coat: labels and costs belong to the same words
     unit = VECTORS.matrix / np.linalg.norm(VECTORS.matrix, axis=1, keepdims=True)
     assert found.cost[0, 1] == pytest.approx(np.linalg.norm(unit[WORDS.index("the")] - unit[WORDS.index("red")]))
 
@@ -86,7 +86,7 @@ def check(found):
     assert found.moved.sum() == pytest.approx(1)
 
 
-def test_what_continues_a_word_and_takes_no_part_stands_in_brackets(encoder):
+def test_ignored_pieces_of_a_word_are_in_brackets(encoder):
     assert plan(MoverScore(encoder), "coat, a", "a").hypothesis == ["[CLS]", "c(oat,)", "a", "[SEP]"]
     whole = plan(MoverScore(encoder, remove_subwords=False), "ab", "a").hypothesis
     assert whole == ["[CLS]", "a", "·b", "[SEP]"]
@@ -101,16 +101,16 @@ def test_what_continues_a_word_and_takes_no_part_stands_in_brackets(encoder):
         (["彼", "は"], ["彼", "は"]),
     ],
 )
-def test_pieces_of_every_kind_of_vocabulary_can_be_read(pieces, labels):
+def test_pieces_of_all_kinds_of_vocabularies_become_readable_labels(pieces, labels):
     assert readable(pieces) == labels
 
 
-def test_metrics_that_compare_nothing_of_the_kind_are_named(encoder):
-    with pytest.raises(UserError, match="moverscore matches no tokens"):
+def test_metrics_without_such_a_plot_are_errors(encoder):
+    with pytest.raises(UserError, match="moverscore does not match tokens"):
         similarities(MoverScore(encoder), "a", "b")
-    with pytest.raises(UserError, match="runs of tokens"):
+    with pytest.raises(UserError, match="compares n-grams"):
         similarities(YiSi1(encoder, n_gram=2), "a", "b")
-    with pytest.raises(UserError, match="bertscore moves no words"):
+    with pytest.raises(UserError, match="bertscore has no transport plan"):
         plan(BERTScore(encoder), "a", "b")
     with pytest.raises(UserError, match=r"'unknown' is in the word vectors"):
         plan(WMD(VECTORS), "a", "unknown")

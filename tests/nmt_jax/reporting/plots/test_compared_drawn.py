@@ -1,4 +1,4 @@
-"""Pictures and pages of two compared texts: nothing overlaps, all can be read, every mark is where it belongs."""
+"""Plots and pages of two compared texts: labels do not overlap, and marks are in the right place."""
 
 import html.parser
 import itertools
@@ -10,9 +10,9 @@ import pytest
 
 from metrics_jax.api import Result
 from nmt_jax import __main__ as cli
-from nmt_jax.commands import plot
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import metrics as metric
+from nmt_jax.reporting.plot_kinds import plot_comparison
 from nmt_jax.reporting.plots import flow, similarity
 from nmt_jax.reporting.plots.compared import Plan, Similarities
 from nmt_jax.reporting.plots.labels import fonts_for
@@ -23,13 +23,13 @@ pytest.importorskip("matplotlib")
 STRANGE = ["彼は", "مرحبا", "🙂", "$x_1$", "<b>&amp;", "{x}", "\u2028", "w" * 90, "a\nb", "i"]
 
 
-def similar(rows, columns):
+def make_similarities(rows, columns):
     matrix = np.random.default_rng(0).uniform(-1, 1, size=(len(rows), len(columns)))
     result = Result(0.5, np.array([0.5]), "s", {"precision": 0.5, "recall": 0.5})
     return Similarities(rows, columns, (np.ones(len(rows)), np.ones(len(columns))), matrix, True, "BERTScore", result)
 
 
-def moved(left, right, seed=0):
+def make_plan(left, right, seed=0):
     rng = np.random.default_rng(seed)
     a, b = rng.dirichlet(np.full(len(left), 4.0)), rng.dirichlet(np.full(len(right), 4.0))
     cost = rng.uniform(0, 2, size=(len(left), len(right)))
@@ -37,7 +37,7 @@ def moved(left, right, seed=0):
 
 
 class Reader(html.parser.HTMLParser):
-    """Raises where elements are not closed; what is read as text, and the tags."""
+    """The text and the tags of a page; fails if elements are not closed."""
 
     def __init__(self, page):
         super().__init__()
@@ -60,8 +60,8 @@ class Reader(html.parser.HTMLParser):
 
 @pytest.mark.parametrize("draw", [similarity.draw_similarity, flow.draw_flow])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 30), (30, 8)])
-def test_no_label_is_cut_off_or_on_another(draw, rows, columns):
-    maker = similar if draw is similarity.draw_similarity else moved
+def test_labels_are_neither_cut_off_nor_overlap(draw, rows, columns):
+    maker = make_similarities if draw is similarity.draw_similarity else make_plan
     with drawing():
         figure = draw(
             maker(["word" * (n % 5 + 1) for n in range(rows)], ["彼は" * (n % 5 + 1) for n in range(columns)])
@@ -80,13 +80,13 @@ def test_no_label_is_cut_off_or_on_another(draw, rows, columns):
 
 
 @pytest.mark.parametrize("label", STRANGE)
-def test_any_label_can_be_drawn_and_no_label_is_read_as_html(label, tmp_path):
+def test_any_label_can_be_drawn_and_is_escaped_in_html(label, tmp_path):
     with drawing():
-        save(similarity.draw_similarity(similar([label, "b"], ["a", label])), tmp_path / "x.png")
-        save(flow.draw_flow(moved([label, "b"], ["a", label])), tmp_path / "y.png")
+        save(similarity.draw_similarity(make_similarities([label, "b"], ["a", label])), tmp_path / "x.png")
+        save(flow.draw_flow(make_plan([label, "b"], ["a", label])), tmp_path / "y.png")
     for page in (
-        similarity.similarity_page(similar([label, "b"], ["a", label])),
-        flow.flow_page(moved([label, "b"], ["a", label])),
+        similarity.similarity_page(make_similarities([label, "b"], ["a", label])),
+        flow.flow_page(make_plan([label, "b"], ["a", label])),
     ):
         read = Reader(page)
         assert label in read.text
@@ -94,8 +94,8 @@ def test_any_label_can_be_drawn_and_no_label_is_read_as_html(label, tmp_path):
         assert not re.findall(r"https?:|src=|@import|url\(", page)
 
 
-def test_the_marks_of_a_page_are_the_best_matches():
-    found = similar(["a", "b", "c"], ["x", "y"])
+def test_the_marks_of_a_page_are_row_and_column_maxima():
+    found = make_similarities(["a", "b", "c"], ["x", "y"])
     cells = [attributes for tag, attributes in Reader(similarity.similarity_page(found)).tags if tag == "td"]
     cells = [attributes for attributes in cells if "background" in attributes.get("style", "")]
     marks = np.array([attributes["class"] for attributes in cells]).reshape(3, 2)
@@ -104,28 +104,28 @@ def test_the_marks_of_a_page_are_the_best_matches():
         assert ("column" in marks[row, column].split()) == (found.matrix[:, column].argmax() == row)
 
 
-def test_ribbons_fill_the_shares_of_both_sides():
-    found = moved(["a", "b", "c"], ["x", "y", "z", "u", "v"])
+def test_ribbons_fill_the_bars_of_both_sides():
+    found = make_plan(["a", "b", "c"], ["x", "y", "z", "u", "v"])
     _, sides, ribbons = flow.layout(found)
     assert len(ribbons) == 15
     scale = sides[0][0].thickness / found.weights[0][0]
     for number, side in enumerate(sides):
         for word, share in enumerate(side):
-            own = sorted(
+            ribbons_of_word = sorted(
                 (getattr(one, ("left", "right")[number]), one.thickness) for one in ribbons if one[number] == word
             )
-            assert own[0][0] == pytest.approx(share.top)
-            assert own[-1][0] + own[-1][1] == pytest.approx(share.top + share.thickness)
-            assert all(y + t == pytest.approx(after) for (y, t), (after, _) in itertools.pairwise(own))
+            assert ribbons_of_word[0][0] == pytest.approx(share.top)
+            assert ribbons_of_word[-1][0] + ribbons_of_word[-1][1] == pytest.approx(share.top + share.thickness)
+            assert all(y + t == pytest.approx(after) for (y, t), (after, _) in itertools.pairwise(ribbons_of_word))
             assert share.thickness == pytest.approx(scale * found.weights[number][word])
 
 
-def test_boxes_of_the_last_resort_are_no_font_of_ours():
+def test_fonts_of_placeholder_boxes_are_not_used():
     assert not any("resort" in family.lower() for family in fonts_for(["彼は", "\U0001f642", "\ue000"]))
 
 
 @pytest.mark.parametrize("kind", ["similarity", "flow"])
-def test_two_texts_make_a_picture_and_a_page(kind, tmp_path, monkeypatch, capsys):
+def test_two_texts_are_drawn_as_png_and_html(kind, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(metric, "_encoder", lambda *_: tiny_encoder.make())
     command = ["plot", f"--kind={kind}", "--encoder=tiny", "a coat", "the coat"]
@@ -136,26 +136,26 @@ def test_two_texts_make_a_picture_and_a_page(kind, tmp_path, monkeypatch, capsys
     Reader((tmp_path / "x.html").read_text(encoding="utf-8"))
 
 
-def test_word_vectors_alone_make_the_flow_one_of_wmd(tmp_path, monkeypatch):
+def test_the_flow_of_word_vectors_is_that_of_wmd(tmp_path, monkeypatch):
     (tmp_path / "v.txt").write_text("coat 1 0\na 0 1\nred 1 1\n")
-    written = plot.compare(["a coat", "red"], kind="flow", vectors=str(tmp_path / "v.txt"), output=tmp_path / "x.html")
+    written = plot_comparison(["a coat", "red"], "flow", vectors=str(tmp_path / "v.txt"), output=tmp_path / "x.html")
     assert "<h1>WMD " in written.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("texts", "options", "message"),
     [
-        (["a"], {}, "needs two texts.*1 are given"),
+        (["a"], {}, "needs two texts.*got 1"),
         (["a", " "], {}, "one of them is empty"),
         (["a", "b"], {}, "needs --encoder=PLACE"),
-        (["a", "b"], {"encoder": "x", "output": "x.jpeg"}, r"ends in \.png"),
+        (["a", "b"], {"encoder": "x", "output": "x.jpeg"}, r"must end in \.png"),
         (["a", "b"], {"encoder": "x", "output": "no/x.png"}, "no such folder"),
-        (["a", "b"], {"encoder": "x", "metric": "bleu"}, "bleu matches no tokens"),
+        (["a", "b"], {"encoder": "x", "metric": "bleu"}, "bleu does not match tokens"),
         (["a", "b"], {"encoder": "x", "output": "folder.html"}, "folder.html: cannot be written"),
         (["a", "b"], {"encoder": "x", "output": "folder.png"}, "folder.png: cannot be written"),
     ],
 )
-def test_bad_requests_are_one_line(texts, options, message, tmp_path, monkeypatch):
+def test_invalid_requests_are_errors(texts, options, message, tmp_path, monkeypatch):
     monkeypatch.setattr(metric, "_encoder", lambda *_: tiny_encoder.make())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.html").mkdir()
@@ -163,4 +163,4 @@ def test_bad_requests_are_one_line(texts, options, message, tmp_path, monkeypatc
     if "output" in options:
         options = options | {"output": pathlib.Path(options["output"])}
     with pytest.raises(UserError, match=message):
-        plot.compare(texts, **options)
+        plot_comparison(texts, "similarity", **options)

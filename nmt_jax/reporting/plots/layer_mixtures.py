@@ -1,4 +1,4 @@
-"""What tasks read of a network's layers: the learned shares of a mixture (Peters et al., 2018, figure 2)."""
+"""Learned weights of an encoder's layers in a mixture (Peters et al., 2018, figure 2)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 
 class Mixture(NamedTuple):
-    """gamma sum_j s_j h_j: `shares` s float[L], which sum to 1, the lowest layer first; `scale` gamma."""
+    """The mixture gamma sum_j s_j h_j: `shares` s float[L] sum to 1, lowest layer first; `scale` is gamma."""
 
     shares: np.ndarray
     scale: float
 
     @classmethod
     def of(cls, weights: np.ndarray, scale: float) -> "Mixture":
-        """The mixture of learned weights w float[L]: s = softmax(w) (eq. 1)."""
+        """Returns the mixture of learned weights w float[L]: s = softmax(w) (eq. 1)."""
         exponentials = np.exp(np.asarray(weights, np.float64) - np.max(weights))
         return cls(exponentials / exponentials.sum(), float(scale))
 
 
 def table(mixtures: Mapping[str, Mixture]) -> str:
-    """The numbers of the picture: a row a run, tab-separated."""
+    """Returns the numbers of the plot, tab-separated, one row per run."""
     layers = max(len(mixture.shares) for mixture in mixtures.values())
     rows = [["run", "gamma", *(f"layer {number}" for number in range(layers))]]
     for name, mixture in mixtures.items():
@@ -34,7 +34,7 @@ def table(mixtures: Mapping[str, Mixture]) -> str:
 
 
 def draw_layers(mixtures: Mapping[str, Mixture]) -> "Figure":
-    """A group of bars a layer, in it a bar a run; the line is where all layers would have the same share."""
+    """Draws a group of bars per layer with one bar per run; a dotted line marks equal shares."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")
@@ -52,6 +52,6 @@ def draw_layers(mixtures: Mapping[str, Mixture]) -> "Figure":
     axes.set_xticks(range(layers), ["0: words", *map(str, range(1, layers))])
     axes.grid(visible=False, axis="x")
     axes.set_xlabel("layer")
-    axes.set_title("share of each layer in what the task reads; dotted: all alike")
+    axes.set_title("weight of each layer; dotted: equal weights")
     figure.legend(frameon=False, loc="outside lower center", ncols=3)
     return figure

@@ -1,4 +1,4 @@
-"""Attention weights: all layers and heads of a sentence in one picture."""
+"""Attention weights of all layers and heads for one pair of sentences."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,20 +10,20 @@ from nmt_jax.reporting.plots.labels import cut, inches, label_sides, note, reada
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TOKEN = 0.17  # inches that a token takes on an axis
+TOKEN = 0.17  # inches per token on an axis
 
 
 def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> "Figure":
-    """All heads of all layers in one picture: a row a layer, a column a head, pieces on the outer axes.
+    """Draws one map per layer (row) and head (column), labelled with pieces along the outer axes.
 
-    weights: `source_pieces`, `target_pieces`, and under `kind` float[L, H, queries, keys], the rows summing to 1.
+    weights: `source_pieces`, `target_pieces`, and weights float[L, H, queries, keys] for the key `kind`; rows sum to 1.
     """
     from matplotlib.colors import PowerNorm
     from matplotlib.figure import Figure
 
     heads = np.asarray(weights[kind], np.float32)  # [L, H, queries, keys]
     queries = _labels(weights["source_pieces" if kind == "encoder" else "target_pieces"])
-    # The decoder reads its own words one step late: while it predicts piece t it has seen those before.
+    # Decoder inputs are shifted by one: when it predicts piece t, it has read the pieces before t.
     keys = ["<s>", *queries[:-1]] if kind == "decoder" else _labels(weights["source_pieces"])
     num_layers, num_heads = heads.shape[:2]
     across, down = max(TOKEN * len(keys), 0.9), max(TOKEN * len(queries), 0.9)
@@ -32,7 +32,7 @@ def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> "Figure":
     width = left + num_heads * (across + gap) + right
     height = top + num_layers * (down + gap) + bottom
     figure = Figure(figsize=(width, height))
-    norm = PowerNorm(0.6, vmin=0.0, vmax=1.0)  # faint weights are half of the story
+    norm = PowerNorm(0.6, vmin=0.0, vmax=1.0)  # makes small weights visible
     image = None
     for layer in range(num_layers):
         for head in range(num_heads):
@@ -52,7 +52,7 @@ def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> "Figure":
     )
     figure.colorbar(image, cax=bar, ticks=[0, 0.1, 0.25, 0.5, 1]).outline.set_visible(False)
     bar.tick_params(labelsize=7, length=0)
-    title = {"cross": "attention of target (rows) to source (columns)"}.get(kind, f"self-attention of the {kind}")
+    title = {"cross": "attention from target (rows) to source (columns)"}.get(kind, f"self-attention of the {kind}")
     note(figure, 0.1, 0.2, title, va="center", weight="bold")
     return figure
 

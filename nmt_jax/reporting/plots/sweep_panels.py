@@ -1,4 +1,4 @@
-"""A measure of the runs of a sweep against each key that they change."""
+"""A measure of the runs of a sweep against each key that they change, and over the steps."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ACROSS = 3  # pictures beside each other
-LOGARITHMIC = 8.0  # from the least value of a key to the largest
+ACROSS = 3  # panels per row
+LOGARITHMIC = 8.0  # least ratio of the largest to the smallest value for a logarithmic axis
 Values = tuple[str, ...]
 
 
-class Place(NamedTuple):
-    """A row in the picture of a key: what else is not as usual, the value of the key, the mean and its deviation."""
+class Point(NamedTuple):
+    """A row in the panel of a key: other changed keys, the value of the key, mean and standard deviation."""
 
     others: str
     value: Values
@@ -30,42 +30,45 @@ class Place(NamedTuple):
 
 
 def draw_sweep(table: Table, base: Mapping[str, str], measure: str) -> "Figure":
-    """A picture a key, or keys that only change together: a point a row, bars for the standard deviation of its seeds.
+    """Draws one panel per key, or per group of keys that only change together, with a point per row of the table.
 
-    base: what a key is where a row leaves it alone. The row that is so in every key has a ring, and a line goes through
-    all pictures at its mean. In the picture of a key are the rows that change it, and that row; of one colour are those
-    that agree in all other keys. UserError where no row has the measure.
+    base: the value of each key in rows that do not change it. The row with these values in all keys has a ring, and a
+    line marks its mean in all panels. The panel of a key shows the rows that change it and that row; rows that agree
+    in all other keys have the same colour. Bars are standard deviations over seeds. Raises UserError if no row has the
+    measure.
     """
     from matplotlib.figure import Figure
 
     if not any(row.values[measure] for row in table.rows):
-        raise UserError(f"{measure}: no run has measured it yet; --measure=KEY draws another key of metrics.jsonl")
+        raise UserError(
+            f"{measure}: no run has measured it yet; choose another key of metrics.jsonl with --measure=KEY"
+        )
     if not table.keys:
-        raise UserError("the runs differ in nothing but the seed: there is nothing to draw them against")
+        raise UserError("the runs differ only in the seed, so there is no key to plot against")
     settings = {row.name: {key: row.point.get(key, base.get(key, "")) for key in table.keys} for row in table.rows}
     panels = [
-        (keys, _places(table, keys, settings, base, measure)) for keys in together(table.keys, [*settings.values()])
+        (keys, _points(table, keys, settings, base, measure)) for keys in together(table.keys, [*settings.values()])
     ]
-    panels = [(keys, places) for keys, places in panels if len(places) > 1] or panels
-    as_usual = next((row for row in table.rows if settings[row.name] == dict(base) and row.values[measure]), None)
+    panels = [(keys, points) for keys, points in panels if len(points) > 1] or panels
+    base_row = next((row for row in table.rows if settings[row.name] == dict(base) and row.values[measure]), None)
     across = min(len(panels), ACROSS)
     down = -(-len(panels) // across)
     figure = Figure(figsize=(max(3.4 * across, 4.6), 2.9 * down + 0.5), layout="constrained")
     grid = figure.subplots(down, across, sharey=True, squeeze=False)
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
-    for axes, (keys, places) in zip(grid.flat, panels, strict=False):
-        _draw(axes, keys, places, as_usual)
+    for axes, (keys, points) in zip(grid.flat, panels, strict=False):
+        _draw(axes, keys, points, base_row)
     for axes in grid[:, 0]:
         axes.set_ylabel(measure)
-    bars = "; bars: standard deviation of seeds" if has_seeds(table) else ""
-    ring = "; ring and dotted line: what the others change" if as_usual else ""
+    bars = "; bars: standard deviation over seeds" if has_seeds(table) else ""
+    ring = "; ring and dotted line: base" if base_row else ""
     figure.suptitle(f"{measure} of {len(table.rows)} points{bars}{ring}", x=0.01, ha="left", fontsize=9, color=QUIET)
     return figure
 
 
 def draw_progress(table: Table, measure: str) -> "Figure":
-    """A measure over the steps: a colour a point, a line a run; where seeds share steps, their mean is thick."""
+    """Draws a measure over the steps, one colour per point; the mean of its seeds is a thick line."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
@@ -90,7 +93,7 @@ def draw_progress(table: Table, measure: str) -> "Figure":
 
 
 def together(keys: Sequence[str], settings: Sequence[Mapping[str, str]]) -> list[tuple[str, ...]]:
-    """The keys, those in one group that are changed only together: the value of one says that of the other."""
+    """Groups keys that only change together, so that the value of one determines that of the others."""
     groups: list[list[str]] = []
     for key in keys:
         for group in groups:
@@ -103,42 +106,44 @@ def together(keys: Sequence[str], settings: Sequence[Mapping[str, str]]) -> list
     return [tuple(group) for group in groups]
 
 
-def _places(
+def _points(
     table: Table,
     keys: tuple[str, ...],
     settings: Mapping[str, Mapping[str, str]],
     base: Mapping[str, str],
     measure: str,
-) -> list[Place]:
-    """The rows in the picture of some keys."""
-    places = []
+) -> list[Point]:
+    """Returns the points in the panel of some keys."""
+    points = []
     for row in table.rows:
         setting = settings[row.name]
         others = {key: value for key, value in setting.items() if key not in keys and value != base.get(key)}
         mean = row.mean(measure)
         if mean is not None and (not others or any(key in row.point for key in keys)):
             label = ", ".join(f"{_tail(key)}={value}" for key, value in others.items())
-            places.append(Place(label, tuple(setting[key] for key in keys), row, mean, row.deviation(measure)))
-    return places
+            points.append(Point(label, tuple(setting[key] for key in keys), row, mean, row.deviation(measure)))
+    return points
 
 
-def _draw(axes: "Axes", keys: tuple[str, ...], places: Sequence[Place], as_usual: Row | None) -> None:
-    """One picture."""
-    numbers = {place.value: _numbers(place.value) for place in places}
+def _draw(axes: "Axes", keys: tuple[str, ...], points: Sequence[Point], base_row: Row | None) -> None:
+    """Draws one panel."""
+    numbers = {point.value: _numbers(point.value) for point in points}
     ordered = all(number is not None for number in numbers.values())
     values = sorted(numbers, key=lambda value: numbers[value] or ()) if ordered else list(numbers)
-    numeric = ordered and len(keys) == 1  # several keys are categories in their order
+    numeric = ordered and len(keys) == 1  # groups of keys are drawn as categories
     positions = {value: number[0] if numeric and number else values.index(value) for value, number in numbers.items()}
-    labels = sorted(dict.fromkeys(place.others for place in places), key=bool)  # the base's colour is always the first
+    labels = sorted(dict.fromkeys(point.others for point in points), key=bool)  # the base always has the first colour
     named = len(labels) <= len(SYSTEMS)
     for number, label in enumerate(labels):
-        own = sorted((place for place in places if place.others == label), key=lambda place: values.index(place.value))
+        members = sorted(
+            (point for point in points if point.others == label), key=lambda point: values.index(point.value)
+        )
         shift = 0.0 if numeric else 0.5 * (number - (len(labels) - 1) / 2) / max(len(labels), 3)
-        xs = [positions[place.value] + shift for place in own]
+        xs = [positions[point.value] + shift for point in members]
         axes.errorbar(
             xs,
-            [place.mean for place in own],
-            yerr=[place.deviation or 0.0 for place in own],
+            [point.mean for point in members],
+            yerr=[point.deviation or 0.0 for point in members],
             color=SYSTEMS[number] if named else QUIET,
             linestyle="-" if numeric else "none",
             linewidth=1.4,
@@ -149,11 +154,11 @@ def _draw(axes: "Axes", keys: tuple[str, ...], places: Sequence[Place], as_usual
             label=label if label and named else None,
             alpha=1.0 if named else 0.5,
         )
-        for x, place in zip(xs, own, strict=True):
-            if place.row is as_usual:
-                axes.plot(x, place.mean, "o", markersize=10, markerfacecolor="none", color=SYSTEMS[0])
-    if as_usual:
-        axes.axhline(next(p.mean for p in places if p.row is as_usual), color=QUIET, linewidth=0.8, linestyle=":")
+        for x, point in zip(xs, members, strict=True):
+            if point.row is base_row:
+                axes.plot(x, point.mean, "o", markersize=10, markerfacecolor="none", color=SYSTEMS[0])
+    if base_row:
+        axes.axhline(next(p.mean for p in points if p.row is base_row), color=QUIET, linewidth=0.8, linestyle=":")
     least, most = min(positions.values()), max(positions.values())
     if numeric and least > 0 and most >= LOGARITHMIC * least:
         axes.set_xscale("log")
@@ -175,7 +180,7 @@ def _tail(key: str) -> str:
 
 
 def _numbers(value: Values) -> tuple[float, ...] | None:
-    """The values as numbers, if all of them are."""
+    """Returns the values as numbers, or None if one is not a number."""
     try:
         return tuple(map(float, value))
     except ValueError:

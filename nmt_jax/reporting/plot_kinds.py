@@ -1,0 +1,211 @@
+"""The kinds of plots that `nmt-jax plot` makes: each function reads the data, draws it and writes the file."""
+
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nmt_jax.data.lines import read_lines
+from nmt_jax.errors import UserError
+from nmt_jax.pretrained.metrics import open_metric
+from nmt_jax.reporting.plots.style import FORMATS, check_output, drawing, save, save_page
+from nmt_jax.reporting.sweep_table import collect, main_measure
+from nmt_jax.sweeps.runs import base_values, find_runs
+from nmt_jax.training.trained import open_trained
+from nmt_jax.workdir import Workdir
+
+DEFAULT_METRICS = {"similarity": "bertscore", "flow": "moverscore"}  # of the plots that compare two texts
+ATTENTION_KINDS = ("cross", "encoder", "decoder")
+
+
+def plot_curves(workdir: pathlib.Path, output: pathlib.Path | None = None) -> pathlib.Path:
+    """Draws the learning curves of a run; returns the file, by default WORKDIR/curves.png."""
+    from nmt_jax.reporting.plots.curves import draw_curves
+
+    folder = Workdir(workdir)
+    config = folder.config()
+    output = check_output(output or folder.path / "curves.png")
+    smoothing = config.loss.get("label_smoothing", 0.0) if "loss" in config else 0.0
+    with drawing():
+        save(draw_curves(folder.metrics(), config.train.early_stopping_metric, smoothing), output)
+    return output
+
+
+def plot_attention(
+    workdir: pathlib.Path,
+    sentence: str | None = None,
+    target: str | None = None,
+    kind: str = "cross",
+    num_texts: int = 20,
+    output: pathlib.Path | None = None,
+) -> pathlib.Path:
+    """Draws the attention of a model to a sentence; returns the file, by default WORKDIR/attention.png (or .html).
+
+    A translator: the weights of `kind`, one of ATTENTION_KINDS, for `sentence` and its translation `target`, by default
+    the model's own. A classifier: coloured text, of `sentence` (its sentences separated by tabs) or, without one, of
+    `num_texts` development texts, evenly spaced. Raises UserError if the model has no weights of `kind`.
+    """
+    folder = Workdir(workdir)
+    if folder.config().get("task") == "classify":
+        if kind != "cross":
+            raise UserError(
+                f"--attention={kind}: {folder.path} is a classifier, which attends to words and sentences only; "
+                "omit --attention"
+            )
+        output = check_output(output or folder.path / "attention.html", (".html",))
+        save_page(_coloured_page(folder, sentence, num_texts), output)
+        return output
+    from nmt_jax.reporting.plots.attention_maps import draw_attention
+
+    output = check_output(output or folder.path / "attention.png")
+    if not sentence:
+        raise UserError('nmt-jax plot --kind=attention needs a sentence: --sentence="…"')
+    weights = pair_attention(folder, sentence, target)
+    available = [name for name in ATTENTION_KINDS if name in weights]
+    if kind not in available:
+        has = f"only --attention={' or '.join(available)}" if available else "no attention"
+        raise UserError(f"--attention={kind}: the model in {folder.path} has {has}")
+    with drawing():
+        save(draw_attention(weights, kind), output)
+    return output
+
+
+def pair_attention(folder: Workdir, sentence: str, target: str | None = None) -> dict[str, Any]:
+    """Returns pieces and attention weights of `sentence` and `target`, by default the model's own translation."""
+    task, params = open_trained(folder, "translate")
+    if target is None:
+        target = task.translate(params, [sentence], beam_size=task.config.decode.beam_size)[0][0].text
+        print(target, file=sys.stderr)
+    return task.attention(params, sentence, target)
+
+
+def _coloured_page(folder: Workdir, sentence: str | None, count: int) -> str:
+    """Returns the HTML of one text, or of `count` development texts with the words of most weight in all of them."""
+    from nmt_jax.reporting.plots.coloured import Coloured, page, top_words
+
+    task, params = open_trained(folder, "classify")
+    if sentence:
+        texts, truths = [sentence.split("\t")], [None]
+    else:
+        labelled = task.dev_texts()
+        texts, truths = [item.sentences for item in labelled], [item.label for item in labelled]
+    coloured = [
+        Coloured(
+            result.words,
+            result.word_weights,
+            result.sentence_weights,
+            result.label,
+            float(result.probabilities.max()),
+            truth,
+        )
+        for result, truth in zip(task.predict(params, texts), truths, strict=True)
+        if result.label
+    ]
+    if not coloured:
+        raise UserError("nmt-jax plot: no text contains a word")
+    if sentence:
+        return page(folder.path.name, coloured)
+    # Spread over the whole file, because files are often sorted by label.
+    chosen = sorted({round(number) for number in np.linspace(0, len(coloured) - 1, count)})
+    return page(folder.path.name, [coloured[number] for number in chosen], top_words(coloured))
+
+
+def plot_length(
+    systems: Sequence[str], source: str, reference: str, num_buckets: int, output: pathlib.Path
+) -> tuple[str, pathlib.Path]:
+    """Draws BLEU by source length for the files `systems`, which hold translations; returns the numbers and the file.
+
+    Raises UserError if the files differ in length, or if two systems have the same file name.
+    """
+    from metrics_jax import BLEU
+    from nmt_jax.reporting.plots.length import by_length, draw_by_length, table
+
+    check_output(output)
+    sources, references = (list(read_lines(file)) for file in (source, reference))
+    translations = {pathlib.Path(file).name: list(read_lines(file)) for file in systems}
+    if len(translations) < len(systems):
+        raise UserError("nmt-jax plot: two systems have the same file name, which names them in the plot; rename one")
+    for name, lines in {reference: references, **translations}.items():
+        if len(lines) != len(sources):
+            raise UserError(f"{name}: {len(lines)} lines, but {source} has {len(sources)}")
+    with drawing():
+        buckets = by_length(BLEU(), sources, references, translations, num_buckets)
+        save(draw_by_length(buckets, "BLEU"), output)
+    return table(buckets), output
+
+
+def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> tuple[str, pathlib.Path]:
+    """Draws the weights that runs learned for the layers of an encoder or of ELMo; returns the numbers and the file.
+
+    Raises UserError if a run has no learned mixture of layers, or if two folders have the same name.
+    """
+    from nmt_jax.checkpoints.checkpoint import load_params
+    from nmt_jax.reporting.plots.layer_mixtures import Mixture, draw_layers, table
+
+    check_output(output)
+    mixtures = {}
+    for workdir in workdirs:
+        folder = Workdir(pathlib.Path(workdir))
+        folder.trained_config(folder.config().get("task"))
+        params = load_params(folder.path, "best")
+        if "mixture_weights" not in params:
+            raise UserError(
+                f"{folder.path}: the run has no mixture of layers; set encoder.layers=mixture, or, for the task "
+                "feature_tagger, data.elmo and model.layers=mixture"
+            )
+        if folder.path.name in mixtures:
+            raise UserError(f"{folder.path}: another run has the same folder name; rename one")
+        mixtures[folder.path.name] = Mixture.of(np.asarray(params["mixture_weights"]), float(params["mixture_scale"]))
+    with drawing():
+        save(draw_layers(mixtures), output)
+    return table(mixtures), output
+
+
+def plot_sweep(folder: pathlib.Path, measure: str | None = None, output: pathlib.Path | None = None) -> pathlib.Path:
+    """Draws a measure of a sweep against each key that its runs change; returns the file, by default FOLDER/sweep.png.
+
+    measure: see `sweep_table.collect`; by default the metric by which the best checkpoints are chosen.
+    """
+    from nmt_jax.reporting.plots.sweep_panels import draw_sweep
+
+    runs = find_runs(folder)
+    measure = measure or main_measure(runs)
+    output = check_output(output or folder / "sweep.png")
+    with drawing():
+        save(draw_sweep(collect(runs, [measure]), base_values(runs), measure), output)
+    return output
+
+
+def plot_comparison(
+    texts: Sequence[str], kind: str, metric: str | None = None, output: pathlib.Path | None = None, **options: Any
+) -> pathlib.Path:
+    """Draws how a metric compares two texts, a hypothesis and a reference; returns the file, by default KIND.png.
+
+    kind: "similarity" of their tokens, or "flow", the transport plan. metric: a name or signature. options: for
+    `open_metric`. Raises UserError if texts or encoder are missing, or if the metric has no such plot.
+    """
+    from nmt_jax.reporting.plots import compared, flow, similarity
+
+    if len(texts) != 2 or not all(text.strip() for text in texts):
+        got = "one of them is empty" if len(texts) == 2 else f"got {len(texts)}"
+        raise UserError(f'nmt-jax plot --kind={kind} needs two texts, "HYPOTHESIS" "REFERENCE"; {got}')
+    encoder, vectors = options.get("encoder"), options.get("vectors")
+    if not (encoder or vectors):
+        raise UserError(f"nmt-jax plot --kind={kind} needs --encoder=PLACE, a pretrained model, or --vectors=FILE")
+    output = check_output(output or pathlib.Path(f"{kind}.png"), (*FORMATS, ".html"))
+    measure = open_metric(metric or ("wmd" if kind == "flow" and not encoder else DEFAULT_METRICS[kind]), **options)
+    compare: Any = compared.similarities if kind == "similarity" else compared.plan
+    draw: Any = similarity.draw_similarity if kind == "similarity" else flow.draw_flow
+    page: Any = similarity.similarity_page if kind == "similarity" else flow.flow_page
+    try:
+        comparison = compare(measure, *texts)
+    except ValueError as error:  # a text is too long for the encoder, or the weights are damaged
+        raise UserError(f"nmt-jax plot: {error}") from error
+    if output.suffix == ".html":
+        save_page(page(comparison), output)
+    else:
+        with drawing():
+            save(draw(comparison), output)
+    return output
