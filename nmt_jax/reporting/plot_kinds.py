@@ -141,7 +141,7 @@ def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> tuple[str, pat
 
     Raises UserError if a run has no learned mixture of layers, or if two folders have the same name.
     """
-    from nmt_jax.checkpoints.checkpoint import load_params
+    from nmt_jax.checkpoints.reading import load_params
     from nmt_jax.reporting.plots.layer_mixtures import Mixture, draw_layers, table
 
     check_output(output)

@@ -12,8 +12,8 @@ import pytest
 from metrics_jax import BLEU
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax.checkpoints.checkpoint import Checkpoints
 from nmt_jax.checkpoints.train_state import new_state
+from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.distributed.sharding import make_mesh
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import plot_kinds

@@ -8,11 +8,11 @@ from ml_collections import ConfigDict
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax.commands import plot
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.models.feature_tagger import Model
 from nmt_jax.pretrained.elmo_features import elmo_features
+from nmt_jax.reporting.plot_kinds import plot_layers
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.tasks.tag import NO_TAG
 from nmt_jax.training.run import train
@@ -153,7 +153,7 @@ def test_a_workdir_keeps_its_features(folder, workdir):
 
 def test_the_shares_of_the_layers_are_drawn(folder, workdir, tmp_path, capsys):
     pytest.importorskip("matplotlib")
-    table = plot.plot_layers([str(workdir)], tmp_path / "layers.png").split("\n")
+    table = plot_layers([str(workdir)], tmp_path / "layers.png")[0].split("\n")
     assert table[0].split("\t") == ["run", "gamma", "layer 0", "layer 1", "layer 2"]
     name, gamma, *shares = table[1].split("\t")
     assert name == "tagger"
@@ -165,8 +165,8 @@ def test_the_shares_of_the_layers_are_drawn(folder, workdir, tmp_path, capsys):
     assert capsys.readouterr().out.split("\n") == [*table, str(workdir / "layers.png"), ""]
     assert cli.main(["plot", "--kind=layers"]) == 2
     assert "needs workdirs of runs" in capsys.readouterr().err
-    with pytest.raises(UserError, match="it reads no mixture of layers"):
-        plot.plot_layers([str(folder / "elmo")], tmp_path / "no.png")
+    with pytest.raises(UserError, match="the run has no mixture of layers"):
+        plot_layers([str(folder / "elmo")], tmp_path / "no.png")
 
 
 @pytest.mark.parametrize(
