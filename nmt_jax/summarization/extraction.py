@@ -9,7 +9,7 @@ import numpy as np
 
 from metrics_jax.surface.stop_words import smart
 
-DAMPING = 0.85  # damping factor of the random stationary_distribution (Brin and Page, 1998)
+DAMPING = 0.85  # damping factor of the random walk (Brin and Page, 1998)
 THRESHOLD = 0.1  # minimum similarity of neighbours (Erkan and Radev, 2004, section 5.3)
 TOLERANCE, ITERATIONS = 1e-9, 1000
 
