@@ -57,9 +57,7 @@ class SystemAgreement(Coefficient):
             raise ValueError("kendall_c has no test: use kendall")
         scores, human = standardised(checked(scores, self.judgements)), self.judgements.system_scores()
         rows, mask = self.judgements.groups("system")
-        shares = (
-            scores[:, rows] * mask / mask.sum(axis=1, keepdims=True)
-        )  # float[M, S, n], the texts' shares of the mean
+        shares = scores[:, rows] * mask / mask.sum(axis=1, keepdims=True)  # float[M, S, n], terms of the mean
         means = shares.sum(axis=-1)
         step = max(1, BLOCK_SIZE // max(rows.size, len(rows) ** 2))
         for start in range(0, trials, step):

@@ -85,9 +85,7 @@ def matthews(hypotheses: Labels, references: Labels) -> float:
     counts = confusion(hypotheses, references)[1]
     predicted, true = counts.sum(axis=0), counts.sum(axis=1)
     total, hits = int(counts.sum()), int(counts.trace())
-    spread = [
-        total**2 - int(column @ column) for column in (predicted, true)
-    ]  # total^2 times the variance of each side
+    spread = [total**2 - int(column @ column) for column in (predicted, true)]  # total^2 times the variance
     if not all(spread):
         return 0.0
     return (hits * total - int(predicted @ true)) / math.sqrt(spread[0] * spread[1])

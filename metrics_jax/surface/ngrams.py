@@ -70,12 +70,11 @@ def _clipped_matches(tokens: Tokens, num_references: np.ndarray, max_order: int)
     """
     hypotheses = np.arange(len(num_references))
     first = np.cumsum(num_references) - num_references
-    slots = (
-        1 + np.arange(num_references.sum()) - np.repeat(first, num_references)
-    )  # number of the reference among its segment's
+    # The number of each reference within its segment, from 1; 0 is the hypothesis.
+    slots = 1 + np.arange(num_references.sum()) - np.repeat(first, num_references)
     text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
     group = np.concatenate([hypotheses, np.repeat(hypotheses, num_references)])[text]
-    side = np.concatenate([np.zeros_like(hypotheses), slots])[text]  # 0 = the hypothesis
+    side = np.concatenate([np.zeros_like(hypotheses), slots])[text]
     remaining = np.cumsum(tokens.lengths)[text] - np.arange(len(text))  # tokens to the end of the text
     codes = list(_codes(tokens, remaining, group, len(hypotheses), max_order))
     order = np.argsort(codes[-1], kind="stable")  # faster than the default on partly sorted input

@@ -43,15 +43,12 @@ def test_better_metrics_are_significant_and_copies_are_not(name):
 
 
 def test_false_positive_rate():
-    found = [
-        p_values(agreement(*judged_by_pearson(seed)), example((1, 1), seed)[1], trials=99)[0, 1] for seed in range(150)
-    ]
+    found = []
+    for seed in range(150):
+        judged, scores = example((1, 1), seed)
+        found.append(p_values(agreement(judged, "pearson"), scores, trials=99)[0, 1])
     assert 0.01 <= np.mean(np.array(found) <= 0.1) <= 0.19
     assert 0.35 < np.mean(found) < 0.65
-
-
-def judged_by_pearson(seed):
-    return example((1, 1), seed)[0], "pearson"
 
 
 def test_intervals_contain_the_value():
@@ -79,9 +76,8 @@ def test_a_constant_metric_has_no_interval():
 
 
 def test_williams():
-    found = williams(
-        0.4, 0.5, 0.1, 103
-    )  # r.test(103, .4, .5, .1) judged_by_pearson the R package psych prints t -0.89, p < 0.37
+    # r.test(103, .4, .5, .1) of the R package psych prints t -0.89, p < 0.37.
+    found = williams(0.4, 0.5, 0.1, 103)
     assert found.t == pytest.approx(-0.89, abs=0.005)
     assert found.p_value == pytest.approx(0.37, abs=0.01)
     assert williams(0.5, 0.4, 0.1, 103).t == -found.t

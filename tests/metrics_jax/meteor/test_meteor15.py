@@ -226,9 +226,8 @@ def test_the_last_chunk_is_closed_after_the_last_sort():
 
 
 def test_distance_is_added_to_later_paths():
-    assert align("a x x a", "z z z a z") == [
-        Match(3, 1, 0, 1, 0)
-    ]  # tried first; its distance of 3 is added to the other path
+    # The match of the first "a" is tried first; its distance of 3 is added to the other path.
+    assert align("a x x a", "z z z a z") == [Match(3, 1, 0, 1, 0)]
 
 
 def test_function_words_are_english_in_all_languages():
