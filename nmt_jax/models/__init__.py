@@ -1,1 +1,1 @@
-"""Linen modules: hyperparameters plus pure `apply`; no config, no input or output."""
+"""The models that `config.model_name` may name: Flax modules whose fields are their hyperparameters."""

@@ -15,10 +15,11 @@ Array = jax.Array
 
 
 class Model(nn.Module):
-    """What is pretrained: the encoder, the head of masked tokens and that of next sentences (section 3.1).
+    """The encoder with the heads of masked-token and next-sentence prediction (section 3.1).
 
-    next_sentence: with that head and the pooler that it reads. causal: for left-to-right language modelling instead of
-    masking; the first token then sees no text, so there is no next-sentence head. The other fields are those of `Bert`.
+    next_sentence: add the next-sentence head and the pooler that it reads. causal: left-to-right language modelling
+    instead of masking; excludes next_sentence, because the first token attends to no text. The other fields are those
+    of `Bert`.
     """
 
     vocab_size: int
@@ -39,22 +40,24 @@ class Model(nn.Module):
     remat: bool = False
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         if self.causal and self.next_sentence:
-            raise ValueError("causal=True needs next_sentence=False: the first token sees nothing of the sentences")
+            raise ValueError(
+                "causal=True needs next_sentence=False, because the first token does not attend to the sentences"
+            )
         if self.next_sentence and self.num_segments < 2:
-            raise ValueError(f"next_sentence=True needs num_segments=2, not {self.num_segments}: one a sentence")
-        self.bert()  # says what else is wrong
+            raise ValueError(f"next_sentence=True needs num_segments=2, one per sentence, not {self.num_segments}")
+        self.bert()  # checks the other fields
         super().__post_init__()
 
     def bert(self) -> Bert:
-        """The encoder, unbound, of which the parameters `encoder` are."""
+        """The encoder, unbound; its parameters are `encoder`."""
         names = {field.name for field in dataclasses.fields(Bert)} - {"parent", "name"}
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name in names}
         return Bert(**fields, pooler=self.next_sentence, parent=None)
 
     def setup(self) -> None:
-        """Create the encoder and the heads; the table of words is also the output's."""
+        """Create the encoder and the heads; the output layer is tied to the word embeddings."""
         init = nn.initializers.truncated_normal(stddev=self.init_stddev)
         self.encoder = self.bert()
         self.transform = Dense(self.d_model, dtype=self.dtype, kernel_init=init)
@@ -68,9 +71,9 @@ class Model(nn.Module):
     ) -> tuple[Array, dict[str, Array]]:
         """Ids and segments int[B, S], mask bool[B, S], positions int[B, P] -> logits float[B, P, V] at those positions.
 
-        Nothing is computed for other positions. Intermediates: `hidden` float[B, P, D + 1] and `output_kernel`
-        float[D + 1, V], whose product the logits are, for a loss that never holds all of them; with next_sentence
-        `next_sentence` float[B, 2], the logits of "the second follows the first" and of "it does not".
+        Intermediates: `hidden` float[B, P, D + 1] and `output_kernel` float[D + 1, V], whose product is the logits, for
+        a chunked loss; with next_sentence also `next_sentence` float[B, 2], the logits of "the second sentence follows
+        the first" and of "it does not".
         """
         states, out = self.encoder.states(ids, mask, segments, train)
         x = jnp.take_along_axis(states[-1], positions[..., None], axis=1)

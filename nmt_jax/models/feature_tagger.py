@@ -1,4 +1,4 @@
-"""A tagger over features that are made before it: word vectors, the layers of ELMo, and words of its own."""
+"""A tagger over word vectors, the layers of ELMo, and word embeddings of its own."""
 
 import flax.linen as nn
 import jax
@@ -14,11 +14,12 @@ Array = jax.Array
 
 
 class Model(nn.Module):
-    """y_t = W drop(biLSTM([e_t; x_t; ELMo_t])) + b, as the tagger of Peters et al. (2018), section 4, without a CRF.
+    """y_t = W drop(biLSTM([e_t; x_t; ELMo_t])) + b: the tagger of Peters et al. (2018), section 4, without its CRF.
 
     ELMo_t = gamma sum_j s_j h_tj with learned gamma and s = softmax(w) (eq. 1). layers: "mixture", or the number of the
-    one layer that is read, 0 the words themselves. vocab_size: of e, learned vectors of words; 0: none. d_hidden: of
-    the biLSTM, half of it each way; 0: none, a word at a time. dropout: on what is read and on what the output reads.
+    only layer used; layer 0 is the word vectors of ELMo. vocab_size: size of the learned embeddings e; 0 for none.
+    d_hidden: width of the biLSTM, half of it per direction; 0 for none. dropout: on the input and before the output
+    layer.
     """
 
     vocab_size: int
@@ -29,12 +30,12 @@ class Model(nn.Module):
     dropout: float = 0.5
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         check_rates(self, "dropout")
         if self.d_hidden < 0 or self.d_hidden % 2:
-            raise ValueError(f"d_hidden={self.d_hidden}: an even number, half of it for each direction, or 0 for none")
+            raise ValueError(f"d_hidden={self.d_hidden} must be an even number or 0: each direction has half of it")
         if self.layers != "mixture" and not self.layers.isdecimal():
-            raise ValueError(f"layers={self.layers!r} is neither mixture nor the number of a layer")
+            raise ValueError(f"layers={self.layers!r}: use mixture or the number of a layer")
         super().__post_init__()
 
     @nn.compact

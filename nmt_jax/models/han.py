@@ -9,20 +9,20 @@ Array = jax.Array
 
 
 class Model(Classifier):
-    """Words x_it, i a sentence, t a place in it: words make a sentence vector s_i, and these the document vector v.
+    """The words x_it of a sentence i form its vector s_i, and the sentences form the document vector v.
 
-    h_it = [GRU(x_it) forwards; backwards], u_it = tanh(W_w h_it + b_w), a_it = softmax_t(u_it^T u_w),
-    s_i = sum_t a_it h_it (eq. 1 to 7); h_i = [GRU(s_i) forwards; backwards], u_i = tanh(W_s h_i + b_s),
+    h_it = [forward GRU(x_it); backward GRU(x_it)], u_it = tanh(W_w h_it + b_w), a_it = softmax_t(u_it^T u_w),
+    s_i = sum_t a_it h_it (eq. 1 to 7); h_i = [forward GRU(s_i); backward GRU(s_i)], u_i = tanh(W_s h_i + b_s),
     a_i = softmax_i(u_i^T u_s), v = sum_i a_i h_i (eq. 8 to 10); p = softmax(W_c v + b_c) (eq. 11).
     """
 
     def setup(self) -> None:
-        """An encoder a level."""
+        """Create an encoder for each level."""
         super().setup()
         self.word_encoder, self.sentence_encoder = self.encoder(), self.encoder()
 
     def __call__(self, words: Array, train: bool = False) -> tuple[Array, dict[str, Array]]:
-        """Words int[B, N, W] -> logits float[B, C] and the weights; a document of nothing has the logits b_c."""
+        """Words int[B, N, W] -> logits float[B, C] and the weights; an empty document has the logits b_c."""
         batch_size, num_sentences, num_words = words.shape
         mask = words != PAD
         x = self.embed(words.reshape(batch_size, -1), train).reshape(-1, num_words, self.d_embedding)

@@ -1,4 +1,4 @@
-"""A multilayer perceptron over features: rectified hidden layers and a linear output."""
+"""A multilayer perceptron over features, with ReLU hidden layers and a linear output."""
 
 import flax.linen as nn
 import jax
@@ -11,23 +11,23 @@ Array = jax.Array
 
 
 class Model(nn.Module):
-    """y = W_n drop(relu(… relu(W_1 drop(x) + b_1) …)) + b_n; with num_layers=0 a linear regression."""
+    """y = W_n drop(relu(... relu(W_1 drop(x) + b_1) ...)) + b_n; with num_layers=0 a linear regression."""
 
     num_outputs: int = 1
-    num_layers: int = 1  # hidden ones
+    num_layers: int = 1  # of hidden layers
     d_hidden: int = 256
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         check_positive(self, "num_outputs", "d_hidden")
         check_rates(self, "dropout")
         if self.num_layers < 0:
-            raise ValueError(f"num_layers={self.num_layers}: hidden layers are 0 or more")
+            raise ValueError(f"num_layers={self.num_layers} must not be negative")
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the products."""
+        """Create the layers."""
         self.hidden = [Dense(self.d_hidden) for _ in range(self.num_layers)]
         self.output = Dense(self.num_outputs)
         self.drop = Dropout(self.dropout)

@@ -1,4 +1,4 @@
-"""A pretrained encoder that says something of every piece: its tag, or whether an answer begins or ends there."""
+"""A pretrained encoder with one output per piece: its tag, or whether an answer starts or ends there."""
 
 import jax
 
@@ -11,5 +11,5 @@ class Model(FineTuned):
     """y_t = W drop(h_t) + b (Devlin et al., 2019, sections 4.2 and 5.3)."""
 
     def __call__(self, ids: Array, mask: Array, segments: Array | None = None, train: bool = False) -> Array:
-        """Ids int[B, S], mask bool[B, S], segments int[B, S] or none -> float32[B, S, num_outputs]."""
+        """Ids int[B, S], mask bool[B, S], segments int[B, S] or None -> float32[B, S, num_outputs]."""
         return self.output(self.drop(self.states(ids, mask, segments, train), train))

@@ -20,5 +20,5 @@ def model_class(name: str) -> Any:
     if name not in MODELS:
         near = difflib.get_close_matches(name, MODELS, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise UserError(f"config.model_name={name!r} is none of {', '.join(MODELS)}{hint}")
+        raise UserError(f"config.model_name={name!r}: use one of {', '.join(MODELS)}{hint}")
     return importlib.import_module(f"nmt_jax.models.{name}").Model

@@ -1,4 +1,4 @@
-"""Recurrent encoder-decoders: with the attention of Bahdanau et al. (2015), of Luong et al. (2015), or without any."""
+"""Recurrent encoder-decoders with the attention of Bahdanau et al. (2015) or Luong et al. (2015), or without any."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ CHOICES = {
 
 
 class Model(nn.Module):
-    """Sequence to sequence by recurrent networks; `d_hidden` is the width of every layer on either side."""
+    """A recurrent encoder-decoder; d_hidden is the width of every layer of both networks."""
 
     source_vocab_size: int
     target_vocab_size: int
@@ -67,31 +67,27 @@ class Model(nn.Module):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "num_sources", "num_encoder_layers", "num_decoder_layers", "d_embedding", "d_hidden")
         check_positive(self, "d_attention", "window")
         check_rates(self, "dropout")
         if self.bidirectional and self.d_hidden % 2:
-            raise ValueError(f"d_hidden={self.d_hidden} is odd: a bidirectional encoder takes half of it each way")
+            raise ValueError(f"d_hidden={self.d_hidden} must be even: each direction of the encoder has half of it")
         if self.decoder == "bahdanau" and self.attention == "none":
-            raise ValueError(
-                "decoder='bahdanau' reads its context before each step: use decoder='luong' without attention"
-            )
+            raise ValueError("decoder='bahdanau' needs attention: use decoder='luong' with attention='none'")
         if self.num_sources > 1 and self.bridge == "copy":
-            raise ValueError(
-                "bridge='copy' starts from the last state of one source: use bridge='transform' with several"
-            )
+            raise ValueError("bridge='copy' supports one source only: use bridge='transform' with several")
         if self.num_sources > 1 and self.combination == "flat" and self.attention.startswith("local"):
             raise ValueError(
-                "combination='flat' knows no positions within a source: use attention='global', or combination='concat'"
+                "combination='flat' does not support local attention: use attention='global', or combination='concat'"
             )
         check_tying(self)
         check_source_words(self)
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create embeddings, encoder, decoder, and the output layer where it is not tied."""
+        """Create the embeddings, encoder, decoder, and the output layer unless it is tied."""
         self.source_embedding = Embedding(self.source_vocab_size, self.d_embedding)
         if self.tie_embeddings == "three-way":
             self.target_embedding = self.source_embedding
@@ -141,29 +137,29 @@ class Model(nn.Module):
 
     @property
     def num_unknown(self) -> int:
-        """How many words of a line's own, numbered from V on, it reads and writes."""
+        """Number of words per line outside the vocabulary, numbered from V on, that the model can copy."""
         return self.max_unknown if self.copying != "none" else 0
 
     def output_kernel(self) -> Array:
-        """-> float[R, V] of the output layer, tied or not."""
+        """The weights float[R, V] of the output layer, tied or not."""
         table = self.output_table if self.tie_embeddings == "none" else self.target_embedding
         return table.table.T
 
     def _encode(self, source: Array, train: bool) -> dict[str, Any]:
-        """What the decoder needs of a source: words int[B, S], or features float[B, S, D]; of several, [B, N, S …].
+        """Encode words int[B, S] or features float[B, S, D], of several sources [B, N, S, ...], for the decoder.
 
-        ValueError for another number of sources than the model was built for.
+        Raises ValueError if the number of sources is not num_sources.
         """
         words = jnp.issubdtype(source.dtype, jnp.integer)
-        given = source.shape[1:-1] if words else source.shape[1:-2]
-        if given != ((self.num_sources,) if self.num_sources > 1 else ()):
+        axes = source.shape[1:-1] if words else source.shape[1:-2]
+        if axes != ((self.num_sources,) if self.num_sources > 1 else ()):
             raise ValueError(
-                f"num_sources={self.num_sources}, but a batch of {given[0] if given else 1} sources a sentence, "
+                f"num_sources={self.num_sources}, but the batch has {axes[0] if axes else 1} per sentence: "
                 f"{source.dtype}{list(source.shape)}"
             )
         mask = source != PAD if words else jnp.any(source != 0, axis=-1)
         if not words and (self.copying != "none" or self.lexicon):
-            raise ValueError("copying and lexicon know words by their numbers, but the source is features")
+            raise ValueError("copying and lexicon need a source of words, but this one consists of features")
         known = read_unknown(source, self.source_vocab_size) if words else source
         x = self.source_embedding(known) if words else source
         states, last = self.encoder_layers(self.drop(x, train), mask, train)
@@ -177,13 +173,13 @@ class Model(nn.Module):
         return {"memory": memory, "start": start, "output": output}
 
     def _embed(self, words: Array) -> Array:
-        """Target words int[...], a line's own included -> float[..., E]."""
+        """Target words int[...], including those outside the vocabulary -> float[..., E]."""
         return self.target_embedding(read_unknown(words, self.target_vocab_size))
 
     def _logits(self, hidden: Array, x: Array, weights: Array, output: dict[str, Any]) -> Array:
         """Readouts float[B, T, R], embedded inputs [B, T, E], weights [B, T, S] -> float[B, T, V, or V + num_unknown].
 
-        Logits of the output layer; biased by the lexicon; mixed with the words of the source, as log-probabilities.
+        The logits of the output layer, biased by the lexicon; or, with copying, log-probabilities of the mixture.
         """
         logits = matmul(hidden, self.output_kernel(), self.dtype)
         if self.lexicon:
@@ -193,13 +189,13 @@ class Model(nn.Module):
     def __call__(
         self, source: Array, target: Array, train: bool = False, teacher_forcing: Array | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Teacher forcing: source int[B, S], labels int[B, T] -> logits float[B, T, V] and named intermediates.
+        """Teacher forcing: source int[B, S], labels int[B, T] -> logits float[B, T, V] and intermediates.
 
-        teacher_forcing float[]: the share of steps that read the true previous piece (drawn from the random stream of
-        that name), the others read the model's own best one; None: all of them.
-        `cross`: the attention weights as of one layer and a head a source, float[B, N, T, S]; `hidden` float[B, T, R]
-        and `output_kernel` float[R, V], whose product the logits are, for a loss that never holds all of them. Neither
-        where words are copied (the logits are then log-probabilities of V + num_unknown words) or looked up.
+        teacher_forcing float[]: the probability that a step reads the true previous piece, drawn from the random stream
+        of that name; other steps read the model's best piece. None: all steps read the true piece. `cross`: the
+        attention weights as of one layer with a head per source, float[B, N, T, S]. `hidden` float[B, T, R] and
+        `output_kernel` float[R, V]: their product is the logits, for a chunked loss; absent with a lexicon, and with
+        copying, where the logits are log-probabilities of V + num_unknown words.
         """
         encoded = self._encode(source, train)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
@@ -219,10 +215,7 @@ class Model(nn.Module):
     def _scheduled_sampling(
         self, encoded: dict[str, Any], inputs: Array, teacher_forcing: Array, train: bool
     ) -> tuple[Array, Array, Array]:
-        """Readouts, embedded inputs and weights of a decoder that reads its own best pieces now and then.
-
-        Bengio et al. (2015).
-        """
+        """Scheduled sampling (Bengio et al., 2015) -> readouts, embedded inputs and attention weights."""
         true = jax.random.uniform(self.make_rng("teacher_forcing"), inputs.shape) < teacher_forcing
 
         def step(model: "Model", carry: tuple[Carry, Array], at: tuple[Array, Array]) -> Any:
@@ -237,20 +230,20 @@ class Model(nn.Module):
         return scan(self, (encoded["start"], inputs[:, 0]), (inputs, true))[1]
 
     def encode(self, source: Array) -> dict[str, Any]:
-        """source int[B, S] or float[B, S, D], of several sources [B, N, …] -> what decoding needs, leading with B."""
+        """source int[B, S] or float[B, S, D], of several sources [B, N, ...] -> the encoding; leaves lead with B."""
         return self._encode(source, train=False)
 
     def init_cache(self, encoded: dict[str, Any], source: Array, beam_size: int, max_length: int) -> dict[str, Any]:
-        """What decoding carries from step to step, for K beams a sentence: the carry of B*K rows, the memory of B."""
+        """The decoding cache for K beams a sentence: decoder states of B*K rows, source memory of B rows."""
         start = encoded["start"]
         rows = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, 0], beam_size, axis=0), (start.states, start.readout))
         by_sentence = {"memory": encoded["memory"], "output": encoded["output"]}
         return {"states": rows[0], "readout": rows[1], "position": jnp.int32(0), **by_sentence}
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        """The tokens chosen last, int[B*K] -> the next ones' logits float[B*K, V] as of a call, and the next cache.
+        """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, as of a call, and the new cache.
 
-        Sows `cross` float[B, K, S], the weights of the attention if there is one, into "attention".
+        Sows the attention weights, if any, `cross` float[B, K, S], into "attention".
         """
         rows = tokens.shape[0]
         batch_size = jax.tree.leaves(cache["memory"])[0].shape[0] if cache["memory"] else rows

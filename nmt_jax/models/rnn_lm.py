@@ -21,12 +21,12 @@ CHOICES = {"cell": tuple(CELLS), "dtype": ("float32", "bfloat16")}
 
 
 class Model(nn.Module):
-    """Layers of cells that read a text and put out, after each word, logits of the next one.
+    """p(x_{t+1} | x_1 .. x_t) = softmax(W h_t + b), h_t the output of stacked recurrent cells.
 
-    tie_embeddings: the input's table is the output's too (Press and Wolf, 2017; Inan et al., 2017); a linear layer
-    stands between where d_hidden is another width. dropout: on all that goes from layer to layer, embedding and output
-    included; variational_dropout: one mask for all steps (Gal and Ghahramani, 2016). pointer_window: how many of the
-    last words can be pointed at (`PointerSentinel`); 0: none.
+    tie_embeddings: the output layer uses the table of the input embeddings (Press and Wolf, 2017; Inan et al., 2017),
+    after a linear layer if d_hidden differs from d_embedding. dropout: on the input of each layer and of the output
+    layer. variational_dropout: one mask for all steps (Gal and Ghahramani, 2016). pointer_window: number of preceding
+    words that the pointer can select (`PointerSentinel`); 0 for no pointer.
     """
 
     vocab_size: int
@@ -41,16 +41,16 @@ class Model(nn.Module):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "num_layers", "d_embedding", "d_hidden")
         check_rates(self, "dropout")
         if self.pointer_window < 0:
-            raise ValueError(f"pointer_window={self.pointer_window} is negative: 0 is no pointer")
+            raise ValueError(f"pointer_window={self.pointer_window} must not be negative; 0 means no pointer")
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the embedding, the cells, the output layer and, if it points, the pointer."""
+        """Create the embeddings, the cells, the output layer and the pointer."""
         self.embedding = Embedding(self.vocab_size, self.d_embedding)
         self.cells = [Cell(self.cell, self.d_hidden, self.dtype) for _ in range(self.num_layers)]
         self.drop = SequenceDropout(self.dropout, self.variational_dropout)
@@ -63,11 +63,11 @@ class Model(nn.Module):
             self.pointer = PointerSentinel(self.d_hidden)
 
     def __call__(self, tokens: Array, train: bool = False) -> tuple[Array, dict[str, Any]]:
-        """Tokens int[B, T] -> logits float[B, T, V], those at t of the token after t; and named intermediates.
+        """Tokens int[B, T] -> logits float[B, T, V], at t those of token t + 1, and intermediates.
 
-        Without a pointer `hidden` float[B, T, R] and `output_kernel` float[R, V], whose product the logits are, for a
-        loss that never holds all of them. With one the logits are log-probabilities, and there are its `gate` and
-        `pointer`.
+        Without a pointer: `hidden` float[B, T, R] and `output_kernel` float[R, V], whose product is the logits, for a
+        chunked loss. With a pointer the logits are log-probabilities, and the intermediates are those of
+        `PointerSentinel`.
         """
         x = self.embedding(tokens)
         everywhere = jnp.ones(tokens.shape, bool)
@@ -78,13 +78,13 @@ class Model(nn.Module):
         logits = matmul(hidden, kernel, self.dtype)
         if not self.pointer_window:
             return logits, {"hidden": hidden, "output_kernel": kernel}
-        since = jnp.arange(tokens.shape[1])[:, None] - jnp.arange(tokens.shape[1])[None, :]
-        near = (since >= 0) & (since < self.pointer_window)
-        # The pointer reads whole states: what dropout leaves of two of them does not match.
+        distance = jnp.arange(tokens.shape[1])[:, None] - jnp.arange(tokens.shape[1])[None, :]
+        near = (distance >= 0) & (distance < self.pointer_window)
+        # The pointer compares states without dropout: two different masks would leave different units.
         return self.pointer(logits, x, x, tokens, near[None] & (tokens != PAD)[:, None, :])
 
     def _output(self, x: Array) -> tuple[Array, Array]:
-        """States float[..., H] -> float[..., R] and float[R, V], whose product the logits are; the last of R is 1."""
+        """States float[..., H] -> float[..., R] and float[R, V], whose product is the logits; the last of R is 1."""
         if not self.tie_embeddings:
             table = self.output_table.table
         else:
@@ -94,7 +94,7 @@ class Model(nn.Module):
         return jnp.concatenate([x, one], axis=-1), jnp.concatenate([table.T, self.output_bias[None]])
 
     def init_cache(self, batch_size: int, max_length: int) -> dict[str, Any]:
-        """What is carried from step to step, up to max_length of them; every leaf leads with B."""
+        """The decoding cache for up to max_length steps; every leaf leads with B."""
         cache: dict[str, Any] = {
             "states": tuple(zero_state(self.cell, (batch_size, self.d_hidden)) for _ in range(self.num_layers))
         }
@@ -105,7 +105,7 @@ class Model(nn.Module):
         return cache
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        """The tokens that come next, int[B] -> logits float[B, V] of those after them, and the cache one step on."""
+        """The tokens at this step, int[B] -> logits float[B, V] of the next ones, and the new cache."""
         x, states = self.embedding(tokens), []
         for cell, state in zip(self.cells, cache["states"], strict=True):
             states.append(cell(x, state))

@@ -1,4 +1,4 @@
-"""The self-attentive sentence encoder with a class on top: one level of the hierarchical attention network."""
+"""A classifier over one self-attentive sentence encoder: one level of the hierarchical attention network."""
 
 import jax
 import jax.numpy as jnp
@@ -10,19 +10,19 @@ Array = jax.Array
 
 
 class Model(Classifier):
-    """All sentences are read as one of words x_t (Yang et al., 2016, eq. 1 to 7; Lin et al., 2017, of one row).
+    """All sentences are read as one sequence of words x_t.
 
-    h_t = [GRU(x_t) forwards; backwards], u_t = tanh(W h_t + b), a_t = softmax_t(u_t^T u), p = softmax(W_c v + b_c) with
-    v = sum_t a_t h_t.
+    h_t = [forward GRU(x_t); backward GRU(x_t)], u_t = tanh(W h_t + b), a_t = softmax_t(u_t^T u), v = sum_t a_t h_t,
+    p = softmax(W_c v + b_c) (Yang et al., 2016, eq. 1 to 7; Lin et al., 2017, with one row).
     """
 
     def setup(self) -> None:
-        """The encoder."""
+        """Create the encoder."""
         super().setup()
         self.word_encoder = self.encoder()
 
     def __call__(self, words: Array, train: bool = False) -> tuple[Array, dict[str, Array]]:
-        """Words int[B, N, W] -> logits float[B, C]; a_t as the weights of sentences and, within them, of words."""
+        """Words int[B, N, W] -> logits float[B, C], and a_t as sentence weights and word weights within sentences."""
         flat = words.reshape(words.shape[0], -1)
         text, weights = self.word_encoder(self.embed(flat, train), flat != PAD, train)
         weights = weights.reshape(words.shape)

@@ -1,4 +1,4 @@
-"""A pretrained encoder that says something of a whole row: the class of a sentence, how alike two are."""
+"""A pretrained encoder with one output per text or pair of texts: a class, or a similarity."""
 
 import jax
 import jax.numpy as jnp
@@ -11,28 +11,29 @@ Array = jax.Array
 
 
 class Model(FineTuned):
-    """y = W_o drop(tanh(W_h drop(x) + b_h)) + b_o, x the pooled states of the row.
+    """y = W_o drop(tanh(W_h drop(x) + b_h)) + b_o, where x is the pooled states of the row.
 
-    pooling: "mean" of all pieces (Reimers and Gurevych, 2019, section 3), or the "first" (Devlin et al., 2019). "pair":
-    of the means u and v of two texts, read in one row, all of u, v, |u - v|, u * v (Conneau et al., 2017, section 3.1).
+    pooling: the "mean" over all pieces (Reimers and Gurevych, 2019, section 3), or the "first" piece (Devlin et al.,
+    2019). "pair": [u; v; |u - v|; u * v] of the means u and v of two texts in one row (Conneau et al., 2017, section
+    3.1).
     """
 
     pooling: str = "mean"
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, {"pooling": (*POOLING, "pair")})
         if self.pooling == "pair" and self.encoder.num_segments < 2:
-            raise ValueError("pooling='pair' needs an encoder that tells two texts apart: this one has no segments")
+            raise ValueError("pooling='pair' needs an encoder with segment embeddings, which this one lacks")
         super().__post_init__()
 
     def setup(self) -> None:
-        """The hidden product."""
+        """Create the hidden layer."""
         super().setup()
         self.hidden = self.dense(self.encoder.d_model)
 
     def __call__(self, ids: Array, mask: Array, segments: Array | None = None, train: bool = False) -> Array:
-        """Ids int[B, S], mask bool[B, S], segments int[B, S] or none -> float32[B, num_outputs]."""
+        """Ids int[B, S], mask bool[B, S], segments int[B, S] or None -> float32[B, num_outputs]."""
         states = self.states(ids, mask, segments, train)
         if self.pooling == "pair":
             assert segments is not None

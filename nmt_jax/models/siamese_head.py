@@ -1,4 +1,4 @@
-"""A pretrained encoder that reads two texts apart: their vectors are compared, so they can be kept and searched."""
+"""A pretrained encoder applied to two texts separately: their vectors can be stored, searched and compared."""
 
 import jax
 import jax.numpy as jnp
@@ -11,24 +11,24 @@ Array = jax.Array
 
 
 class Model(FineTuned):
-    """y = cos(u, v), u and v the pooled states of the two texts (Reimers and Gurevych, 2019, section 3, figure 2)."""
+    """y = cos(u, v) of the pooled states u and v of two texts (Reimers and Gurevych, 2019, section 3, figure 2)."""
 
     pooling: str = "mean"
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, {"pooling": POOLING})
         super().__post_init__()
 
     def __call__(self, ids: Array, mask: Array, segments: Array | None = None, train: bool = False) -> Array:
-        """Ids int[B, 2, S], mask bool[B, 2, S], segments int[B, 2, S] or none -> float32[B, 1]."""
+        """Ids int[B, 2, S], mask bool[B, 2, S], segments int[B, 2, S] or None -> float32[B, 1]."""
         length = ids.shape[-1]
         mask = mask.reshape(-1, length)
         segments = None if segments is None else segments.reshape(-1, length)
         states = self.states(ids.reshape(-1, length), mask, segments, train)
         pooled = self.drop(pool(states, mask, self.pooling), train)
-        # Nothing has no direction: its cosine is 0, and so is its gradient.
+        # The zero vector of an empty text has no direction: its cosine is 0, and so is the gradient.
         squares = jnp.sum(jnp.square(pooled), axis=-1, keepdims=True)
         directions = pooled * jax.lax.rsqrt(jnp.maximum(squares, 1e-12))
         first, second = jnp.moveaxis(directions.reshape(len(ids), 2, -1), 1, 0)

@@ -1,4 +1,4 @@
-"""The encoder-decoder Transformer (Vaswani et al., 2017), every column of its Table 3 a field."""
+"""The encoder-decoder Transformer (Vaswani et al., 2017); each column of its table 3 is a field."""
 
 from typing import Any
 
@@ -11,7 +11,13 @@ from nmt_jax.models.layers.activations import ACTIVATIONS
 from nmt_jax.models.layers.dense import matmul
 from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.embedding import Embedding, Positions
-from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
+from nmt_jax.models.layers.hyperparameters import (
+    check_choices,
+    check_heads,
+    check_positive,
+    check_rates,
+    check_tying,
+)
 from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
 
@@ -27,7 +33,7 @@ CHOICES = {
 
 
 class Model(nn.Module):
-    """Sequence to sequence by attention alone; `d_k`, `d_v` = 0 mean d_model / num_heads."""
+    """The Transformer; d_k and d_v, the widths of keys and values per head, default (0) to d_model / num_heads."""
 
     source_vocab_size: int
     target_vocab_size: int
@@ -50,21 +56,18 @@ class Model(nn.Module):
     remat: bool = False
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
         check_positive(self, "max_positions")
         check_rates(self, "dropout", "attention_dropout", "relu_dropout")
-        if not (self.d_k and self.d_v) and self.d_model % self.num_heads:
-            raise ValueError(
-                f"d_model={self.d_model} is not divisible by num_heads={self.num_heads}: "
-                "change one of them, or give d_k and d_v"
-            )
+        if not (self.d_k and self.d_v):
+            check_heads(self, "change one of them, or set d_k and d_v")
         check_tying(self)
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create embeddings, layers, and the output layer where it is not tied."""
+        """Create the embeddings, the layers, and the output layer unless it is tied."""
         per_head = self.d_model // self.num_heads
         layer: dict[str, Any] = {
             "attention": {
@@ -107,7 +110,7 @@ class Model(nn.Module):
             self.decoder_norm = LayerNorm()
 
     def output_kernel(self) -> Array:
-        """-> float[D, V] of the output layer, tied or not."""
+        """The weights float[D, V] of the output layer, tied or not."""
         table = self.output_table if self.tie_embeddings == "none" else self.target_embedding
         return table.table.T
 
@@ -122,10 +125,10 @@ class Model(nn.Module):
         return (self.encoder_norm(x) if self.norm == "pre" else x), tuple(all_weights)
 
     def __call__(self, source: Array, target: Array, train: bool = False) -> tuple[Array, dict[str, Any]]:
-        """Teacher forcing: source int[B, S], labels int[B, T] -> logits float[B, T, V] and named intermediates.
+        """Teacher forcing: source int[B, S], labels int[B, T] -> logits float[B, T, V] and intermediates.
 
-        `encoder`, `decoder`, `cross`: L attention weights each, float[B, H, ·, ·]; `hidden` float[B, T, D] and
-        `output_kernel` float[D, V], whose product the logits are, for a loss that never holds all of them.
+        `encoder`, `decoder`, `cross`: L attention weights each, float[B, H, ., .]. `hidden` float[B, T, D] and
+        `output_kernel` float[D, V]: their product is the logits; a chunked loss uses them instead.
         """
         encoded, encoder_weights = self._encode(source, train)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
@@ -154,10 +157,10 @@ class Model(nn.Module):
         return self._encode(source, train=False)[0]
 
     def init_cache(self, encoded: Array, source: Array, beam_size: int, max_length: int) -> dict[str, Any]:
-        """What decoding carries from step to step, for K beams a sentence and T steps.
+        """The decoding cache for K beams a sentence and T steps.
 
-        Keys and values lead with B and are never reordered: row t of beam k's history is found through
-        `ancestry` int[B*K, T], the beam slot in which that token was written (-1: not yet).
+        Keys and values lead with B and are never reordered. `ancestry` int[B*K, T] holds the beam slot in which token t
+        of a beam's history was written, or -1 for later tokens.
         """
         batch_size = encoded.shape[0]
         return {
@@ -171,23 +174,23 @@ class Model(nn.Module):
         }
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, and the cache one step longer.
+        """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, and the new cache.
 
-        Sows `cross` float[B, K, S] into "attention": the mean over the heads of the last layer but one, whose words
-        stand beside their translations best (Garg et al., 2019).
+        Sows `cross` float[B, K, S] into "attention": the mean over the heads of the last layer but one, whose attention
+        aligns words best (Garg et al., 2019).
         """
         batch_size = cache["source_mask"].shape[0]
         beam_size, position = tokens.shape[0] // batch_size, cache["position"]
         slots = jnp.arange(beam_size)
         ancestry = cache["ancestry"].at[:, position].set(jnp.tile(slots, batch_size))
-        own = ancestry.reshape(batch_size, 1, beam_size, -1, 1) == slots.reshape(1, 1, 1, 1, -1)
-        own = own.reshape(batch_size, 1, beam_size, -1)  # [B, 1, K, T * K]
+        history = ancestry.reshape(batch_size, 1, beam_size, -1, 1) == slots.reshape(1, 1, 1, 1, -1)
+        history = history.reshape(batch_size, 1, beam_size, -1)  # [B, 1, K, T * K]
         mask = cache["source_mask"][:, None, None, :]
         x = self.target_embedding(tokens.reshape(batch_size, beam_size))
         x = x + self.target_position(ancestry.shape[1])[position][None, None]
         past, crosses = [], []
         for layer, old, memory in zip(self.decoder, cache["past"], cache["memory"], strict=True):
-            x, new, cross = layer.step(x, old, position, own, memory, mask)
+            x, new, cross = layer.step(x, old, position, history, memory, mask)
             past.append(new)
             crosses.append(cross)
         self.sow("attention", "cross", crosses[-2:][0].mean(axis=1))

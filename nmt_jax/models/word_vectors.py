@@ -1,4 +1,4 @@
-"""Word vectors: skip-gram and CBOW (Mikolov et al., 2013a), of words alone or with their character n-grams as well."""
+"""Word vectors: skip-gram and CBOW (Mikolov et al., 2013a), optionally with character n-grams."""
 
 import functools
 from collections.abc import Callable
@@ -19,11 +19,12 @@ CHOICES = {"algorithm": ("skip_gram", "cbow")}
 
 
 class Model(nn.Module):
-    """Two vectors a word: one where it is read, the vector that is kept, and one where it is predicted.
+    """Two tables: input vectors, which are the result, and output vectors of the words to predict.
 
     algorithm: "skip_gram" predicts each word of the window from the centre, "cbow" the centre from the mean of its
-    window (Mikolov et al., 2013a, sections 3.1, 3.2). window: words to each side. num_buckets: of n-grams of min_n to
-    max_n characters, each with a vector (Bojanowski et al., 2017, section 3.2); 0: words alone.
+    window (Mikolov et al., 2013a, sections 3.1, 3.2). window: number of words to each side. num_buckets: number of hash
+    buckets of n-grams of min_n to max_n characters, each with a vector (Bojanowski et al., 2017, section 3.2); 0 for
+    words without n-grams.
     """
 
     vocab_size: int
@@ -35,17 +36,17 @@ class Model(nn.Module):
     max_n: int = 6
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "d_model", "window", "min_n")
         if self.num_buckets < 0:
-            raise ValueError(f"num_buckets={self.num_buckets} is negative: 0 is words without n-grams")
+            raise ValueError(f"num_buckets={self.num_buckets} must not be negative; 0 means words without n-grams")
         if self.max_n < self.min_n:
-            raise ValueError(f"max_n={self.max_n} is less than min_n={self.min_n}")
+            raise ValueError(f"max_n={self.max_n} must be at least min_n={self.min_n}")
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the tables: of reading at random, of predicting zeros, as word2vec and fastText do."""
+        """Create the tables: input vectors uniform, output vectors zero, as in word2vec and fastText."""
 
         def uniform(rng: Array, shape: tuple[int, int]) -> Array:
             return jax.random.uniform(rng, shape, minval=-0.5, maxval=0.5) / self.d_model
@@ -59,8 +60,8 @@ class Model(nn.Module):
     def vectors(self, subwords: Subwords | None = None) -> Array:
         """The vectors of all words, float[V, D].
 
-        With n-grams the mean of the word's own and theirs: Bojanowski et al. (2017), section 3.2, sum, their program
-        divides by the number. subwords: words and buckets of all n-grams, sorted by word.
+        With n-grams: the mean of the vector of the word and those of its n-grams. The paper sums (Bojanowski et al.,
+        2017, section 3.2), but fastText divides by the number. subwords: words and buckets of all n-grams, by word.
         """
         if not self.num_buckets:
             return self.words
@@ -73,13 +74,12 @@ class Model(nn.Module):
     def __call__(
         self, words: Array, weights: Array, negatives: Array, subwords: Subwords | None = None
     ) -> tuple[Array, Array]:
-        """How well words fit their contexts, and how well other words would -> scores float[B, T, P + K], pairs
-        float[B, T, P], the weights of the P pairs; what the K `negatives` score comes last.
+        """Return scores float[B, T, P + K], first of P pairs and then of K negatives, and pair weights float[B, T, P].
 
         words int[B, T + 2 W]: T centres and the words around them; weights float[B, T] of centres; negatives int[B, K].
-        A pair at distance d weighs (W - d + 1) / W: the expectation over the reach of a window, which word2vec draws
-        from 1 … W for each centre. Nothing is paired over a NO_WORD. Skip-gram: P = T + 2 W. CBOW: P = 1, and the
-        mean of the window is taken with those weights.
+        A pair at distance d has the weight (W - d + 1) / W: the expectation over the window size, which word2vec draws
+        from 1 .. W for each centre. No pair spans a NO_WORD. Skip-gram: P = T + 2 W. CBOW: P = 1, and the mean of the
+        window is weighted likewise.
         """
         near = self.near(words) * weights[:, :, None]
         read, predicted = self.vectors(subwords), self.predicted
@@ -97,7 +97,7 @@ class Model(nn.Module):
         return scores, weights[:, :, None] * (total > 0)
 
     def near(self, words: Array) -> Array:
-        """Words int[B, T + 2 W] -> float[B, T, T + 2 W]: how probably word s is in the window of centre W + t."""
+        """Words int[B, T + 2 W] -> float[B, T, T + 2 W]: probability of word s in the window of centre W + t."""
         length, reach = words.shape[1], self.window
         distance = np.abs(np.arange(reach, length - reach)[:, None] - np.arange(length)[None, :])
         share = np.where(distance > 0, np.maximum(reach - distance + 1, 0) / reach, 0).astype(np.float32)
@@ -120,15 +120,15 @@ ROW_LOOKUP: dict[str, Callable[[Array, Array], Array]] = {
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
 def added(table: Array, rows: Array, targets: Array, size: int) -> Array:
-    """table float[N, D] -> float[size, D]: row rows[p] of the table added to row targets[p], for every p of int[P].
+    """table float[N, D] -> float[size, D]: row rows[p] of the table is added to row targets[p], for each p of P.
 
-    A chunk of P at a time: all P rows at once would be many times as much memory as both tables.
+    P is processed in chunks, because P rows take many times the memory of both tables.
     """
 
     def add(total: Array, chunk: tuple[Array, Array]) -> tuple[Array, None]:
         source, target = chunk
-        found = table.at[source].get(mode="fill", fill_value=0.0)
-        return total.at[target].add(found, mode="drop"), None
+        vectors = table.at[source].get(mode="fill", fill_value=0.0)
+        return total.at[target].add(vectors, mode="drop"), None
 
     return jax.lax.scan(add, jnp.zeros((size, table.shape[1])), (_chunked(rows), _chunked(targets)))[0]
 
@@ -182,5 +182,5 @@ BATCHED_PRODUCT: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def _transposed(x: Array) -> Array:
-    """float[B, N, M] -> float[B, M, N], written out."""
+    """float[B, N, M] -> float[B, M, N], materialized."""
     return jax.lax.optimization_barrier(jnp.swapaxes(x, 1, 2))

@@ -93,8 +93,8 @@ def test_a_key_that_does_not_exist_and_a_value_of_the_wrong_type(fails, tmp_path
     ("override", "words"),
     [
         ("model.num_heads=3", "d_model=128 is not divisible by num_heads=3"),
-        ("model.norm=middle", "norm='middle' is none of pre, post"),
-        ("model_name=transformr", "config.model_name='transformr' is none of transformer"),
+        ("model.norm=middle", "norm='middle': use one of pre, post"),
+        ("model_name=transformr", "config.model_name='transformr': use one of transformer"),
         ("task=translat", "config.task='translat': use one of translate"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Attention: multi-head over whole sequences and growing beams, and single, global or local, for recurrent decoders."""
+"""Multi-head attention, with a cache for decoding, and the global and local attention of recurrent decoders."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ Array = jax.Array
 # The order in which the axes of keys [B, H, T * K, Dk] are cached, by `Platform.cached_keys`; its own inverse. A few
 # queries multiply columns twice as fast on a CPU.
 KEY_AXES = {"rows": (0, 1, 2, 3), "columns": (0, 1, 3, 2)}
-MASKED = -1e9  # finite, so that a row with nothing to attend to is uniform instead of NaN
+MASKED = -1e9  # finite, so that the weights of a row without any position are uniform instead of NaN
 
 
 def attend(
@@ -25,7 +25,7 @@ def attend(
     """softmax(Q K^T / sqrt(d_k)) V (Vaswani et al., 2017, eq. 1).
 
     query float[B, H, T, Dk], keys float[B, H, S, Dk], values float[B, H, S, Dv], mask bool broadcast to [B, H, T, S]
-    -> context float[B, H, T, Dv], weights float32[B, H, T, S]; masked positions get exactly zero.
+    -> context float[B, H, T, Dv], weights float32[B, H, T, S]; masked positions have weight exactly 0.
     `drop` is applied to the weights that average the values, not to those returned.
     """
     scores = jnp.einsum("bhtd,bhsd->bhts", query, keys) * query.shape[-1] ** -0.5
@@ -46,7 +46,7 @@ class MultiHeadAttention(nn.Module):
     use_bias: bool = False
 
     def setup(self) -> None:
-        """The four projections, without bias as in the paper unless `use_bias`."""
+        """Create the four projections; as in the paper without bias, unless `use_bias`."""
         self.query = Dense(self.num_heads * self.d_k, self.use_bias, self.dtype)
         self.key = Dense(self.num_heads * self.d_k, self.use_bias, self.dtype)
         self.value = Dense(self.num_heads * self.d_v, self.use_bias, self.dtype)
@@ -58,7 +58,7 @@ class MultiHeadAttention(nn.Module):
         return x.reshape(*x.shape[:2], self.num_heads, -1).swapaxes(1, 2)
 
     def memory(self, x: Array) -> tuple[Array, Array]:
-        """What is attended to: x float[B, S, D] -> keys float[B, H, S, Dk], values float[B, H, S, Dv]."""
+        """x float[B, S, D] -> keys float[B, H, S, Dk], values float[B, H, S, Dv]."""
         return self.heads(self.key(x)), self.heads(self.value(x))
 
     def __call__(self, x: Array, memory: tuple[Array, Array], mask: Array, train: bool) -> tuple[Array, Array]:
@@ -81,9 +81,10 @@ class MultiHeadAttention(nn.Module):
     def extend(
         self, x: Array, memory: tuple[Array, Array], position: Array, mask: Array
     ) -> tuple[Array, tuple[Array, Array]]:
-        """Write the keys and values of x float[B, K, D] as step `position` and attend to all that was ever written.
+        """Write the keys and values of x float[B, K, D] at step `position`, and attend to all steps written so far.
 
-        mask bool[B, 1, K, T * K] tells which rows are a beam's own past -> float[B, K, D], the longer memory.
+        mask bool[B, 1, K, T * K]: the rows that belong to the history of a beam. Returns float[B, K, D] and the new
+        memory.
         """
         row, axes = position * x.shape[1], KEY_AXES[platforms.current().cached_keys]
         keys, values = memory
@@ -94,11 +95,12 @@ class MultiHeadAttention(nn.Module):
 
 
 class Attention(nn.Module):
-    """Weights over source positions, and the mean of the source's states under them.
+    """a_t = softmax(score(s_t, h)), c_t = sum_j a_tj h_j over the source states h.
 
-    kind: "global" looks at all of them (Bahdanau et al., 2015); "local-m" at the window p_t - D .. p_t + D round
-    p_t = t; "local-p" at that round p_t = S sigmoid(v^T tanh(W s_t)), weighted by a Gaussian of deviation D / 2 (Luong
-    et al., 2015, section 3.2, eq. 9 and 10). p_t stays within the sentence, so that a window is never empty.
+    kind: "global" attends to all positions (Bahdanau et al., 2015); "local-m" to the window p_t - D .. p_t + D around
+    p_t = t; "local-p" to the window around p_t = S sigmoid(v^T tanh(W s_t)), with weights multiplied by a Gaussian of
+    standard deviation D / 2 (Luong et al., 2015, section 3.2, eq. 9 and 10). p_t stays within the sentence, so that a
+    window is never empty.
     """
 
     score: str
@@ -109,18 +111,18 @@ class Attention(nn.Module):
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """The score function and, where positions are predicted, W and v."""
+        """Create the score function and, if positions are predicted, W and v."""
         self.score_function = make_score(self.score, self.d_query, self.d_attention, self.dtype)
         if self.kind == "local-p":
             self.position_hidden = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
             self.position_vector = Dense(1, use_bias=False)
 
     def memory(self, states: Array, mask: Array) -> dict[str, Array]:
-        """States float[B, S, D] and mask bool[B, S] -> what every step attends to."""
+        """States float[B, S, D] and mask bool[B, S] -> the memory that all steps attend to."""
         return {"keys": self.score_function.prepare(states), "values": states, "mask": mask}
 
     def __call__(self, query: Array, memory: dict[str, Array], position: Array) -> tuple[Array, Array]:
-        """Query float[B, Q, Dq] of the steps `position` int[Q] -> context float[B, Q, D], weights float32[B, Q, S]."""
+        """Queries float[B, Q, Dq] of steps `position` int[Q] -> context float[B, Q, D], weights float32[B, Q, S]."""
         scores = self.score_function(query, memory["keys"]).astype(jnp.float32)
         mask = memory["mask"][:, None, :]
         if self.kind != "global":
@@ -132,7 +134,7 @@ class Attention(nn.Module):
         return jnp.einsum("bqs,bsd->bqd", weights, memory["values"]), weights
 
     def _centre(self, query: Array, mask: Array, position: Array) -> Array:
-        """p_t, float32[B, Q, 1]."""
+        """The window centres p_t, float32[B, Q, 1]."""
         length = mask.sum(axis=-1, keepdims=True).astype(jnp.float32)
         if self.kind == "local-m":
             return jnp.minimum(position.astype(jnp.float32)[None, :, None], length - 1)

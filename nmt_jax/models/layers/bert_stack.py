@@ -15,7 +15,7 @@ from nmt_jax.models.layers.activations import activation
 from nmt_jax.models.layers.attention import attend
 from nmt_jax.models.layers.dense import Dense
 from nmt_jax.models.layers.dropout import Dropout
-from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
+from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
 from nmt_jax.models.layers.normalization import LayerNorm
 
 Array = jax.Array
@@ -24,7 +24,7 @@ CHOICES = {"activation": ("gelu_erf", "gelu", "relu"), "dtype": ("float32", "bfl
 
 
 class Embeddings(nn.Module):
-    """norm(word + position + segment), each from a learned table (section 3, figure 2)."""
+    """norm(word + position + segment), three learned embeddings (Devlin et al., 2019, figure 2)."""
 
     vocab_size: int
     max_positions: int
@@ -36,7 +36,7 @@ class Embeddings(nn.Module):
     init_stddev: float
 
     def setup(self) -> None:
-        """Create the tables."""
+        """Create the embedding tables."""
         init = nn.initializers.truncated_normal(self.init_stddev)
         self.word = self.param("word", init, (self.vocab_size, self.d_model))
         self.position = self.param("position", init, (self.first_position + self.max_positions, self.d_model))
@@ -49,7 +49,7 @@ class Embeddings(nn.Module):
         """Ids and segments int[B, S] -> float[B, S, D]."""
         length = ids.shape[1]
         if length > self.max_positions:
-            raise ValueError(f"a sequence of {length} tokens, but max_positions={self.max_positions}")
+            raise ValueError(f"a sequence has {length} tokens, but max_positions={self.max_positions}")
         x = self.word[ids] + self.position[None, self.first_position : self.first_position + length]
         if self.num_segments:
             x = x + (self.segment[None, :1] if segments is None else self.segment[segments])
@@ -57,7 +57,7 @@ class Embeddings(nn.Module):
 
 
 class Layer(nn.Module):
-    """Self-attention and feed-forward, each followed by norm(x + drop(f(x))); all products with a bias."""
+    """Self-attention and feed-forward sublayers f, each norm(x + drop(f(x))); all products have a bias."""
 
     d_model: int
     d_ff: int
@@ -70,7 +70,7 @@ class Layer(nn.Module):
     init_stddev: float
 
     def setup(self) -> None:
-        """Create the six products and the two norms."""
+        """Create the six dense layers and the two norms."""
 
         def dense(features: int) -> Dense:
             return Dense(
@@ -99,16 +99,17 @@ class Layer(nn.Module):
         return self.ffn_norm(x + self.drop(y, train)), weights
 
 
-# Layers are alike: jit, inside that of the caller, traces one for all of a model.
+# All layers of a model are equal: with a jit of their own, inside the caller's, only one of them is traced.
 _apply = nn.jit(lambda layer, x, mask: layer(x, mask, False))
 
 
 class Bert(nn.Module):
     """BERT, RoBERTa, DistilBERT, MiniLM, XLM-R ...; the defaults are BERT base, uncased.
 
-    first_position: rows of the position table that no token uses (2 in RoBERTa). num_segments: 0 without that table.
-    pooler: tanh of a product with the first token's last state. init_stddev: of truncated normal draws.
-    causal: no token sees those after it. remat: layers are computed again in the backward pass.
+    first_position: number of unused rows at the start of the position table (2 in RoBERTa). num_segments: 0 means no
+    segment embeddings. pooler: add tanh(W h + b) of the last state of the first token. init_stddev: standard deviation
+    of the truncated normal initializer. causal: tokens do not attend to later tokens. remat: recompute the layers in
+    the backward pass.
     """
 
     vocab_size: int = 30522
@@ -130,23 +131,22 @@ class Bert(nn.Module):
     remat: bool = False
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "vocab_size", "num_layers", "d_model", "d_ff", "num_heads", "max_positions")
         check_rates(self, "dropout", "attention_dropout")
         if min(self.first_position, self.num_segments) < 0:
             raise ValueError("first_position and num_segments must not be negative")
-        if self.d_model % self.num_heads:
-            raise ValueError(f"d_model={self.d_model} is not divisible by num_heads={self.num_heads}: change one")
+        check_heads(self)
         super().__post_init__()
 
     def fields_of(self, part: type[nn.Module]) -> dict[str, Any]:
-        """The hyperparameters of `Embeddings` or `Layer` in this model."""
+        """The fields of `Embeddings` or `Layer` with the values of this model."""
         names = {field.name for field in dataclasses.fields(part)} - {"parent", "name"}
         return {name: getattr(self, name) for name in names}
 
     def setup(self) -> None:
-        """Create the tables, the layers and the pooler."""
+        """Create the embeddings, the layers and the pooler."""
         self.embeddings = Embeddings(**self.fields_of(Embeddings))
         layer = nn.remat(Layer, static_argnums=(3,)) if self.remat else Layer
         self.layers = [layer(**self.fields_of(Layer)) for _ in range(self.num_layers)]
@@ -159,25 +159,25 @@ class Bert(nn.Module):
     ) -> tuple[Array, dict[str, Any]]:
         """Ids int[B, S], mask bool[B, S] (False: padding), segments int[B, S] or all 0 -> hidden float[L+1, B, S, D].
 
-        Hidden state 0 is the embeddings'. Named intermediates: `attention`, L weights float[B, H, S, S], and with a
-        pooler `pooled` float[B, D]. States at padding mean nothing. ValueError if S exceeds max_positions.
+        Layer 0 is the embeddings. Intermediates: `attention`, L weights float[B, H, S, S], and with a pooler `pooled`
+        float[B, D]. States at padding are meaningless. Raises ValueError if S exceeds max_positions.
         """
         hidden, intermediates = self.states(ids, mask, segments, train)
         return jnp.stack(hidden), intermediates
 
     def visible(self, mask: Array) -> Array:
-        """What each token sees of mask bool[B, S] -> bool[B, 1, 1 or S, S]."""
+        """The positions that each token attends to: mask bool[B, S] -> bool[B, 1, 1 or S, S]."""
         mask = mask[:, None, None, :]
         return mask & jnp.tril(jnp.ones((mask.shape[-1],) * 2, bool))[None, None] if self.causal else mask
 
     def states(
         self, ids: Array, mask: Array, segments: Array | None, train: bool
     ) -> tuple[list[Array], dict[str, Any]]:
-        """As `__call__`, the hidden states one by one: whoever wants the last pays for no stack of all."""
+        """As `__call__`, but the hidden states are a list: using only the last does not cost a stack of all."""
         x = self.embeddings(ids, segments, train)
         visible = self.visible(mask)
         hidden, attention = [x], []
-        draws = train or self.is_initializing()  # what it draws would be other numbers inside jit
+        draws = train or self.is_initializing()  # inside jit, random streams would differ
         for layer in self.layers:
             x, weights = layer(x, visible, train) if draws else _apply(layer, x, visible)
             hidden.append(x)

@@ -23,7 +23,7 @@ CHOICES = {"cell": tuple(CELLS), "dtype": ("float32", "bfloat16")}
 
 
 class AttentiveEncoder(nn.Module):
-    """A bidirectional recurrent network over a sequence, and the mean of its states under attention."""
+    """A bidirectional recurrent network over a sequence, and attention pooling of its states."""
 
     cell: str
     num_layers: int
@@ -34,7 +34,7 @@ class AttentiveEncoder(nn.Module):
     dtype: str
 
     def setup(self) -> None:
-        """The network and the pooling."""
+        """Create the network and the pooling."""
         self.states = Encoder(
             self.cell,
             self.num_layers,
@@ -52,10 +52,10 @@ class AttentiveEncoder(nn.Module):
 
 
 class Classifier(nn.Module):
-    """The hyperparameters of both classifiers, their word vectors and their output layer.
+    """The base class of document classifiers: hyperparameters, word vectors and output layer.
 
-    d_hidden: width of an encoder's states, half of it from each direction. word_dropout: the share of the vocabulary
-    that a document does not see in training (Gal and Ghahramani, 2016, section 4.2).
+    d_hidden: width of an encoder's states, half of it per direction. word_dropout: probability with which a word type
+    is dropped from a document in training (Gal and Ghahramani, 2016, section 4.2).
     """
 
     vocab_size: int
@@ -71,30 +71,30 @@ class Classifier(nn.Module):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "num_classes", "num_layers", "d_embedding", "d_hidden", "d_attention")
         check_rates(self, "dropout", "word_dropout")
         if self.d_hidden % 2:
-            raise ValueError(f"d_hidden={self.d_hidden} is odd: each direction takes half of it")
+            raise ValueError(f"d_hidden={self.d_hidden} must be even: each direction has half of it")
         super().__post_init__()
 
     def setup(self) -> None:
-        """Word vectors and output layer."""
+        """Create the word vectors and the output layer."""
         self.embedding = Embedding(self.vocab_size, self.d_embedding)
         self.drop, self.drop_words = Dropout(self.dropout), Dropout(self.word_dropout)
         self.output = Dense(self.num_classes)
 
     def embed(self, words: Array, train: bool) -> Array:
-        """Words int[B, T] of B documents -> their vectors, float[B, T, D], some of them zero in training."""
+        """Words int[B, T] of B documents -> word vectors float[B, T, D], after word dropout."""
         x = self.embedding(words)
         if not (train and self.word_dropout):
             return x
-        seen = self.drop_words(jnp.ones((words.shape[0], self.vocab_size)), train)
-        return x * jnp.take_along_axis(seen, words, axis=1)[..., None]
+        kept = self.drop_words(jnp.ones((words.shape[0], self.vocab_size)), train)
+        return x * jnp.take_along_axis(kept, words, axis=1)[..., None]
 
     def encoder(self) -> AttentiveEncoder:
-        """An encoder of words or of sentences."""
+        """A new encoder, of words or of sentences."""
         return AttentiveEncoder(
             self.cell,
             self.num_layers,

@@ -1,8 +1,8 @@
 """Copying words of the source: the pointer-generator of See et al. (2017) and CopyNet of Gu et al. (2016).
 
-A word that the vocabulary lacks has a number of its own within its line: V, V + 1 … (`Vocab.encode`). It is read as UNK
-and can be written only by copying it. Both modules return log-probabilities of V + U words, U the most numbers a line
-may need: those of its vocabulary, and those of the source.
+A word outside the vocabulary has a number V, V + 1, ... within its line (`Vocab.encode`). It is read as UNK and can be
+generated only by copying. Both modules return log-probabilities of V + U words: those of the vocabulary, and at most U
+others of the source.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ Array = jax.Array
 
 
 def read_unknown(words: Array, vocab_size: int) -> Array:
-    """Words int[...], numbers past the vocabulary included -> int[...] below V, as embeddings are read."""
+    """Words int[...] -> int[...] below V, as embeddings are read: words outside the vocabulary become UNK."""
     return jnp.where(words < vocab_size, words, UNK)
 
 
@@ -30,7 +30,7 @@ def mixture(generate: Array, copy: Array, source: Array, max_unknown: int) -> Ar
     -> float[B, T, V + U], MASKED where p is 0.
     """
     rows, steps = jnp.arange(copy.shape[0])[:, None, None], jnp.arange(copy.shape[1])[None, :, None]
-    # Relative to the largest, so that what is small on both sides does not vanish.
+    # Relative to the maximum, so that small probabilities do not underflow.
     largest = jnp.maximum(generate.max(axis=-1, keepdims=True), copy.max(axis=-1, keepdims=True))
     largest = jax.lax.stop_gradient(largest)
     p = jnp.pad(jnp.exp(generate - largest), ((0, 0), (0, 0), (0, max_unknown)))
@@ -41,26 +41,26 @@ def mixture(generate: Array, copy: Array, source: Array, max_unknown: int) -> Ar
 class Pointer(nn.Module):
     """p(w) = p_gen p_vocab(w) + (1 - p_gen) sum over x_j = w of a_j (See et al., 2017, eq. 9).
 
-    p_gen = sigmoid(w_h^T h* + w_s^T s + w_x^T x + b) (eq. 8) of the context h*, the readout s and the embedded word x
-    read last. a is the attention of the decoder, divided by its sum where local attention has made that less than 1.
+    p_gen = sigmoid(w_h^T h* + w_s^T s + w_x^T x + b) (eq. 8) with the context h*, the readout s and the embedding x of
+    the previous word. a is the attention of the decoder, normalized to sum to 1 (local attention sums to less).
     """
 
     max_unknown: int
 
     def setup(self) -> None:
-        """w_h, w_s, w_x and b."""
+        """Create w_h, w_s, w_x and b."""
         self.gate = Dense(1)
 
     def memory(self, states: Array, mask: Array, source: Array) -> dict[str, Array]:
-        """What every step copies from: states float[B, S, D], mask bool[B, S], words int[B, S]."""
+        """The memory that all steps copy from: states float[B, S, D], mask bool[B, S], words int[B, S]."""
         return {"states": states, "mask": mask, "source": source}
 
     def __call__(self, logits: Array, readout: Array, x: Array, weights: Array, memory: dict[str, Array]) -> Array:
         """Logits float[B, T, V], readout [B, T, R], x [B, T, E], weights [B, T, S] -> log p float[B, T, V + U]."""
         context = jnp.einsum("bts,bsd->btd", weights, memory["states"])
         gate = self.gate(jnp.concatenate([context, readout, x], axis=-1))
-        seen = memory["mask"][:, None, :] & (weights > 0)
-        attention = jax.nn.log_softmax(jnp.where(seen, jnp.log(jnp.where(seen, weights, 1.0)), MASKED))
+        visible = memory["mask"][:, None, :] & (weights > 0)
+        attention = jax.nn.log_softmax(jnp.where(visible, jnp.log(jnp.where(visible, weights, 1.0)), MASKED))
         generate = jax.nn.log_sigmoid(gate) + jax.nn.log_softmax(logits)
         return mixture(generate, jax.nn.log_sigmoid(-gate) + attention, memory["source"], self.max_unknown)
 
@@ -68,8 +68,8 @@ class Pointer(nn.Module):
 class CopyNet(nn.Module):
     """p(w) = (exp psi_g(w) + sum over x_j = w of exp psi_c(x_j)) / Z: one softmax over both (Gu et al., 2016, eq. 4-6).
 
-    psi_g are the logits of the output layer (eq. 7), psi_c(x_j) = tanh(h_j^T W_c) s (eq. 8) with the encoder's states h
-    and the readout s. The paper's selective read, an extra input of the decoder's, is left out.
+    psi_g are the logits of the output layer (eq. 7), psi_c(x_j) = tanh(h_j^T W_c) s (eq. 8) with the encoder states h
+    and the readout s. The selective read of the paper, an additional input of the decoder, is left out.
     """
 
     max_unknown: int
@@ -77,11 +77,11 @@ class CopyNet(nn.Module):
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """W_c."""
+        """Create W_c."""
         self.key = Dense(self.d_readout, use_bias=False, dtype=self.dtype)
 
     def memory(self, states: Array, mask: Array, source: Array) -> dict[str, Array]:
-        """What every step copies from: states float[B, S, D], mask bool[B, S], words int[B, S]."""
+        """The memory that all steps copy from: states float[B, S, D], mask bool[B, S], words int[B, S]."""
         return {"keys": jnp.tanh(self.key(states)), "mask": mask, "source": source}
 
     def __call__(self, logits: Array, readout: Array, x: Array, weights: Array, memory: dict[str, Array]) -> Array:
@@ -97,7 +97,7 @@ COPYING = ("none", "pointer", "copynet")
 
 
 def check_source_words(model: Any) -> None:
-    """ValueError on fields of copying, or of a lexicon, that cannot be meant."""
+    """Raise ValueError if a field of copying or of the lexicon is invalid."""
     if model.copying != "none" and model.source_vocab_size != model.target_vocab_size:
         raise ValueError(
             f"copying={model.copying!r} needs one joint vocabulary, but the vocabularies have "
@@ -108,11 +108,13 @@ def check_source_words(model: Any) -> None:
     if model.copying == "none" and not model.lexicon:
         return
     if model.attention == "none":
-        raise ValueError("copying and lexicon go with attention: use attention='global', or leave them out")
+        raise ValueError("copying and lexicon need attention: use attention='global', or leave them out")
     if model.num_sources > 1:
-        raise ValueError(f"copying and lexicon read one source, but num_sources={model.num_sources}: leave them out")
+        raise ValueError(
+            f"copying and lexicon support one source only, but num_sources={model.num_sources}: leave them out"
+        )
 
 
 def make_copying(name: str, max_unknown: int, d_readout: int, dtype: str = "float32") -> nn.Module:
-    """The module of that name, for a readout of width R."""
+    """Return the module of that name; d_readout: width R of the readout."""
     return Pointer(max_unknown) if name == "pointer" else CopyNet(max_unknown, d_readout, dtype)

@@ -1,4 +1,4 @@
-"""A pretrained encoder below a head: which of its layers the head reads, and whether they still learn."""
+"""What task heads on a pretrained encoder share: the choice of layers, and whether the encoder is trained."""
 
 import flax.linen as nn
 import jax
@@ -11,15 +11,15 @@ from nmt_jax.models.layers.hyperparameters import check_rates
 
 Array = jax.Array
 
-HEAD_STDDEV = 0.02  # of the truncated normal draws of heads, as in BERT
+HEAD_STDDEV = 0.02  # of the truncated normal initializer of heads, as in BERT
 
 
 class FineTuned(nn.Module):
-    """What heads share.
+    """A pretrained encoder with an output layer.
 
-    layers: "last"; "mixture", gamma sum_j s_j h_j of all layers, embeddings first, with learned gamma and
-    s = softmax(w) (Peters et al., 2018, eq. 1); or a number: so many of the last layers side by side (Devlin et al.,
-    2019, table 7). frozen: the encoder does not learn and has no dropout. dropout: of what the head reads.
+    layers: the input of the head. "last" layer; "mixture", gamma sum_j s_j h_j over all layers and the embeddings, with
+    learned gamma and s = softmax(w) (Peters et al., 2018, eq. 1); or a number n, the last n layers concatenated (Devlin
+    et al., 2019, table 7). frozen: the encoder is not trained and has no dropout. dropout: applied to that input.
     """
 
     encoder: Bert
@@ -29,16 +29,16 @@ class FineTuned(nn.Module):
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        """ValueError on hyperparameters that cannot be meant."""
+        """Raise ValueError if a hyperparameter is invalid."""
         check_rates(self, "dropout")
         most = self.encoder.num_layers + 1
         number = int(self.layers) if self.layers.isdecimal() else 0
         if self.layers not in ("last", "mixture") and not 1 <= number <= most:
-            raise ValueError(f"layers={self.layers!r} is neither last nor mixture nor a number from 1 to {most}")
+            raise ValueError(f"layers={self.layers!r}: use last, mixture or a number from 1 to {most}")
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the mixture and the output."""
+        """Create the mixture and the output layer."""
         if self.layers == "mixture":
             self.mixture_weights = self.param("mixture_weights", nn.initializers.zeros, (self.encoder.num_layers + 1,))
             self.mixture_scale = self.param("mixture_scale", nn.initializers.ones, ())
@@ -46,17 +46,17 @@ class FineTuned(nn.Module):
         self.output = self.dense(self.num_outputs)
 
     def dense(self, features: int) -> Dense:
-        """A product of the head; in float32, being small."""
+        """A dense layer of the head; always in float32, as it is small."""
         return Dense(features, kernel_init=nn.initializers.truncated_normal(HEAD_STDDEV))
 
     def states(self, ids: Array, mask: Array, segments: Array | None, train: bool) -> Array:
-        """Ids int[B, S], mask bool[B, S], segments int[B, S] or none -> what the head reads, float[B, S, E]."""
+        """Ids int[B, S], mask bool[B, S], segments int[B, S] or None -> the input of the head, float[B, S, E]."""
         hidden, _ = self.encoder.states(ids, mask, segments, train and not self.frozen)
         if self.frozen:
             hidden = jax.lax.stop_gradient(hidden)
         if self.layers == "last":
             return hidden[-1]
         if self.layers == "mixture":
-            shares = jax.nn.softmax(self.mixture_weights)
-            return self.mixture_scale * jnp.einsum("l,lbsd->bsd", shares, jnp.stack(hidden))
+            weights = jax.nn.softmax(self.mixture_weights)
+            return self.mixture_scale * jnp.einsum("l,lbsd->bsd", weights, jnp.stack(hidden))
         return jnp.concatenate(hidden[-int(self.layers) :], axis=-1)

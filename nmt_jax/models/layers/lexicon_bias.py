@@ -9,9 +9,9 @@ Array = jax.Array
 
 
 def columns(lexicon: Lexicon, source: Array, vocab_size: int) -> Array:
-    """L_F of a batch: p_lex(e | f_j) of every target word e and source word f_j; source int[B, S] -> float[B, S, V].
+    """p_lex(e | f_j) of all target words e and source words f_j (L_F in the paper): source int[B, S] -> float[B, S, V].
 
-    A sentence's own columns are gathered once and serve every step; they take B S V numbers.
+    Gathered once per batch and used at every step.
     """
     targets, probabilities = jnp.asarray(lexicon.targets)[source], jnp.asarray(lexicon.probabilities)[source]
     rows, places = jnp.arange(source.shape[0])[:, None, None], jnp.arange(source.shape[1])[None, :, None]
@@ -22,6 +22,6 @@ def bias(weights: Array, columns: Array, epsilon: float) -> Array:
     """log(p_lex + epsilon) with p_lex(e) = sum_j a_j p_lex(e | f_j) (Arthur et al., 2016, section 3, model bias).
 
     weights float[B, T, S] of the attention, columns float[B, S, V] -> float[B, T, V], to be added to the logits.
-    epsilon > 0: the probability of what the lexicon does not list, 0.001 in the paper.
+    epsilon > 0: the probability of pairs that the lexicon does not list, 0.001 in the paper.
     """
     return jnp.log(jnp.einsum("bts,bsv->btv", weights, columns) + epsilon)

@@ -1,4 +1,4 @@
-"""Where a small BERT may begin to learn: with attention that already looks at what is near."""
+"""Mimetic initialization of BERT (Trockman and Kolter, 2023): attention starts with nearby tokens."""
 
 from typing import Any
 
@@ -6,17 +6,16 @@ import jax.numpy as jnp
 
 from nmt_jax.models.layers.embedding import sinusoids
 
-NEARNESS = 4.6  # what a query and a key of the same vector score
-POSITIONS = 1.5  # how large positions are beside words
+NEARNESS = 4.6  # the score of a query and a key of the same vector
+POSITIONS = 1.5  # norm of position embeddings, relative to word embeddings
 
 
 def mimetic(params: Any, num_heads: int) -> Any:
-    """Parameters of `Bert` as they were drawn -> with sinusoids as positions, and keys equal to queries in each layer.
+    """Return the initial parameters of `Bert` with sinusoidal positions, and with keys equal to queries in each layer.
 
-    After Trockman and Kolter (2023), section 3: W_Q W_K^T near a multiple of the identity, beside sinusoidal positions,
-    as trained attention has them. What is near scores most, so [MASK] sees its neighbours from the first step on; from
-    random positions a small model first learns for a long time how often each word comes, and no more.
-    All of it is learned on.
+    After Trockman and Kolter (2023), section 3: W_Q W_K^T is near a multiple of the identity, as in trained models.
+    Nearby tokens score highest, so [MASK] attends to its neighbours from the first step. With random positions, a small
+    model learns nothing but word frequencies for a long time. All parameters remain trainable.
     """
     tables = params["embeddings"]
     deviation = jnp.sqrt(jnp.mean(jnp.square(tables["word"])))
@@ -27,8 +26,8 @@ def mimetic(params: Any, num_heads: int) -> Any:
             kernel = params[name]["query"]["kernel"]
             d_model = kernel.shape[0]
             # From D numbers near 1, q = k has d_k numbers of variance s^2 D, which score d_k s^2 D / sqrt(d_k).
-            wanted = (NEARNESS / ((d_model // num_heads) ** 0.5 * d_model)) ** 0.5
-            kernel = kernel * (wanted / jnp.sqrt(jnp.mean(jnp.square(kernel))))
+            target = (NEARNESS / ((d_model // num_heads) ** 0.5 * d_model)) ** 0.5
+            kernel = kernel * (target / jnp.sqrt(jnp.mean(jnp.square(kernel))))
             layer = params[name]
             query, key = {**layer["query"], "kernel": kernel}, {**layer["key"], "kernel": kernel}
             changed[name] = {**layer, "query": query, "key": key}

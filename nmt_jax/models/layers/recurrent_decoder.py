@@ -1,4 +1,4 @@
-"""Decoders of recurrent cells that attend to a source (Bahdanau et al., 2015; Luong et al., 2015), or do not."""
+"""The recurrent decoder, with the attention of Bahdanau et al. (2015) or of Luong et al. (2015), or without any."""
 
 from typing import Any, NamedTuple
 
@@ -17,21 +17,21 @@ Array = jax.Array
 
 
 class Carry(NamedTuple):
-    """What a decoder takes from one step to the next, for K hypotheses a sentence."""
+    """The state of a decoder between two steps, for K hypotheses a sentence."""
 
     states: tuple[State, ...]  # of each layer, float[B, K, H]
-    readout: Array  # float[B, K, R], the last step's
+    readout: Array  # float[B, K, R], of the previous step
     position: Array  # int32[]
 
 
 class Decoder(nn.Module):
-    """Layers of cells that attend to the source.
+    """Stacked cells with attention to the source.
 
     `luong`: s_t = cell(y_{t-1}, s_{t-1}), c_t = attend(s_t), readout tanh(W_c [c_t; s_t]) (Luong et al., 2015, eq. 5),
-    which input feeding gives to the next step's cell.
+    which input feeding adds to the input of the next step.
     `bahdanau`: c_t = attend(s_{t-1}), s_t = cell([y_{t-1}; c_t], s_{t-1}), readout maxout(U s_t + V y_{t-1} + C c_t)
     (Bahdanau et al., 2015, appendix A.2.2, but with s_t).
-    With several sources all that belongs to one has an axis N more, such as states float[B, N, S, D].
+    With several sources, their states, masks and weights have an additional axis N, such as states float[B, N, S, D].
     """
 
     cell: str
@@ -50,7 +50,7 @@ class Decoder(nn.Module):
     dtype: str
 
     def setup(self) -> None:
-        """Cells, attention, readout, and the layer between encoder and decoder."""
+        """Create the cells, the attention, the readout, and the bridge between encoder and decoder."""
         self.cells = [Cell(self.cell, self.d_hidden, self.dtype) for _ in range(self.num_layers)]
         if self.attention["kind"] != "none":
             fields = {**self.attention, "d_query": self.d_hidden, "dtype": self.dtype}
@@ -67,23 +67,23 @@ class Decoder(nn.Module):
 
     @property
     def attends(self) -> bool:
-        """Whether there is any attention."""
+        """Whether the decoder has attention."""
         return self.attention["kind"] != "none"
 
     def memory(self, states: Array, mask: Array, last: tuple[State, ...]) -> dict[str, Array]:
-        """The encoder's states float[B, S, D], mask and last states -> what every step sees of the source."""
+        """The encoder's states float[B, S, D], mask and last states -> the memory that all steps use."""
         memory = self.attend.memory(states, mask) if self.attends else {}
         return memory | ({"last": last[-1][0]} if self.context_every_step else {})
 
     def start(self, states: Array, mask: Array, last: tuple[State, ...]) -> Carry:
         """The state before the first step, of one hypothesis a sentence.
 
-        bridge: "zero"; "copy" the encoder's last states (of both directions, side by side); "transform" them by
-        tanh(W . + b); "mean" the same of the mean of all states.
+        bridge: "zero"; "copy": the last states of the encoder, both directions concatenated; "transform":
+        tanh(W h + b) of these; "mean": the same of the mean of all states.
         """
         rows = states.shape[0]
         mean = (states * mask[..., None]).sum(axis=-2) / jnp.maximum(mask.sum(axis=-1), 1)[..., None]
-        mean = mean.reshape(rows, -1)  # of several sources, one beside the other
+        mean = mean.reshape(rows, -1)  # several sources are concatenated
         layers = []
         for number in range(self.num_layers):
             source = last[min(number, len(last) - 1)]
@@ -92,8 +92,8 @@ class Decoder(nn.Module):
             elif self.bridge == "copy":
                 state = source
             else:
-                given = source if self.bridge == "transform" else (mean,) * len(source)
-                state = tuple(jnp.tanh(layer(x)) for layer, x in zip(self.bridges[number], given, strict=True))
+                inputs = source if self.bridge == "transform" else (mean,) * len(source)
+                state = tuple(jnp.tanh(layer(x)) for layer, x in zip(self.bridges[number], inputs, strict=True))
             layers.append(tuple(vector[:, None] for vector in state))
         return Carry(tuple(layers), jnp.zeros((rows, 1, self.d_readout)), jnp.int32(0))
 
@@ -101,7 +101,7 @@ class Decoder(nn.Module):
         """One step: embedded tokens x float[B, K, E] -> the next carry; readout float[B, K, R], weights [B, K, S]."""
         inputs, context = [x], None
         if self.style == "bahdanau":
-            context, weights = self._look(carry.states[-1][0], memory, carry.position[None])
+            context, weights = self._attend(carry.states[-1][0], memory, carry.position[None])
             inputs += context
         elif self.input_feeding:
             inputs.append(carry.readout)
@@ -111,14 +111,14 @@ class Decoder(nn.Module):
             states.append(cell(y, state))
             y = self._next_input(y, states[-1][0], train)
         if self.style == "luong":
-            context, weights = self._look(states[-1][0], memory, carry.position[None])
-        readout = self._read(y, x, context or [], train)
+            context, weights = self._attend(states[-1][0], memory, carry.position[None])
+        readout = self._readout(y, x, context or [], train)
         return Carry(tuple(states), readout, carry.position + 1), (readout, weights)
 
     def __call__(self, carry: Carry, x: Array, memory: dict[str, Array], train: bool) -> tuple[Array, Array]:
         """All steps: x float[B, T, E] -> readouts float[B, T, R], weights float[B, T, S].
 
-        Without input feeding the cells know nothing of the attention: they run first, and all steps look at once.
+        Without input feeding the cells do not depend on the attention: they run first, and all steps attend at once.
         """
         if self.style == "bahdanau" or self.input_feeding:
             scan = nn.scan(
@@ -135,30 +135,30 @@ class Decoder(nn.Module):
         for cell, state in zip(self.cells, carry.states, strict=True):
             outputs, _ = cell.run(y, everywhere, tuple(vector[:, 0] for vector in state))
             y = self._next_input(y, outputs, train)
-        context, weights = self._look(outputs, memory, jnp.arange(x.shape[1]))
-        return self._read(y, x, context, train), weights
+        context, weights = self._attend(outputs, memory, jnp.arange(x.shape[1]))
+        return self._readout(y, x, context, train), weights
 
     def _every_step(self, x: Array, memory: dict[str, Array]) -> list[Array]:
-        """The encoder's last output beside every input, if that is wanted (Cho et al., 2014)."""
+        """The last output of the encoder as an additional input, with context_every_step (Cho et al., 2014)."""
         if not self.context_every_step:
             return []
         last = memory["last"][:, None, :]
         return [jnp.broadcast_to(last, (*x.shape[:2], last.shape[-1]))]
 
     def _next_input(self, x: Array, y: Array, train: bool) -> Array:
-        """What a layer read and put out -> what the next one reads."""
+        """Input x and output y of a layer -> the input of the next one."""
         y = self.drop(y, train)
         return x + y if self.residual and x.shape == y.shape else y
 
-    def _look(self, query: Array, memory: dict[str, Array], position: Array) -> tuple[list[Array], Array]:
-        """The context in a list, empty without attention, and the weights."""
+    def _attend(self, query: Array, memory: dict[str, Array], position: Array) -> tuple[list[Array], Array]:
+        """Attend -> the context in a list, which is empty without attention, and the weights."""
         if not self.attends:
             return [], jnp.zeros((*query.shape[:2], 0))
         context, weights = self.attend(query, memory, position)
         return [context], weights
 
-    def _read(self, state: Array, x: Array, context: list[Array], train: bool) -> Array:
-        """What the output layer reads, float[B, K, R]."""
+    def _readout(self, state: Array, x: Array, context: list[Array], train: bool) -> Array:
+        """The readout, the input of the output layer, float[B, K, R]."""
         if self.style == "luong":
             return self.drop(jnp.tanh(self.output(jnp.concatenate([*context, state], axis=-1))), train)
         wide = self.output(jnp.concatenate([state, x, *context], axis=-1))

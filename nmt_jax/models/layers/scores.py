@@ -1,7 +1,7 @@
-"""How well a query matches a key: the score functions of attention, one small module each.
+"""The score functions of attention: e = score(s, h) of a query (decoder state) s and a key (encoder state) h.
 
-A score is computed in two parts: `prepare` is applied to the keys once, whatever the number of queries, and the call
-compares queries with what it returned. Queries are float[B, Q, Dq], keys float[B, S, Dk], scores float[B, Q, S].
+A score has two parts: `prepare` is applied to the keys once, and the call scores queries against the prepared keys.
+Queries are float[B, Q, Dq], keys float[B, S, Dk], scores float[B, Q, S].
 """
 
 import flax.linen as nn
@@ -14,17 +14,17 @@ Array = jax.Array
 
 
 class Dot(nn.Module):
-    """e = s^T h (Luong et al., 2015, eq. 8, `dot`); query and key must be equally wide."""
+    """e = s^T h (Luong et al., 2015, eq. 8, `dot`); query and key must have the same width."""
 
     def prepare(self, keys: Array) -> Array:
         """The keys themselves."""
         return keys
 
     def __call__(self, query: Array, prepared: Array) -> Array:
-        """-> float[B, Q, S]."""
+        """Return scores float[B, Q, S]."""
         if query.shape[-1] != prepared.shape[-1]:
             raise ValueError(
-                f"score='dot' compares vectors of one width, but queries have {query.shape[-1]} and keys "
+                f"score='dot' needs queries and keys of the same width, but queries have {query.shape[-1]} and keys "
                 f"{prepared.shape[-1]}: use score='general'"
             )
         return jnp.einsum("bqd,bsd->bqs", query, prepared)
@@ -34,7 +34,7 @@ class ScaledDot(Dot):
     """e = s^T h / sqrt(D) (Vaswani et al., 2017, eq. 1)."""
 
     def __call__(self, query: Array, prepared: Array) -> Array:
-        """-> float[B, Q, S]."""
+        """Return scores float[B, Q, S]."""
         return super().__call__(query * query.shape[-1] ** -0.5, prepared)
 
 
@@ -45,7 +45,7 @@ class General(nn.Module):
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """W."""
+        """Create W."""
         self.weight = Dense(self.d_query, use_bias=False, dtype=self.dtype)
 
     def prepare(self, keys: Array) -> Array:
@@ -53,18 +53,18 @@ class General(nn.Module):
         return self.weight(keys)
 
     def __call__(self, query: Array, prepared: Array) -> Array:
-        """-> float[B, Q, S]."""
+        """Return scores float[B, Q, S]."""
         return jnp.einsum("bqd,bsd->bqs", query, prepared)
 
 
 class ReducedRank(nn.Module):
-    """e = (Q s)^T (R h), with Q and R of rank k: a bilinear form of few parameters."""
+    """e = (Q s)^T (R h), with Q and R of rank k: bilinear attention with fewer parameters."""
 
     rank: int
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """Q and R."""
+        """Create Q and R."""
         self.query = Dense(self.rank, use_bias=False, dtype=self.dtype)
         self.key = Dense(self.rank, use_bias=False, dtype=self.dtype)
 
@@ -73,7 +73,7 @@ class ReducedRank(nn.Module):
         return self.key(keys)
 
     def __call__(self, query: Array, prepared: Array) -> Array:
-        """-> float[B, Q, S]."""
+        """Return scores float[B, Q, S]."""
         return jnp.einsum("bqk,bsk->bqs", self.query(query), prepared)
 
 
@@ -85,7 +85,7 @@ class Additive(nn.Module):
     use_bias: bool = False
 
     def setup(self) -> None:
-        """W, U and v."""
+        """Create W, U and v."""
         self.query = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
         self.key = Dense(self.d_attention, use_bias=self.use_bias, dtype=self.dtype)
         self.vector = self.param("vector", nn.initializers.normal(self.d_attention**-0.5), (self.d_attention,))
@@ -95,14 +95,14 @@ class Additive(nn.Module):
         return self.key(keys)
 
     def __call__(self, query: Array, prepared: Array) -> Array:
-        """-> float[B, Q, S]."""
+        """Return scores float[B, Q, S]."""
         return jnp.tanh(self.query(query)[:, :, None, :] + prepared[:, None, :, :]) @ self.vector
 
 
 class Concat(Additive):
     """e = w2^T tanh(W1 [s; h] + b) (Luong et al., 2015, eq. 8, `concat`: a multi-layer perceptron).
 
-    W1 [s; h] is the sum of two products, one of them the same for all queries: additive attention with a bias.
+    W1 [s; h] is the sum of two products, of s and of h: additive attention with a bias.
     """
 
     use_bias: bool = True
@@ -112,7 +112,7 @@ SCORES = ("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat")
 
 
 def make_score(name: str, d_query: int, d_attention: int, dtype: str = "float32") -> nn.Module:
-    """The score function of that name; d_attention: width of a hidden layer, or rank."""
+    """Return the score function of that name; d_attention: width of the hidden layer, or rank."""
     if name == "dot":
         return Dot()
     if name == "scaled_dot":
@@ -125,4 +125,4 @@ def make_score(name: str, d_query: int, d_attention: int, dtype: str = "float32"
         return Additive(d_attention, dtype)
     if name == "concat":
         return Concat(d_attention, dtype)
-    raise ValueError(f"score={name!r} is none of {', '.join(SCORES)}")
+    raise ValueError(f"score={name!r}: use one of {', '.join(SCORES)}")

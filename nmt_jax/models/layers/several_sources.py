@@ -1,4 +1,4 @@
-"""Several sources of one target: their encoders, and attention to all of them (Zoph and Knight, 2016)."""
+"""Encoders of several sources, and attention over all of them (Zoph and Knight, 2016)."""
 
 from typing import Any
 
@@ -17,20 +17,20 @@ COMBINATIONS = ("concat", "flat", "hierarchical")
 
 
 class SeveralEncoders(nn.Module):
-    """An encoder for each of N sources, or the same one for all if `shared`; encoder: the fields of each."""
+    """An encoder for each of N sources, or one for all if `shared`; encoder: its fields."""
 
     encoder: dict[str, Any]
     num_sources: int
     shared: bool
 
     def setup(self) -> None:
-        """One or N encoders."""
+        """Create one encoder or N."""
         self.encoders = [Encoder(**self.encoder) for _ in range(1 if self.shared else self.num_sources)]
 
     def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
-        """x float[B, N, S, D], mask bool[B, N, S] -> float[B, N, S, H], and of each layer the N last states in a row.
+        """x float[B, N, S, D], mask bool[B, N, S] -> float[B, N, S, H], and the N last states of each layer in a row.
 
-        A decoder that starts from the latter starts from all sources (Zoph and Knight, 2016, section 3), float[B, N H].
+        The latter, float[B, N H], initialize a decoder (Zoph and Knight, 2016, section 3).
         """
         encoders = self.encoders * (self.num_sources if self.shared else 1)
         runs = [encoder(x[:, k], mask[:, k], train) for k, encoder in enumerate(encoders)]
@@ -39,15 +39,15 @@ class SeveralEncoders(nn.Module):
 
 
 class SeveralAttention(nn.Module):
-    """Attention of a state s to N sources, whose states h^k_j are as wide as s -> one context c.
+    """Attention of a state s to N sources with states h^k_j of the same width, giving one context c.
 
-    "concat": c = [c^1; ...; c^N], where c^k is what an attention to source k finds (Zoph and Knight, 2016, section 4).
+    "concat": c = [c^1; ...; c^N], where c^k is the context of source k (Zoph and Knight, 2016, section 4).
     "flat": e^k_j = score(s, U^k h^k_j), a = softmax(e) over the positions j of all sources k,
     c = sum_k sum_j a^k_j U^k h^k_j (Libovicky and Helcl, 2017, section 3.1).
     "hierarchical": c^k = sum_j a^k_j U^k h^k_j of an attention to each source, then an attention to the N contexts,
     e^k = score(s, c^k), b = softmax(e) over k, c = sum_k b^k c^k (Libovicky and Helcl, 2017, section 3.2).
-    U^k brings source k into a space common to all, for score and sum alike. It is the first source's, U^1 = 1, so that
-    any combination of one source is the attention to that source.
+    U^k maps source k to a space common to all, for scores and contexts alike. U^1 = 1, so that every combination of a
+    single source is plain attention to it.
     """
 
     combination: str
@@ -55,7 +55,7 @@ class SeveralAttention(nn.Module):
     attention: dict[str, Any]
 
     def setup(self) -> None:
-        """The attentions, and U^k."""
+        """Create the attention modules and U^k."""
         each = 1 if self.combination == "flat" else self.num_sources
         self.attend = [Attention(**self.attention) for _ in range(each)]
         if self.combination != "concat":
@@ -67,7 +67,7 @@ class SeveralAttention(nn.Module):
             self.choose = Attention(**{**self.attention, "kind": "global"})
 
     def memory(self, states: Array, mask: Array) -> dict[str, Any]:
-        """States float[B, N, S, D] and mask bool[B, N, S] -> what every step attends to."""
+        """States float[B, N, S, D] and mask bool[B, N, S] -> the memory that all steps attend to."""
         sources = [states[:, k] for k in range(self.num_sources)]
         if self.combination != "concat":
             sources[1:] = [project(source) for project, source in zip(self.common, sources[1:], strict=True)]
@@ -78,21 +78,21 @@ class SeveralAttention(nn.Module):
         return {"sources": [attend.memory(source, mask) for attend, source, mask in parts]}
 
     def __call__(self, query: Array, memory: dict[str, Any], position: Array) -> tuple[Array, Array]:
-        """Query float[B, Q, D] of the steps `position` int[Q] -> context float[B, Q, D or N D], weights [B, Q, N, S].
+        """Queries float[B, Q, D] of steps `position` int[Q] -> context float[B, Q, D or N D], weights [B, Q, N, S].
 
-        The weights are those of the sum that the context is, b^k a^k_j if hierarchical; of `concat` those of each
-        source sum to 1.
+        The weights sum to 1 over all sources (b^k a^k_j if hierarchical), for `concat` over each source.
         """
-        looks = [attend(query, source, position) for attend, source in zip(self.attend, memory["sources"], strict=True)]
+        parts = zip(self.attend, memory["sources"], strict=True)
+        attended = [attend(query, source, position) for attend, source in parts]
         if self.combination == "flat":
-            context, weights = looks[0]
+            context, weights = attended[0]
             return context, weights.reshape(*query.shape[:2], self.num_sources, -1)
-        weights = jnp.stack([found for _, found in looks], axis=2)
+        weights = jnp.stack([found for _, found in attended], axis=2)
         if self.combination == "concat":
-            return jnp.concatenate([context for context, _ in looks], axis=-1), weights
-        contexts = jnp.stack([context for context, _ in looks], axis=2)  # [B, Q, N, D]
+            return jnp.concatenate([context for context, _ in attended], axis=-1), weights
+        contexts = jnp.stack([context for context, _ in attended], axis=2)  # [B, Q, N, D]
         rows = contexts.reshape(-1, *contexts.shape[2:])
-        of_each = self.choose.memory(rows, jnp.ones(rows.shape[:2], bool))
-        context, share = self.choose(query.reshape(-1, 1, query.shape[-1]), of_each, position)
+        choices = self.choose.memory(rows, jnp.ones(rows.shape[:2], bool))
+        context, share = self.choose(query.reshape(-1, 1, query.shape[-1]), choices, position)
         share = share.reshape(*query.shape[:2], self.num_sources, 1)
         return context.reshape(*query.shape[:2], -1), share * weights

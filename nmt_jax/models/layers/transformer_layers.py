@@ -14,7 +14,7 @@ Array = jax.Array
 
 
 class Sublayer(nn.Module):
-    """The residual connection around a layer: x + drop(f(norm(x))) (pre) or norm(x + drop(f(x))) (post)."""
+    """The residual connection around f: x + drop(f(norm(x))) for norm="pre", norm(x + drop(f(x))) for "post"."""
 
     norm: str
     dropout: float
@@ -25,17 +25,17 @@ class Sublayer(nn.Module):
         self.residual_dropout = Dropout(self.dropout)
 
     def before(self, x: Array) -> Array:
-        """x float[B, T, D] -> what the layer reads."""
+        """x float[B, T, D] -> the input of f."""
         return self.layer_norm(x) if self.norm == "pre" else x
 
     def after(self, x: Array, y: Array, train: bool) -> Array:
-        """x float[B, T, D] and what the layer made of it -> the sublayer's output."""
+        """x float[B, T, D] and y = f(before(x)) -> the output of the sublayer."""
         x = x + self.residual_dropout(y, train)
         return x if self.norm == "pre" else self.layer_norm(x)
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention and feed-forward, each in a residual connection."""
+class _SelfAttentionLayer(nn.Module):
+    """The fields and the sublayers that encoder and decoder layers share."""
 
     attention: dict[str, Any]
     feed_forward: dict[str, Any]
@@ -43,58 +43,75 @@ class EncoderLayer(nn.Module):
     dropout: float
 
     def setup(self) -> None:
-        """Create the two sublayers."""
+        """Create the self-attention and the feed-forward sublayer."""
         self.self_attention = MultiHeadAttention(**self.attention)
         self.self_attention_residual = Sublayer(self.norm, self.dropout)
         self.ffn = FeedForward(**self.feed_forward)
         self.ffn_residual = Sublayer(self.norm, self.dropout)
+
+    def _attend_to_itself(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
+        y = self.self_attention_residual.before(x)
+        y, weights = self.self_attention(y, self.self_attention.memory(y), mask, train)
+        return self.self_attention_residual.after(x, y, train), weights
+
+    def _extend(
+        self, x: Array, past: tuple[Array, Array], position: Array, mask: Array
+    ) -> tuple[Array, tuple[Array, Array]]:
+        """`_attend_to_itself` for one token per beam, with the keys and values of earlier tokens in `past`."""
+        y, past = self.self_attention.extend(self.self_attention_residual.before(x), past, position, mask)
+        return self.self_attention_residual.after(x, y, train=False), past
+
+    def _feed_forward(self, x: Array, train: bool) -> Array:
+        return self.ffn_residual.after(x, self.ffn(self.ffn_residual.before(x), train), train)
+
+
+class EncoderLayer(_SelfAttentionLayer):
+    """Self-attention and feed-forward sublayers."""
 
     def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
         """x float[B, S, D], mask bool[B, 1, 1, S] -> float[B, S, D], weights float[B, H, S, S]."""
-        y = self.self_attention_residual.before(x)
-        y, weights = self.self_attention(y, self.self_attention.memory(y), mask, train)
-        x = self.self_attention_residual.after(x, y, train)
-        return self.ffn_residual.after(x, self.ffn(self.ffn_residual.before(x), train), train), weights
+        x, weights = self._attend_to_itself(x, mask, train)
+        return self._feed_forward(x, train), weights
+
+    def step(
+        self, x: Array, past: tuple[Array, Array], position: Array, mask: Array
+    ) -> tuple[Array, tuple[Array, Array]]:
+        """One token at `position`: x float[B, 1, D], mask bool[1, 1, 1, T] of tokens so far -> x, the longer past."""
+        x, past = self._extend(x, past, position, mask)
+        return self._feed_forward(x, train=False), past
 
 
-class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the source, and feed-forward, each in a residual connection."""
-
-    attention: dict[str, Any]
-    feed_forward: dict[str, Any]
-    norm: str
-    dropout: float
+class DecoderLayer(_SelfAttentionLayer):
+    """Masked self-attention, cross-attention to the source, and feed-forward sublayers."""
 
     def setup(self) -> None:
-        """Create the three sublayers."""
-        self.self_attention = MultiHeadAttention(**self.attention)
-        self.self_attention_residual = Sublayer(self.norm, self.dropout)
+        """Add the cross-attention sublayer."""
+        super().setup()
         self.cross_attention = MultiHeadAttention(**self.attention)
         self.cross_attention_residual = Sublayer(self.norm, self.dropout)
-        self.ffn = FeedForward(**self.feed_forward)
-        self.ffn_residual = Sublayer(self.norm, self.dropout)
 
-    def _after_self_attention(
-        self, x: Array, y: Array, memory: tuple[Array, Array], mask: Array, train: bool
-    ) -> tuple[Array, Array]:
-        x = self.self_attention_residual.after(x, y, train)
+    def _attend_to_source(self, x: Array, memory: tuple[Array, Array], mask: Array, train: bool) -> tuple[Array, Array]:
         y, cross = self.cross_attention(self.cross_attention_residual.before(x), memory, mask, train)
-        x = self.cross_attention_residual.after(x, y, train)
-        return self.ffn_residual.after(x, self.ffn(self.ffn_residual.before(x), train), train), cross
+        return self.cross_attention_residual.after(x, y, train), cross
 
     def __call__(
         self, x: Array, causal: Array, memory: tuple[Array, Array], mask: Array, train: bool
     ) -> tuple[Array, Array, Array]:
-        """x float[B, T, D], causal bool[1, 1, T, T], the source's memory and mask -> float[B, T, D], two weights."""
-        y = self.self_attention_residual.before(x)
-        y, weights = self.self_attention(y, self.self_attention.memory(y), causal, train)
-        x, cross = self._after_self_attention(x, y, memory, mask, train)
-        return x, weights, cross
+        """x float[B, T, D], causal bool[1, 1, T, T], memory and mask of the source -> x, self and cross weights."""
+        x, weights = self._attend_to_itself(x, causal, train)
+        x, cross = self._attend_to_source(x, memory, mask, train)
+        return self._feed_forward(x, train), weights, cross
 
     def step(
-        self, x: Array, past: tuple[Array, Array], position: Array, own: Array, memory: tuple[Array, Array], mask: Array
+        self,
+        x: Array,
+        past: tuple[Array, Array],
+        position: Array,
+        history: Array,
+        memory: tuple[Array, Array],
+        mask: Array,
     ) -> tuple[Array, tuple[Array, Array], Array]:
-        """One token a beam: x float[B, K, D], `own` bool[B, 1, K, T * K] -> the next x, the past, weights."""
-        y, past = self.self_attention.extend(self.self_attention_residual.before(x), past, position, own)
-        x, cross = self._after_self_attention(x, y, memory, mask, train=False)
-        return x, past, cross
+        """One token per beam: x float[B, K, D], history bool[B, 1, K, T * K] -> x, the longer past, cross weights."""
+        x, past = self._extend(x, past, position, history)
+        x, cross = self._attend_to_source(x, memory, mask, train=False)
+        return self._feed_forward(x, train=False), past, cross

@@ -156,10 +156,10 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path, capfd, monkeypatch)
     assert header == "| model.d_hidden | steps | dev/bleu | tokens/s | minutes |"
     assert failed == "| 7 | 0 |  |  |  |"
     assert done.startswith("| 8 | 1 | ")
-    assert "d_hidden=7 is odd" in err
+    assert "d_hidden=7 must be even" in err
     assert "[1/2] d_hidden=7: failed; " in err
     assert "[2/2] d_hidden=8: dev/bleu " in err
-    assert "nmt-jax: d_hidden=7: config.model: d_hidden=7 is odd" in err
+    assert "nmt-jax: d_hidden=7: config.model: d_hidden=7 must be even" in err
     assert "1 of 2 runs failed: d_hidden=7;" in err
     assert "dev/bleu" in (tmp_path / "w" / "d_hidden=8" / "log.txt").read_text()
     assert cli.main(["sweep", f"--config={page}", f"--workdir={tmp_path / 'w'}", "--parallel=2"]) == 2

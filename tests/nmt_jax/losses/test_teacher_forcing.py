@@ -31,7 +31,7 @@ def test_schedules_follow_their_equations():
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"schedule": "cosine"}, "'cosine' is none of constant, linear"),
+        ({"schedule": "cosine"}, "'cosine': use one of constant, linear"),
         ({"start": 1.5}, "0 <= end <= start <= 1"),
         ({"start": 0.1, "end": 0.2}, "0 <= end <= start <= 1"),
         ({"schedule": "linear", "decay_steps": 0}, "decay_steps=0 must be at least 1"),

@@ -138,8 +138,8 @@ def test_parameters_begin_as_published():
     ("fields", "words"),
     [
         ({"d_model": 9}, "d_model=9 is not divisible by num_heads=2"),
-        ({"activation": "swiglu"}, "activation='swiglu' is none of gelu_erf, gelu, relu"),
-        ({"dtype": "float16"}, "dtype='float16' is none of"),
+        ({"activation": "swiglu"}, "activation='swiglu': use one of gelu_erf, gelu, relu"),
+        ({"dtype": "float16"}, "dtype='float16': use one of"),
         ({"num_layers": 0}, "num_layers=0 must be at least 1"),
         ({"dropout": 1.0}, "dropout=1.0"),
         ({"first_position": -1}, "must not be negative"),
@@ -152,7 +152,7 @@ def test_hyperparameters_that_cannot_be_meant(fields, words):
 
 def test_too_long_a_sequence_is_named():
     model, variables, _, _ = make()
-    with pytest.raises(ValueError, match="a sequence of 8 tokens, but max_positions=7"):
+    with pytest.raises(ValueError, match="a sequence has 8 tokens, but max_positions=7"):
         model.apply(variables, np.ones((1, 8), int), np.ones((1, 8), bool))
 
 

@@ -89,7 +89,7 @@ def test_a_row_longer_than_the_table_of_positions_is_refused():
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"norm": "none"}, "norm='none' is none of pre, post"),
+        ({"norm": "none"}, "norm='none': use one of pre, post"),
         ({"num_heads": 3}, "d_model=8 is not divisible by num_heads=3"),
         ({"attention_dropout": 1.0}, r"attention_dropout=1.0 must be in"),
     ],

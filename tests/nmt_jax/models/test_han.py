@@ -198,8 +198,8 @@ def test_a_word_is_dropped_from_all_of_a_document():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"d_hidden": 7}, "d_hidden=7 is odd"),
-        ({"cell": "gruu"}, "cell='gruu' is none of lstm, gru, rnn"),
+        ({"d_hidden": 7}, "d_hidden=7 must be even"),
+        ({"cell": "gruu"}, "cell='gruu': use one of lstm, gru, rnn"),
         ({"dropout": 1.0}, r"dropout=1.0 must be in \[0, 1\)"),
         ({"d_attention": 0}, "d_attention=0 must be at least 1"),
     ],

@@ -26,7 +26,7 @@ def test_every_model_has_a_class(name):
 def test_other_names_are_user_errors(name):
     config = configs.load(str(ROOT / "configs/quickstart.py"))
     config.model_name = name
-    with pytest.raises(UserError, match=f"^config.model_name='{name}' is none of transformer, rnn, "):
+    with pytest.raises(UserError, match=f"^config.model_name='{name}': use one of transformer, rnn, "):
         check_model(config)
 
 

@@ -99,10 +99,10 @@ def test_dropout_is_a_function_of_its_key():
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"score": "cosine"}, "score='cosine' is none of dot"),
+        ({"score": "cosine"}, "score='cosine': use one of dot"),
         ({"window": 0}, "window=0 must be at least 1"),
-        ({"d_hidden": 7}, "d_hidden=7 is odd"),
-        ({"cell": "sru"}, "cell='sru' is none of lstm, gru, rnn, lstmn"),
+        ({"d_hidden": 7}, "d_hidden=7 must be even"),
+        ({"cell": "sru"}, "cell='sru': use one of lstm, gru, rnn, lstmn"),
         ({"decoder": "bahdanau", "attention": "none"}, "use decoder='luong' without attention"),
         ({"tie_embeddings": "three-way", "source_vocab_size": 12}, "needs one joint vocabulary"),
         ({"dropout": 1.0}, "dropout=1.0 must be in"),

@@ -106,10 +106,10 @@ def test_dropout_is_a_function_of_its_key():
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"cell": "elman"}, "cell='elman' is none of lstm, gru, rnn"),
+        ({"cell": "elman"}, "cell='elman': use one of lstm, gru, rnn"),
         ({"num_layers": 0}, "num_layers=0 must be at least 1"),
         ({"dropout": 1.0}, r"dropout=1.0 must be in"),
-        ({"pointer_window": -1}, "pointer_window=-1 is negative: 0 is no pointer"),
+        ({"pointer_window": -1}, "pointer_window=-1 must not be negative; 0 means no pointer"),
     ],
 )
 def test_what_cannot_be_meant_is_named(fields, line):

@@ -139,7 +139,7 @@ def test_bfloat16_products_stay_near_float32():
     ("fields", "words"),
     [
         ({"d_model": 9}, "d_model=9 is not divisible by num_heads=2"),
-        ({"norm": "middle"}, "norm='middle' is none of pre, post"),
+        ({"norm": "middle"}, "norm='middle': use one of pre, post"),
         ({"dropout": 1.0}, "dropout=1.0"),
         ({"num_heads": 0}, "num_heads=0"),
         ({"source_vocab_size": 12}, "three-way"),

@@ -136,10 +136,10 @@ def test_inner_products_and_their_gradient_are_those_of_einsum():
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"algorithm": "glove"}, "algorithm='glove' is none of skip_gram, cbow"),
+        ({"algorithm": "glove"}, "algorithm='glove': use one of skip_gram, cbow"),
         ({"window": 0}, "window=0 must be at least 1"),
-        ({"num_buckets": -1}, "num_buckets=-1 is negative"),
-        ({"max_n": 2}, "max_n=2 is less than min_n=3"),
+        ({"num_buckets": -1}, "num_buckets=-1 must not be negative"),
+        ({"max_n": 2}, "max_n=2 must be at least min_n=3"),
     ],
 )
 def test_hyperparameters_that_cannot_be_meant(changes, line):

@@ -176,8 +176,8 @@ def test_the_shares_of_the_layers_are_drawn(folder, workdir, tmp_path, capsys):
         ({"data.vectors": "nowhere"}, "config.data.vectors: nowhere: cannot be read"),
         ({"data.elmo": "nowhere"}, "config.data.elmo: "),
         ({"model.layers": "3"}, "config.model.layers=3: use mixture, or a layer of ELMo, 0 to 2"),
-        ({"model.layers": "top"}, "config.model: layers='top' is neither mixture nor"),
-        ({"model.d_hidden": "3"}, "config.model: d_hidden=3: an even number"),
+        ({"model.layers": "top"}, "config.model: layers='top': use mixture or"),
+        ({"model.d_hidden": "3"}, "config.model: d_hidden=3 must be an even number"),
         ({"data.max_length": "0"}, "config.data.max_length=0 must be at least 1"),
     ],
 )

@@ -134,7 +134,7 @@ def test_what_cannot_be_meant_is_one_line(folder, tmp_path):
         ({"data.texts": '["hypothesis"]'}, "name two columns, the reference first"),
         ({"data.label": "score,human_z"}, "RUSE learns one column of scores"),
         ({"encoders.places": '["nowhere"]'}, "config.encoders.places: nowhere: no such folder"),
-        ({"model.num_layers": -1}, "num_layers=-1: hidden layers are 0 or more"),
+        ({"model.num_layers": -1}, "num_layers=-1 must not be negative"),
     ):
         with pytest.raises(UserError, match=words):
             train(PAGE, tmp_path / "w", settings(folder, **changes))

@@ -234,7 +234,7 @@ def test_bad_rows_are_named(folder, tmp_path):
 def test_settings_that_cannot_be_meant(folder, tmp_path):
     page = f"{ROOT}/configs/glue.py:smoke=true"
     for changes, words in (
-        ({"encoder.layers": "two"}, "layers='two' is neither last nor mixture"),
+        ({"encoder.layers": "two"}, "layers='two': use last, mixture or"),
         ({"encoder.dtype": "float16"}, "config.encoder: dtype='float16'"),
         ({"encoder.place": "nowhere"}, "config.encoder.place: nowhere: no such folder"),
         ({"encoder.layers": "9"}, "layers='9'"),

@@ -222,10 +222,10 @@ def test_without_a_teacher_it_reads_its_own_best_words():
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"copying": "pointers"}, "copying='pointers' is none of none, pointer, copynet"),
+        ({"copying": "pointers"}, "copying='pointers': use one of none, pointer, copynet"),
         ({"copying": "copynet", "source_vocab_size": 12}, "needs one joint vocabulary"),
         ({"copying": "pointer", "attention": "none"}, "use attention='global'"),
-        ({"copying": "pointer", "num_sources": 2}, "read one source, but num_sources=2"),
+        ({"copying": "pointer", "num_sources": 2}, "support one source only, but num_sources=2"),
         ({"max_unknown": -1}, "max_unknown must not be negative"),
     ],
 )

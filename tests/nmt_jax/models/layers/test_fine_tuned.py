@@ -100,11 +100,11 @@ def test_texts_apart_are_compared_by_the_cosine_of_their_means():
 
 def test_what_cannot_be_meant():
     for changes, words in (
-        ({"layers": "first"}, "layers='first' is neither last nor mixture nor a number from 1 to 3"),
+        ({"layers": "first"}, "layers='first': use last, mixture or a number from 1 to 3"),
         ({"layers": "4"}, "layers='4'"),
         ({"layers": "0"}, "layers='0'"),
         ({"dropout": 1.0}, "dropout=1.0"),
-        ({"pooling": "max"}, "pooling='max' is none of mean, first"),
+        ({"pooling": "max"}, "pooling='max': use one of mean, first"),
     ):
         with pytest.raises(ValueError, match=words):
             sentence_head.Model(BERT, 2, **changes)
@@ -122,5 +122,5 @@ def test_two_texts_of_a_row_are_pooled_apart_and_compared():
         hidden = np.tanh(x @ params["hidden"]["kernel"] + params["hidden"]["bias"])
         found.append(hidden @ params["output"]["kernel"] + params["output"]["bias"])
     np.testing.assert_allclose(model.apply({"params": params}, IDS, MASK, segments), found, atol=1e-5)
-    with pytest.raises(ValueError, match="pooling='pair' needs an encoder that tells two texts apart"):
+    with pytest.raises(ValueError, match="pooling='pair' needs an encoder with segment embeddings"):
         sentence_head.Model(BERT.clone(num_segments=0), 3, pooling="pair")

@@ -82,9 +82,9 @@ def test_it_adds_to_the_logits_what_the_attention_looks_up():
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"attention": "none"}, "copying and lexicon go with attention"),
+        ({"attention": "none"}, "copying and lexicon need attention"),
         ({"lexicon_epsilon": 0.0}, "lexicon_epsilon must be positive"),
-        ({"num_sources": 2}, "read one source"),
+        ({"num_sources": 2}, "support one source only"),
     ],
 )
 def test_what_cannot_be_meant_is_named(fields, line):

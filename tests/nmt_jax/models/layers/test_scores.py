@@ -77,5 +77,5 @@ def test_dot_needs_one_width():
 
 
 def test_an_unknown_score_is_named():
-    with pytest.raises(ValueError, match="score='cosine' is none of dot, scaled_dot"):
+    with pytest.raises(ValueError, match="score='cosine': use one of dot, scaled_dot"):
         make_score("cosine", D, A)

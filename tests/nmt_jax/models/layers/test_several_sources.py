@@ -179,12 +179,12 @@ def test_training_draws_dropout_of_each_source():
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"combination": "sum"}, "combination='sum' is none of concat, flat, hierarchical"),
-        ({"bridge": "copy"}, "bridge='copy' starts from the last state of one source: use bridge='transform'"),
-        ({"combination": "flat", "attention": "local-m"}, "combination='flat' knows no positions within a source"),
+        ({"combination": "sum"}, "combination='sum': use one of concat, flat, hierarchical"),
+        ({"bridge": "copy"}, "bridge='copy' supports one source only: use bridge='transform'"),
+        ({"combination": "flat", "attention": "local-m"}, "combination='flat' does not support local attention"),
         ({"num_sources": 0}, "num_sources=0 must be at least 1"),
-        ({"num_sources": 3}, "num_sources=3, but a batch of 2 sources a sentence"),
-        ({"num_sources": 1}, "num_sources=1, but a batch of 2 sources a sentence"),
+        ({"num_sources": 3}, "num_sources=3, but the batch has 2 per sentence"),
+        ({"num_sources": 1}, "num_sources=1, but the batch has 2 per sentence"),
     ],
 )
 def test_what_cannot_be_meant_is_named(fields, line):
