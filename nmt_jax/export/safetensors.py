@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import safetensors.numpy
 
-from nmt_jax.pretrained.weights import tensor_names, write_tensors
+from nmt_jax.pretrained.model_files import tensor_names, write_tensors
 
 FILE = "model.safetensors"
 

@@ -1,17 +1,15 @@
-"""ELMo from its workdir: the vectors of every layer for words in sentences, computed once and stored."""
+"""ELMo features: the vectors of every layer for the words of sentences, computed once and cached."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import os
 import pathlib
 import zipfile
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-import flax.traverse_util
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,49 +21,45 @@ from nmt_jax.data.prepared.cache import cached_file
 from nmt_jax.data.vocabulary.word_types import WordTypes
 from nmt_jax.errors import UserError
 from nmt_jax.models.elmo import Model
-from nmt_jax.pretrained.tokenizer import read_json
+from nmt_jax.pretrained.model_files import read_json
+from nmt_jax.pretrained.reproducibility import exact_products, fingerprint
 
-FORMAT = 1  # raise it whenever what lies in a stored file changes
+FORMAT = 1  # increase it when the content of cached files changes
 BATCH_WORDS = 4096
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Elmo:
-    """A trained bidirectional language model, as features are made with it."""
+    """A trained bidirectional language model that computes features."""
 
     model: Model
     params: dict[str, Any]
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the weights and of what no shape tells."""
-        digest = hashlib.sha256(repr([self.model.max_characters, self.model.widths, self.model.dtype]).encode())
-        flat = flax.traverse_util.flatten_dict(self.params, sep="/")
-        for name in sorted(flat):
-            if not name.startswith("output_"):  # the softmax has no part in the features
-                digest.update(name.encode())
-                digest.update(np.ascontiguousarray(flat[name], np.float32).data)
-        return digest.hexdigest()
+        """SHA-256 of the weights without the softmax layer, and of the settings that no parameter shape reveals."""
+        settings = repr([self.model.max_characters, self.model.widths, self.model.dtype]).encode()
+        return fingerprint(settings, self.params, excluded="output_")
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Layers, those of the words themselves included, and the width of each."""
+        """The number of layers, including the word layer, and their width."""
         return self.model.num_layers + 1, 2 * self.model.d_projection
 
     @functools.cached_property
     def _states(self) -> Any:
-        """One compiled program a shape."""
+        """The compiled forward pass."""
 
         @jax.jit
         def states(params: Any, characters: jax.Array, mask: jax.Array) -> jax.Array:
-            with jax.default_matmul_precision("highest" if self.model.dtype == "float32" else "default"):
+            with exact_products(self.model.dtype):
                 found = self.model.apply({"params": params}, characters.astype(jnp.int32), mask, method="states")
             return jnp.asarray(found)
 
         return states
 
     def features(self, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        """Words of each sentence -> float32[L + 1, S, D], whatever stands beside it; ends of lines stand around it."""
+        """Features float32[L + 1, S, D] of each sentence, independent of the others; sentences are single lines."""
         read = [WordTypes.read([[], words]) for words in sentences]
         lengths = [len(text.ids) for text in read]
         found: list[Any] = [None] * len(read)
@@ -83,16 +77,16 @@ class Elmo:
 
 
 def load_elmo(workdir: str | os.PathLike[str], dtype: str = "float32", checkpoint: str | int | None = None) -> Elmo:
-    """The model that a workdir of task "bidirectional_language_model" has trained.
+    """The trained model of a workdir of task "bidirectional_language_model".
 
-    dtype: of the products, whatever it was trained in. checkpoint: "best", "last", or n for the mean of the last n;
-    None is "best". UserError, one line, for a workdir of another task or without a checkpoint.
+    dtype: of the matrix products, independent of training. checkpoint: "best" (also None), "last", or n for the mean of
+    the last n. Raises UserError if the workdir has another task or no checkpoint.
     """
     folder = pathlib.Path(workdir).expanduser().absolute()
     config = read_json(folder / "config.json")
     if config.get("task") != "bidirectional_language_model":
         raise UserError(
-            f"{folder}: its task is {config.get('task')!r}: ELMo comes of 'bidirectional_language_model', as "
+            f"{folder}: its task is {config.get('task')!r}, but ELMo features need 'bidirectional_language_model', as "
             "configs/elmo.py trains it"
         )
     params = jax.tree.map(np.asarray, load_params(folder, checkpoint or "best"))
@@ -104,10 +98,10 @@ def elmo_features(
     sentences: Sequence[Sequence[str]],
     cache: str | os.PathLike[str] | None = None,
 ) -> list[np.ndarray]:
-    """Words of each sentence -> float32[L + 1, S, D], stored in the folder `cache` and found there the next time.
+    """Features float32[L + 1, S, D] of sentences given as words, kept in the folder `cache` for the next call.
 
-    elmo: a model or its workdir. The file is named by the weights and the sentences, and appears whole or not at all;
-    without `cache` nothing is stored. UserError where a stored file is damaged or the disk is full.
+    elmo: a model or its workdir. The cached file is named by a hash of the weights and the sentences and is written
+    atomically. Without `cache`, nothing is stored. Raises UserError if a cached file is damaged or cannot be written.
     """
     elmo = elmo if isinstance(elmo, Elmo) else load_elmo(elmo)
     if cache is None:
@@ -124,5 +118,5 @@ def elmo_features(
         with open(path, "rb") as file, np.load(file) as stored:
             whole = stored["features"]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path}: damaged ({error}): remove it, and it is made again") from error
+        raise UserError(f"{path}: damaged ({error}): delete it, and it will be computed again") from error
     return np.split(whole, np.cumsum(lengths)[:-1], axis=1) if lengths else []

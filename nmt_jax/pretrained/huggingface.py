@@ -1,4 +1,4 @@
-"""BERT and its kin in a Hugging Face folder -> model, parameters and tokenizer, and back."""
+"""Folders in Hugging Face's format: reading and writing BERT, RoBERTa, DistilBERT and related models."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ import jax
 import numpy as np
 
 from nmt_jax.errors import UserError
+from nmt_jax.files import whole_file
 from nmt_jax.models.layers.bert_stack import Bert
-from nmt_jax.pretrained.tokenizer import Tokenizer, longest_text, read_json
+from nmt_jax.pretrained.model_files import read_json, read_tensors, tensor_names, write_tensors
+from nmt_jax.pretrained.tokenizer import Tokenizer, longest_text
 from nmt_jax.pretrained.weight_names import pad_id, read_config, tensor_name, write_config
-from nmt_jax.pretrained.weights import read_tensors, tensor_names, write_tensors
 
-UNUSED_IDS = 1024  # rows that a word table may have beyond its vocabulary, rounded up or kept for later
+UNUSED_IDS = 1024  # rows that a word table may have beyond the vocabulary, as padding or in reserve
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pretrained:
-    """A model of a `kind` (`model_type`), its parameters, its tokenizer, and the longest row that it reads."""
+    """A model with its parameters and tokenizer; kind: `model_type`; max_length: of a row, in tokens."""
 
     kind: str
     model: Bert
@@ -46,7 +47,9 @@ def load_folder(folder: pathlib.Path, dtype: str = "float32") -> Pretrained:
     word = tensor_name(kind, "embeddings/word")
     prefixes = [name.removesuffix(word) for name in names if name.endswith(word)]  # "bert." below a head
     if len(prefixes) != 1:
-        raise UserError(f"{weights}: {len(prefixes)} tensors {word}: not the weights of one {kind} model")
+        raise UserError(
+            f"{weights}: {len(prefixes)} tensors named {word}, expected one: not the weights of a {kind} model"
+        )
     prefix = prefixes[0]
     try:
         model = Bert(**{"pooler": f"{prefix}pooler.dense.weight" in names, **fields}, dtype=dtype)
@@ -55,41 +58,43 @@ def load_folder(folder: pathlib.Path, dtype: str = "float32") -> Pretrained:
     tokenizer = Tokenizer.load(folder)
     if not 0 <= model.vocab_size - len(tokenizer) < UNUSED_IDS:
         raise UserError(
-            f"{folder}: the tokenizer has {len(tokenizer)} pieces and the weights {model.vocab_size}: they are not of "
-            "the same model"
+            f"{folder}: the tokenizer has {len(tokenizer)} pieces, but the weights have {model.vocab_size}: they are "
+            "not of the same model"
         )
     pad = tokenizer.pieces([pad_id(config)])[0]
     if "pad" not in pad.lower():
-        raise UserError(f"{folder}: {pad!r} is where a {kind} model pads: the tokenizer is of another model")
+        raise UserError(
+            f"{folder}: the padding id of the {kind} model is piece {pad!r}: the tokenizer is of another model"
+        )
     params = _read_params(weights, kind, prefix, names, model)
     return Pretrained(kind, model, params, tokenizer, int(min(model.max_positions, longest_text(folder))))
 
 
 def save(pretrained: Pretrained, folder: str | os.PathLike[str]) -> None:
-    """Writes a folder that `load` and Hugging Face's `AutoModel` and `AutoTokenizer` read; parameters as float32."""
+    """Writes a folder that `load_folder`, and Hugging Face's `AutoModel` and `AutoTokenizer`, read; in float32."""
     folder = pathlib.Path(folder)
     config = write_config(pretrained.kind, pretrained.model)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+    with whole_file(folder / "config.json") as file:
+        file.write(json.dumps(config, indent=2).encode())
     pretrained.tokenizer.save(folder, pretrained.max_length)
     tensors = {
-        tensor_name(pretrained.kind, name): _turned(name, np.asarray(value, np.float32))
+        tensor_name(pretrained.kind, name): _transposed(name, np.asarray(value, np.float32))
         for name, value in flax.traverse_util.flatten_dict(pretrained.params, sep="/").items()
     }
     write_tensors(folder / "model.safetensors", tensors)
 
 
-def _turned(name: str, value: np.ndarray) -> np.ndarray:
-    """Kernels are [in, out] here and [out, in] there."""
+def _transposed(name: str, value: np.ndarray) -> np.ndarray:
+    """Converts between our kernels [in, out] and PyTorch's weights [out, in]; other arrays stay as they are."""
     return value.T if name.endswith("/kernel") else value
 
 
 def _read_params(path: pathlib.Path, kind: str, prefix: str, names: list[str], model: Bert) -> dict[str, Any]:
-    """The parameters of a model; UserError for those that are missing, of another shape, or left over."""
+    """The parameters of a model. Raises UserError if any are missing, have another shape, or are left over."""
     ids = jax.ShapeDtypeStruct((1, 1), np.int32)
     shapes = jax.eval_shape(model.init, jax.random.key(0), ids, jax.ShapeDtypeStruct((1, 1), bool))["params"]
     flat = flax.traverse_util.flatten_dict(shapes, sep="/")
-    old = {"weight": "gamma", "bias": "beta"}  # of norms, in files converted from TensorFlow
+    old = {"weight": "gamma", "bias": "beta"}  # names in norms of files converted from TensorFlow
     known, tensors = set(names), {}
     for name in flat:
         tensor = prefix + tensor_name(kind, name)
@@ -99,10 +104,10 @@ def _read_params(path: pathlib.Path, kind: str, prefix: str, names: list[str], m
     left = {name for name in names if name.startswith(body)} - set(tensors.values())
     left -= {f"{prefix}embeddings.{buffer}" for buffer in ("position_ids", "token_type_ids")}
     if left:
-        raise UserError(f"{path}: {min(left)} and {len(left) - 1} more have no place in the model of config.json")
-    wanted = {
+        raise UserError(f"{path}: {min(left)} and {len(left) - 1} more do not belong to the model in config.json")
+    expected = {
         tensors[name]: shape.shape[::-1] if name.endswith("/kernel") else shape.shape for name, shape in flat.items()
     }
-    values = read_tensors(path, wanted)
-    params = {name: np.ascontiguousarray(_turned(name, values[tensors[name]])) for name in flat}
+    values = read_tensors(path, expected)
+    params = {name: np.ascontiguousarray(_transposed(name, values[tensors[name]])) for name in flat}
     return flax.traverse_util.unflatten_dict(params, sep="/")

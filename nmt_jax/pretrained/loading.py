@@ -31,7 +31,10 @@ def load(
 
 
 def find_folder(place: str | os.PathLike[str], download: bool, revision: str) -> pathlib.Path:
-    """The folder of a model: given, in an installed package of this name, or downloaded."""
+    """The folder of a model: `place` itself, or in the installed package of this name, or downloaded.
+
+    Raises UserError if there is none or the download fails.
+    """
     folder = pathlib.Path(place)
     if folder.is_dir():
         return folder
@@ -46,11 +49,11 @@ def find_folder(place: str | os.PathLike[str], download: bool, revision: str) ->
         ]
         if len(found) == 1:
             return found[0]
-        raise UserError(f"{place}: the package carries {len(found)} models: name the folder of one")
+        raise UserError(f"{place}: the package contains {len(found)} models; give the folder of one of them")
     if not download:
         raise UserError(
-            f"{place}: no such folder or installed package; a model of the Hugging Face hub is fetched only if its "
-            "download is allowed (--download, download=True)"
+            f"{place}: no such folder or installed package; --download (download=True) fetches a model of this name "
+            "from the Hugging Face hub"
         )
     import huggingface_hub
 
@@ -58,5 +61,5 @@ def find_folder(place: str | os.PathLike[str], download: bool, revision: str) ->
         return pathlib.Path(
             huggingface_hub.snapshot_download(str(place), revision=revision, allow_patterns=[*DOWNLOADED])
         )
-    except Exception as error:  # of the network, of the name, of the disk
+    except Exception as error:  # network, name or disk
         raise UserError(f"{place}: cannot be downloaded: {error}".split("\n")[0]) from error

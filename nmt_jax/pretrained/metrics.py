@@ -1,8 +1,9 @@
-"""A metric of its name or signature, with what it reads from files: word vectors, an encoder, weights, a baseline."""
+"""Metrics by name or signature, with the objects that they read from files: word vectors, encoders, trained models."""
 
 import dataclasses
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from metrics_jax import parse
 from metrics_jax.api import AdditiveMetric
@@ -11,6 +12,27 @@ from nmt_jax.data.lines import find
 from nmt_jax.errors import UserError
 
 DTYPES = ("float32", "bfloat16")
+
+
+class _Sources(NamedTuple):
+    """The options of `open_metric` that name files and models."""
+
+    vectors: str | None
+    encoder: str | None
+    dtype: str
+    download: bool
+    cache: str | None
+    bleurt: str | None
+    ruse: str | None
+
+
+class _Opener(NamedTuple):
+    """How an object that a metric needs is opened: from any of these options, else the error says what is missing."""
+
+    options: tuple[str, ...]
+    missing: str
+    open: Callable[[_Sources], Any]
+    uses_jax: bool = True
 
 
 def open_metric(
@@ -26,47 +48,31 @@ def open_metric(
     bleurt: str | None = None,
     ruse: str | None = None,
 ) -> AdditiveMetric:
-    """The metric of a name or signature (`bleu`, `bertscore|layer:9`); what it has no use for is not read.
+    """The metric of a name or signature, such as `bleu` or `bertscore|layer:9`; unneeded options are ignored.
 
     vectors: a file of word vectors. encoder: a folder or installed package with a model, or with `download` a name on
-    the Hugging Face hub; without one the vectors encode, each word by itself. dtype: of the encoder's products. cache:
-    a folder that keeps what was encoded. baseline, idf: files that `Baseline.save` and `Idf.save` wrote; the counts of
-    `idf` become weights in the metric's own form, unless the signature says which weights. bleurt: a workdir, a folder,
-    or with `download` a name, of what was trained to be that metric; ruse: a workdir. What is read is read once for all
-    metrics. UserError for a metric or option that does not exist, for what is needed and not given, and for
-    what is missing or broken.
+    the Hugging Face hub; without an encoder, the word vectors are used without context. dtype: of the encoder's matrix
+    products. cache: a folder for encoded texts. baseline, idf: files that `Baseline.save` and `Idf.save` wrote; the
+    frequencies in `idf` are used with the metric's own formula, unless the signature specifies idf. bleurt: a workdir,
+    a folder, or with `download` a name, of a trained BLEURT. ruse: a workdir of a trained RUSE. Every file is read once
+    for all metrics.
+
+    Raises UserError if the metric or an option does not exist, or a needed file is missing or damaged.
     """
+    sources = _Sources(vectors, encoder, dtype, download, cache, bleurt, ruse)
     try:
-        kind, wanted = metric_class(spec), needs(spec)
-        objects: dict[str, Any] = {}
-        if {"encoder", "scorer", "regressor"} & set(wanted):
-            from nmt_jax import platforms  # late: other metrics have no need of JAX
+        kind = metric_class(spec)
+        openers = {name: OPENERS[name] for name in needs(spec) if name in OPENERS}
+        if any(opener.uses_jax for opener in openers.values()):
+            from nmt_jax import platforms  # late: other metrics do not need JAX
 
             platforms.configure_compilation()
             platforms.keep_freed_memory()
-        if "vectors" in wanted:
-            if vectors is None:
-                raise UserError(f"--metrics={spec} needs word vectors: --vectors=FILE, such as GloVe's")
-            objects["vectors"] = _vectors(vectors)
-        if "encoder" in wanted:
-            if encoder is None and vectors is None:
-                raise UserError(
-                    f"--metrics={spec} needs an encoder: --encoder=PLACE, the folder of a model as Hugging Face has "
-                    "them or an installed package with one; or --vectors=FILE, word vectors such as GloVe's"
-                )
-            objects["encoder"] = (
-                _encoder(encoder, dtype, download, cache) if encoder is not None else _static_encoder(str(vectors))
-            )
-        if "scorer" in wanted:
-            if bleurt is None:
-                raise UserError(
-                    f"--metrics={spec} needs what was trained for it: --bleurt=WORKDIR, or a model's folder"
-                )
-            objects["scorer"] = _scorer(bleurt, dtype, download)
-        if "regressor" in wanted:
-            if ruse is None:
-                raise UserError(f"--metrics={spec} needs what was trained for it: --ruse=WORKDIR of configs/ruse.py")
-            objects["regressor"] = _regressor(ruse, dtype, cache)
+        objects: dict[str, Any] = {}
+        for name, opener in openers.items():
+            if all(getattr(sources, option) is None for option in opener.options):
+                raise UserError(f"--metrics={spec} needs {opener.missing}")
+            objects[name] = opener.open(sources)
         fields = {field.name for field in dataclasses.fields(kind)}
         if baseline is not None and "baseline" in fields:
             objects["baseline"] = _baseline(baseline)
@@ -78,22 +84,19 @@ def open_metric(
 
 
 @functools.cache
-def _vectors(name: str) -> Any:
-    """The word vectors of a file."""
+def _vectors(path: str) -> Any:
     from metrics_jax import Vectors
 
-    return Vectors.load(find(name))
+    return Vectors.load(find(path))
 
 
 @functools.cache
-def _static_encoder(name: str) -> Any:
-    """An encoder of the word vectors of a file."""
-    return _vectors(name).encoder()
+def _static_encoder(path: str) -> Any:
+    return _vectors(path).encoder()
 
 
 @functools.cache
 def _encoder(place: str, dtype: str, download: bool, cache: str | None) -> Any:
-    """The encoder of a folder, a package, or the hub."""
     from nmt_jax.pretrained import load_encoder
 
     return dataclasses.replace(load_encoder(place, dtype, download), cache=cache)
@@ -101,7 +104,6 @@ def _encoder(place: str, dtype: str, download: bool, cache: str | None) -> Any:
 
 @functools.cache
 def _scorer(place: str, dtype: str, download: bool) -> Any:
-    """The BLEURT of a workdir, a folder, a package, or the hub."""
     from nmt_jax.pretrained.bleurt_scorer import load_bleurt
 
     return load_bleurt(place, dtype, download)
@@ -109,7 +111,6 @@ def _scorer(place: str, dtype: str, download: bool) -> Any:
 
 @functools.cache
 def _regressor(workdir: str, dtype: str, cache: str | None) -> Any:
-    """The RUSE of a workdir."""
     from nmt_jax.pretrained.ruse_regressor import load_ruse
 
     found = load_ruse(workdir, dtype)
@@ -118,16 +119,44 @@ def _regressor(workdir: str, dtype: str, cache: str | None) -> Any:
 
 
 @functools.cache
-def _baseline(name: str) -> Any:
-    """The baseline of a file."""
+def _baseline(path: str) -> Any:
     from metrics_jax import Baseline
 
-    return Baseline.load(name)
+    return Baseline.load(path)
 
 
 @functools.cache
-def _idf(name: str) -> Any:
-    """The frequencies of a file."""
+def _idf(path: str) -> Any:
     from metrics_jax import Idf
 
-    return Idf.load(name)
+    return Idf.load(path)
+
+
+OPENERS = {  # by the name of the metric's field
+    "vectors": _Opener(
+        ("vectors",),
+        "word vectors: --vectors=FILE, in GloVe or word2vec format",
+        lambda sources: _vectors(sources.vectors),
+        uses_jax=False,
+    ),
+    "encoder": _Opener(
+        ("encoder", "vectors"),
+        "an encoder: --encoder=PLACE, a model folder in Hugging Face's format, a workdir, or an installed package with "
+        "a model; or --vectors=FILE, word vectors in GloVe or word2vec format",
+        lambda sources: (
+            _static_encoder(sources.vectors)
+            if sources.encoder is None
+            else _encoder(sources.encoder, sources.dtype, sources.download, sources.cache)
+        ),
+    ),
+    "scorer": _Opener(
+        ("bleurt",),
+        "a trained model: --bleurt=PLACE, a workdir of configs/bleurt.py or the folder of a published model",
+        lambda sources: _scorer(sources.bleurt, sources.dtype, sources.download),
+    ),
+    "regressor": _Opener(
+        ("ruse",),
+        "a trained model: --ruse=WORKDIR, a workdir of configs/ruse.py",
+        lambda sources: _regressor(sources.ruse, sources.dtype, sources.cache),
+    ),
+}

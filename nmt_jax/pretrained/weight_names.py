@@ -1,4 +1,4 @@
-"""What Hugging Face's configurations and tensors of BERT and its kin are called in our terms, and back."""
+"""The names of our parameters and hyperparameters in Hugging Face's files of BERT and related models."""
 
 import dataclasses
 import re
@@ -10,7 +10,7 @@ from nmt_jax.models.layers.bert_stack import Bert
 
 ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu", "relu": "relu"}
 
-# Our parameters: their tensors. Leaves are `weight` and `bias`; `{}` is the layer.
+# Tensor names by parameter; `weight` and `bias` are appended, and `{}` stands for the number of the layer.
 BERT = {
     "embeddings/word": "embeddings.word_embeddings.weight",
     "embeddings/position": "embeddings.position_embeddings.weight",
@@ -41,7 +41,7 @@ DISTILBERT = {
 }
 LEAVES = {"kernel": "weight", "scale": "weight", "bias": "bias"}
 
-# Our hyperparameters: the keys of config.json.
+# Keys of config.json by hyperparameter.
 BERT_FIELDS = {
     "vocab_size": "vocab_size",
     "num_layers": "num_hidden_layers",
@@ -68,13 +68,13 @@ DISTILBERT_FIELDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """How models of one `model_type` are named: their class, tensors and fields, and the key of the activation."""
+    """The names for one `model_type`: class, tensors, config keys, and the key of the activation."""
 
     architecture: str
     tensors: Mapping[str, str]
     fields: Mapping[str, str]
     activation: str
-    constant: Mapping[str, Any]  # our fields that config.json does not speak of
+    constant: Mapping[str, Any]  # hyperparameters that config.json does not contain
     pad_id: int
     counts_from_pad: bool  # the first position is pad_id + 1
 
@@ -103,23 +103,29 @@ ORDINARY = {"position_embedding_type": "absolute", "is_decoder": False, "add_cro
 
 
 def read_config(config: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The content of config.json, read at `where`, -> the fields of `Bert` that it gives; UserError if it cannot."""
+    """The fields of `Bert` from the content of config.json; `where` names the file in errors.
+
+    Raises UserError if the model is of an unsupported kind or the content is incomplete or invalid.
+    """
     kind = config.get("model_type")
     if kind not in FAMILIES:
-        raise UserError(f"{where}: model_type {kind!r} is none of those that can be read: {', '.join(FAMILIES)}")
+        raise UserError(f"{where}: model_type {kind!r} is not supported; supported are {', '.join(FAMILIES)}")
     family = FAMILIES[kind]
     for key, ordinary in ORDINARY.items():
         if config.get(key, ordinary) != ordinary:
-            raise UserError(f"{where}: {key} {config[key]!r} cannot be read, only {ordinary!r}")
+            raise UserError(f"{where}: {key} {config[key]!r} is not supported, only {ordinary!r}")
     keys = [*family.fields.values(), "max_position_embeddings", family.activation]  # all but the last are numbers
     if missing := [key for key in keys if key not in config]:
-        raise UserError(f"{where}: {', '.join(missing)} missing: not the whole configuration of a {kind} model")
+        raise UserError(f"{where}: {', '.join(missing)} missing: the configuration of the {kind} model is incomplete")
     if wrong := [key for key in keys[:-1] if type(config[key]) not in (int, float)]:
         raise UserError(f"{where}: {wrong[0]} {config[wrong[0]]!r} is not a number")
     if type(config.get("pad_token_id", 0)) not in (int, type(None)):
         raise UserError(f"{where}: pad_token_id {config['pad_token_id']!r} is not an id")
     if config[family.activation] not in ACTIVATIONS:
-        raise UserError(f"{where}: {config[family.activation]!r} is none of the activations {', '.join(ACTIVATIONS)}")
+        raise UserError(
+            f"{where}: activation {config[family.activation]!r} is not supported; supported are "
+            f"{', '.join(ACTIVATIONS)}"
+        )
     first = pad_id(config) + 1 if family.counts_from_pad else 0
     return {
         **{field: config[key] for field, key in family.fields.items()},
@@ -131,13 +137,13 @@ def read_config(config: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def pad_id(config: Mapping[str, Any]) -> int:
-    """The id of padding in a config.json that `read_config` accepts."""
-    given = config.get("pad_token_id")
-    return FAMILIES[config["model_type"]].pad_id if given is None else given
+    """The padding id in the content of a config.json that `read_config` accepts."""
+    number = config.get("pad_token_id")
+    return FAMILIES[config["model_type"]].pad_id if number is None else number
 
 
 def write_config(kind: str, model: Bert) -> dict[str, Any]:
-    """The content of config.json for a model; UserError if a `kind` of model cannot be like that."""
+    """The content of config.json for a model. Raises UserError if a model of this `kind` cannot have these fields."""
     family = FAMILIES[kind]
     wrong = [field for field, value in family.constant.items() if getattr(model, field) != value]
     if bool(model.first_position) != family.counts_from_pad:
@@ -146,8 +152,8 @@ def write_config(kind: str, model: Bert) -> dict[str, Any]:
         wrong.append("num_segments")
     if wrong:
         values = ", ".join(f"{field}={getattr(model, field)}" for field in wrong)
-        raise UserError(f"no {kind} model has {values}: save it as another of {', '.join(FAMILIES)}")
-    activations = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+        raise UserError(f"a {kind} model cannot have {values}; save it as another kind: {', '.join(FAMILIES)}")
+    activations = {name: key for key, name in reversed(ACTIVATIONS.items())}
     return {
         "model_type": kind,
         "architectures": [family.architecture],
@@ -160,7 +166,7 @@ def write_config(kind: str, model: Bert) -> dict[str, Any]:
 
 
 def tensor_name(kind: str, parameter: str) -> str:
-    """`layers_0/query/kernel` -> `encoder.layer.0.attention.self.query.weight`."""
+    """The tensor of a parameter: `encoder.layer.0.attention.self.query.weight` for `layers_0/query/kernel`."""
     tensors = FAMILIES[kind].tensors
     if parameter in tensors:
         return tensors[parameter]

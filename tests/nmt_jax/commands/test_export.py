@@ -176,7 +176,7 @@ def test_safetensors_come_back_bit_by_bit(folder, tmp_path):
         assert json.loads((output / "config.json").read_text()) == json.loads((workdir / "config.json").read_text())
         assert (output / "vocab" / "joint.model").read_bytes() == (workdir / "vocab" / "joint.model").read_bytes()
     (output / safetensors.FILE).write_bytes(b"\x08")
-    with pytest.raises(UserError, match="cut short or damaged"):
+    with pytest.raises(UserError, match="truncated or damaged"):
         safetensors.load(output)
 
 

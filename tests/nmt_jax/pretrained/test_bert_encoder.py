@@ -138,7 +138,7 @@ def test_a_layer_is_compiled_once_for_all_layers(tmp_path, monkeypatch):
 SCRIPT = """
 import json, sys
 import jax
-from metrics_jax.encoder import encode
+from metrics_jax.embedding.encoder import encode
 from nmt_jax.pretrained import load_encoder
 encoder = load_encoder(sys.argv[1])
 ids, rows = jax.numpy.ones((8, 4), int), jax.sharding.PartitionSpec("data")

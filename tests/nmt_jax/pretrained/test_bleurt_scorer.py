@@ -76,8 +76,8 @@ def test_what_is_no_bleurt_is_one_line(shared, folders, tmp_path):
             load_bleurt(folder)
     (tmp_path / "w" / "checkpoints").mkdir(parents=True)
     for config, words in (
-        ({"task": "translate"}, "a BLEURT is a run of task 'sentences' on the scores of pairs"),
-        ({"task": "sentences", "data": {"scores": True, "texts": ["a"]}}, "a BLEURT is a run"),
+        ({"task": "translate"}, "--bleurt needs a workdir of task 'sentences' with scores of pairs"),
+        ({"task": "sentences", "data": {"scores": True, "texts": ["a"]}}, "--bleurt needs a workdir"),
     ):
         (tmp_path / "w" / "config.json").write_text(json.dumps(config))
         with pytest.raises(UserError, match=words):
@@ -85,8 +85,8 @@ def test_what_is_no_bleurt_is_one_line(shared, folders, tmp_path):
     data = {"scores": True, "texts": ["a", "b"], "label": "bleu,rouge"}
     config = {"task": "sentences", "model_name": "siamese_head", "data": data}
     (tmp_path / "w" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UserError, match="siamese_head reads two texts apart"):
+    with pytest.raises(UserError, match="siamese_head encodes the two texts separately"):
         load_bleurt(tmp_path / "w")
     (tmp_path / "w" / "config.json").write_text(json.dumps({**config, "model_name": "sentence_head"}))
-    with pytest.raises(UserError, match=r"one of several numbers is no score; .* --config\.encoder\.place="):
+    with pytest.raises(UserError, match=r"BLEURT needs one score; .* --config\.encoder\.place="):
         load_bleurt(tmp_path / "w")

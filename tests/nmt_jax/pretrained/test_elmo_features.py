@@ -45,7 +45,7 @@ def test_stored_features_are_those_computed_and_are_read_again(workdir, elmo, tm
     with np.load(stored, allow_pickle=False) as file:
         assert file["features"].dtype == np.float32
     stored.write_bytes(stored.read_bytes()[:200])
-    with pytest.raises(UserError, match=r"elmo-.*npz: damaged .*: remove it"):
+    with pytest.raises(UserError, match=r"elmo-.*npz: damaged .*: delete it"):
         elmo_features(elmo, SENTENCES, tmp_path)
 
 
@@ -67,5 +67,5 @@ def test_no_sentence_has_no_features(elmo, tmp_path):
 
 def test_a_workdir_of_another_task_is_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"task": "translate"}')
-    with pytest.raises(UserError, match="its task is 'translate': ELMo comes of"):
+    with pytest.raises(UserError, match="its task is 'translate', but ELMo features need"):
         load_elmo(tmp_path)

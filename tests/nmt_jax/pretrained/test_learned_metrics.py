@@ -78,10 +78,10 @@ def test_both_score_on_the_command_line(bleurt, ruse, tmp_path, capsys):
 
 def test_what_is_missing_or_of_another_kind_is_one_line(bleurt, ruse, tmp_path):
     for spec, options, words in (
-        ("bleurt", {}, r"--metrics=bleurt needs what was trained for it: --bleurt=WORKDIR"),
-        ("ruse", {}, r"--metrics=ruse needs what was trained for it: --ruse=WORKDIR"),
-        ("bleurt", {"bleurt": str(ruse)}, "a BLEURT is a run of task 'sentences' on the scores of pairs"),
-        ("ruse", {"ruse": str(bleurt)}, "its task is 'sentences': RUSE comes of 'ruse'"),
+        ("bleurt", {}, r"--metrics=bleurt needs a trained model: --bleurt=PLACE"),
+        ("ruse", {}, r"--metrics=ruse needs a trained model: --ruse=WORKDIR"),
+        ("bleurt", {"bleurt": str(ruse)}, "--bleurt needs a workdir of task 'sentences' with scores of pairs"),
+        ("ruse", {"ruse": str(bleurt)}, "its task is 'sentences', but --ruse needs 'ruse'"),
         ("ruse", {"ruse": str(tmp_path / "nowhere")}, r"config\.json: No such file"),
         ("bleurt", {"bleurt": "nowhere"}, "nowhere: no such folder"),
     ):
@@ -104,7 +104,7 @@ def test_several_scores_are_learned_and_another_run_begins_there(tmp_path):
     assert params["output"]["bias"].shape == (5,)
     assert set(task.batches(1)[0]) >= {"target", "target_1", "target_4"}
     assert task.predict(params, [("a b", "a")])[0].label.count("\t") == 4
-    with pytest.raises(UserError, match="one of several numbers is no score"):
+    with pytest.raises(UserError, match="BLEURT needs one score"):
         load_bleurt(tmp_path / "several")
     from_there = {"encoder.place": str(tmp_path / "several")}
     config = resolve_config(BLEURT_PAGE, Workdir(tmp_path / "ratings"), from_there)

@@ -117,8 +117,8 @@ def _pickled(folder):
 
 BROKEN = {
     _without_config: r"config\.json: No such file",
-    _cut_short: r"model\.safetensors: cut short or damaged",
-    _other_shape: r"model\.safetensors: .* but config\.json makes it",
+    _cut_short: r"model\.safetensors: truncated or damaged",
+    _other_shape: r"model\.safetensors: .* but config\.json implies",
     _other_vocabulary: "not of the same model",
     _pickled: r"pytorch_model\.bin: pickled weights can run code",
     shutil.rmtree: "no such folder or installed package",

@@ -55,12 +55,12 @@ def test_it_is_the_encoder_that_was_trained(workdir):
 
 def test_what_is_no_encoder_is_refused(copy):
     folder, config = copy
-    for model, line in (({"task": "translate"}, "its task is 'translate': an encoder comes of 'pretrain'"),):
+    for model, line in (({"task": "translate"}, "its task is 'translate', but an encoder needs 'pretrain'"),):
         (folder / "config.json").write_text(json.dumps({**config, **model}))
         with pytest.raises(UserError, match=line):
             load_encoder(folder)
     (folder / "config.json").write_text(json.dumps({**config, "model": {**config["model"], "causal": True}}))
-    with pytest.raises(UserError, match="trained from left to right"):
+    with pytest.raises(UserError, match=r"a causal language model \(model\.causal=true\) is not an encoder"):
         load_encoder(folder)
     with pytest.raises(UserError, match="its task is 'pretrain'"):
         export.run(folder, "ctranslate2", folder / "output")
@@ -72,7 +72,7 @@ def test_a_vocabulary_that_is_not_the_weights_is_refused(copy):
     tokenizer = json.loads((folder / "vocab" / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"]["more"] = 400
     (folder / "vocab" / "tokenizer.json").write_text(json.dumps(tokenizer))
-    with pytest.raises(UserError, match="has 401 pieces and the weights 400: put back"):
+    with pytest.raises(UserError, match="has 401 pieces, but the weights have 400: restore"):
         load_encoder(folder)
 
 

@@ -140,5 +140,5 @@ def test_what_cannot_be_meant_is_one_line(folder, tmp_path):
             train(PAGE, tmp_path / "w", settings(folder, **changes))
     (tmp_path / "v").mkdir()
     (tmp_path / "v" / "config.json").write_text('{"task": "sentences"}')
-    with pytest.raises(UserError, match="its task is 'sentences': RUSE comes of 'ruse'"):
+    with pytest.raises(UserError, match="its task is 'sentences', but --ruse needs 'ruse'"):
         load_ruse(tmp_path / "v")
