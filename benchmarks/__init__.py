@@ -1,1 +1,1 @@
-"""Speed, measured and never asserted: each script prints one JSON line of figures within one run."""
+"""Scripts that measure speed and quality; each prints its figures, and none asserts a time."""

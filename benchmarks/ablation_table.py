@@ -1,11 +1,11 @@
-"""The runs of a sweep of translation models, scored on a test set: a CSV row a run.
+"""Score the runs of a sweep of translation models on a test set: one CSV row per run.
 
     python -m benchmarks.ablation_table FOLDER --source=FILE --reference=FILE [--metrics=SPEC,SPEC] > runs.csv
 
-Each run that has ended translates the source by the search of its config into WORKDIR/test.hypothesis, unless that file
-is there. Columns: what the run changes, its seed, parameters, steps, the dev set at the best step, minutes, a score a
-metric, and p, the chance of a score so far from that of the page's own model (`--base`, with the same seed) between
-equally good ones, by 1,000 paired approximate randomisations.
+Every finished run translates the source with the search settings of its config into WORKDIR/test.hypothesis, unless the
+file exists. Columns: the changes of the run, seed, parameters, steps, dev measures at the best step, minutes, one score
+per metric, and its p-value: 1,000 trials of paired approximate randomization against the base run (`--base`) with the
+same seed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ METRICS = "bleu,chrf,meteor15|language:de|modules:exact+stem"
 
 
 def translated(workdir: pathlib.Path, source: str) -> list[str]:
-    """The translations of a run, made once."""
+    """Return the translations of a run; translates if the file does not exist."""
     output = workdir / "test.hypothesis"
     if not output.is_file():
         command = [sys.executable, "-m", "nmt_jax", "translate", f"--workdir={workdir}", f"--input={source}"]
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--source", required=True)
     parser.add_argument("--reference", required=True)
     parser.add_argument("--metrics", default=METRICS)
-    parser.add_argument("--base", default="", help="what the page's own model changes: model.num_heads=4")
+    parser.add_argument("--base", default="", help="Changes of the base run, such as model.num_heads=4.")
     options = parser.parse_args()
     measure.one_thread()
 

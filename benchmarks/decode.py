@@ -1,10 +1,10 @@
-"""Beam search speed, one thread: sentences a CPU-second, beam 5, batch 32.
+"""Speed of beam search on one thread: sentences per CPU-second, beam 5, batch 32.
 
     python -m benchmarks.decode [--model=rnn] [--dtype=bfloat16] [--peer=PYTHON]
 
-The 320 longest Multi30k test sentences, 20 steps each, random weights. The peer, run in turn with ours on the same
-sentences with a model of the same shape: of Transformer T CTranslate2 (`peer_ctranslate2.py`, a Python that has
-ctranslate2), of recurrent network R a plain PyTorch loop (`peer_torch_beam.py`, a Python that has torch).
+The 320 longest Multi30k test sentences, 20 steps each, random weights. The peer alternates with ours, on the same
+sentences and with a model of the same shape: CTranslate2 for Transformer T (`peer_ctranslate2.py`; a Python with
+ctranslate2), a plain PyTorch loop for recurrent network R (`peer_torch_beam.py`; a Python with torch).
 """
 
 import argparse
@@ -20,7 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="transformer", choices=("transformer", "rnn"))
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
-    parser.add_argument("--peer", help="a Python that has ctranslate2 or torch")
+    parser.add_argument("--peer", help="Python with ctranslate2 or torch.")
     parser.add_argument("--peer_compute", default="float32", choices=("float32", "int8"))
     options = parser.parse_args()
     measure.one_thread()

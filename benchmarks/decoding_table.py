@@ -1,13 +1,13 @@
-"""Ways of decoding, measured on a test set with trained models: tables in Markdown.
+"""Tables in Markdown that compare decoding methods on a test set, with trained models.
 
     python -m benchmarks.decoding_table --table=beams WORKDIR --source=FILE --reference=FILE [--picture=FILE.png]
-    python -m benchmarks.decoding_table --table=ways WORKDIR … [--encoder=FOLDER] [--samples=64]
-    python -m benchmarks.decoding_table --table=ensembles WORKDIR WORKDIR,WORKDIR …
+    python -m benchmarks.decoding_table --table=ways WORKDIR ... [--encoder=FOLDER] [--samples=64]
+    python -m benchmarks.decoding_table --table=ensembles WORKDIR WORKDIR,WORKDIR ...
 
 beams: beam sizes and length penalties. ways: greedy and beam search, samples, and minimum-Bayes-risk decoding over
-n-best lists and samples, tested against beam 5 by paired approximate randomisation (10,000 trials). ensembles: a row
-for each WORKDIR, and for those that commas join together, tested against the first. CPU-seconds of one thread, without
-compilation: before the clock starts, a batch of every shape was translated.
+n-best lists and samples, tested against beam 5 by paired approximate randomization (10,000 trials). ensembles: one row
+per WORKDIR or comma-separated list of them, tested against the first row. Times are CPU-seconds of one thread without
+compilation: a batch of every shape is translated before the clock starts.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks import measure
-from benchmarks.embedding_metrics import minilm
+from benchmarks.corpora import minilm
 from nmt_jax.reporting.score_table import PERCENT
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ UTILITIES = {"chrF": "chrf", "BLEU": "bleu|effective_order:true", "BERTScore": "
 
 
 class Models(NamedTuple):
-    """Trained models that translate together, and a test set."""
+    """A model or an ensemble, and a test set."""
 
     translator: "Translator"
     params: tuple[Any, ...]
@@ -45,7 +45,7 @@ class Models(NamedTuple):
 
     @classmethod
     def open(cls, workdirs: str, sources: list[str], references: list[str]) -> "Models":
-        """The models of one or more workdirs, parted by commas."""
+        """Open one workdir or several, separated by commas."""
         from nmt_jax.training.trained import open_translator
         from nmt_jax.workdir import Workdir
 
@@ -53,7 +53,7 @@ class Models(NamedTuple):
         return cls(*opened, sources, references)
 
     def translate(self, how: "Search | Sampling") -> tuple[list[list["Hypothesis"]], float]:
-        """The hypotheses of each line, and the CPU-seconds they took without compilation."""
+        """Return the hypotheses of each line, and the CPU-seconds without compilation."""
         from nmt_jax.data.batching.prediction import decoding_batches
 
         vocab = self.translator.vocabularies[0]
@@ -69,7 +69,7 @@ class Models(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One way of decoding: its name, its translations, and what they took."""
+    """A decoding method: its name, translations and CPU-seconds."""
 
     name: str
     texts: list[str]
@@ -77,12 +77,12 @@ class Row(NamedTuple):
 
 
 def first(found: Sequence[Sequence["Hypothesis"]]) -> list[str]:
-    """The first text of each line."""
+    """Return the first text of each line."""
     return [hypotheses[0].text for hypotheses in found]
 
 
 def length(texts: Sequence[str], references: Sequence[str]) -> float:
-    """Tokens of the texts, as BLEU counts them, for each of the references."""
+    """Return the number of tokens (as BLEU counts them) divided by that of the references."""
     from metrics_jax import BLEU
 
     parts = BLEU()(texts, references).parts
@@ -107,7 +107,7 @@ class Point(NamedTuple):
     penalty: str
     size: int
     bleu: float
-    length: float  # words of the translations for each of the references
+    length: float  # words of the translations divided by words of the references
 
 
 def beams(models: Models, sizes: Sequence[int], penalties: Sequence[float], normalization: str) -> list[Point]:
@@ -132,7 +132,7 @@ def beams(models: Models, sizes: Sequence[int], penalties: Sequence[float], norm
 
 
 def draw_beams(points: Sequence[Point]) -> "Figure":
-    """BLEU and the length of translations over the beam size, a line a length penalty."""
+    """Draw BLEU and length of translations by beam size, one line per length penalty."""
     from matplotlib.figure import Figure
 
     from nmt_jax.reporting.plots.style import QUIET, SYSTEMS
@@ -145,7 +145,7 @@ def draw_beams(points: Sequence[Point]) -> "Figure":
         line = {"color": SYSTEMS[number], "linewidth": 1.8, "marker": "o", "markersize": 4, "label": penalty}
         panels[0].plot(sizes, [point.bleu for point in own], **line)
         panels[1].plot(sizes, [point.length for point in own], **line)
-    for axes, title in zip(panels, ("BLEU", "length, as a share of the references'"), strict=True):
+    for axes, title in zip(panels, ("BLEU", "length relative to the references"), strict=True):
         sizes = sorted({point.size for point in points})
         axes.set_xscale("log", base=2)
         axes.set_xticks(sizes, [str(size) for size in sizes])
@@ -157,11 +157,11 @@ def draw_beams(points: Sequence[Point]) -> "Figure":
     return figure
 
 
-# Ways of decoding
+# Decoding methods
 
 
 def choose(lists: Sequence[list["Hypothesis"]], spec: str, weights: str, encoder: str) -> tuple[list["Choice"], float]:
-    """What minimum-Bayes-risk decoding chooses of each list, and CPU-seconds without compilation."""
+    """Return the choice of minimum-Bayes-risk decoding for each list, and CPU-seconds without compilation."""
     from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk, Utility
     from nmt_jax.pretrained.metrics import open_metric
     from nmt_jax.translation.reranking import CHUNK, Candidates, choose_texts
@@ -177,7 +177,7 @@ def choose(lists: Sequence[list["Hypothesis"]], spec: str, weights: str, encoder
 
 
 def decisions(name: str, lists: Sequence[list["Hypothesis"]], seconds: float, encoder: str) -> Iterator[Row]:
-    """Of samples, drawn in so many seconds, what each utility chooses, and the mean of chrF and BERTScore."""
+    """Yield the choices of each utility, and of the mean of chrF and BERTScore; `seconds` is the time of sampling."""
     expected, times = {}, {}
     for kind, spec in UTILITIES.items():
         choices, times[kind] = choose(lists, spec, "uniform", encoder)
@@ -191,7 +191,7 @@ def decisions(name: str, lists: Sequence[list["Hypothesis"]], seconds: float, en
 
 
 def ways(models: Models, num_samples: int, encoder: str) -> Iterator[Row]:
-    """Every way of decoding, the baseline first."""
+    """Yield the results of all methods, the baseline first."""
     from nmt_jax.decoding.sampling import Sampling
 
     search = models.translator.search
@@ -217,7 +217,7 @@ def ways(models: Models, num_samples: int, encoder: str) -> Iterator[Row]:
 
 
 def tested(rows: Iterable[Row], references: Sequence[str], specs: Sequence[str], encoder: str) -> None:
-    """Print the metrics of each row, with * where its difference from the first one has p < 0.05."""
+    """Print the metrics of each row, with * if the difference from the first row has p < 0.05."""
     from metrics_jax.significance import paired_randomisation
     from nmt_jax.pretrained.metrics import open_metric
 
@@ -240,16 +240,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("workdirs", nargs="+", metavar="WORKDIR")
     parser.add_argument("--table", required=True, choices=("beams", "ways", "ensembles"))
-    parser.add_argument("--source", required=True, help="a file of sentences")
-    parser.add_argument("--reference", required=True, help="a file of their translations")
-    parser.add_argument("--lines", type=int, help="only so many, the first ones")
-    parser.add_argument("--picture", type=pathlib.Path, help="of beams: where to draw them")
-    parser.add_argument("--sizes", default="1,2,4,5,8,16,32", help="of beams")
-    parser.add_argument("--penalties", default="0,0.6,1", help="alphas of the length penalty")
+    parser.add_argument("--source", required=True, help="File of source sentences.")
+    parser.add_argument("--reference", required=True, help="File of reference translations.")
+    parser.add_argument("--lines", type=int, help="Use only the first lines.")
+    parser.add_argument("--picture", type=pathlib.Path, help="Picture file for --table=beams.")
+    parser.add_argument("--sizes", default="1,2,4,5,8,16,32", help="Beam sizes for --table=beams.")
+    parser.add_argument("--penalties", default="0,0.6,1", help="Values of the length penalty.")
     parser.add_argument("--normalization", default="wu", choices=("wu", "length"))
     parser.add_argument("--samples", type=int, default=64)
-    parser.add_argument("--encoder", help="the folder of BERTScore's model")
-    parser.add_argument("--language", default="de", help="of the translations, for METEOR")
+    parser.add_argument("--encoder", help="Folder of the model for BERTScore.")
+    parser.add_argument("--language", default="de", help="Language of the translations, for METEOR.")
     options = parser.parse_args()
     measure.one_thread()
 

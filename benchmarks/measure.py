@@ -1,4 +1,4 @@
-"""One thread, CPU-seconds, the machine's own matmul rate, and a peer in an environment of its own."""
+"""Measuring on one thread: CPU-seconds, the rate of a matrix product, and peers in other environments."""
 
 import json
 import os
@@ -17,7 +17,7 @@ SHARED = pathlib.Path(os.environ.get("NMT_JAX_SHARED", ROOT.parent / "shared"))
 
 
 def one_thread() -> None:
-    """Keep this process to one thread and the first processor it may use; call it before JAX is imported."""
+    """Limit this process to one thread on its first allowed processor. Call it before JAX is imported."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"
@@ -25,7 +25,7 @@ def one_thread() -> None:
 
 
 def cpu_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
-    """Median CPU-seconds of `work`, which must have finished when it returns, after one call to warm up."""
+    """Return the median CPU-seconds of `work` after a warm-up call; `work` must finish before it returns."""
     work()
     seconds = []
     for _ in range(repeats):
@@ -36,7 +36,7 @@ def cpu_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
 
 
 def matmul_rate(n: int = 2048) -> float:
-    """Floating-point operations of a float32 matrix product a CPU-second, as JAX does it here and now."""
+    """Return the floating-point operations per CPU-second of a float32 matrix product in JAX, measured now."""
     import jax
     import jax.numpy as jnp
 
@@ -46,7 +46,7 @@ def matmul_rate(n: int = 2048) -> float:
 
 
 def peer(python: str, script: str, arrays: dict[str, Any], *arguments: str) -> dict[str, Any]:
-    """Run `script` of this folder under another Python on the same arrays -> the JSON line it prints."""
+    """Run `script` of this folder in another Python on the given arrays, and return the JSON object it prints."""
     import numpy as np
 
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def peer(python: str, script: str, arrays: dict[str, Any], *arguments: str) -> d
 
 
 def report(**figures: Any) -> None:
-    """Print one JSON line: the figures, rounded to four digits, and where they were taken."""
+    """Print one JSON line: the figures, rounded to four digits, the machine and the arguments."""
     machine = {"machine": platform.machine(), "python": platform.python_version(), "arguments": sys.argv[1:]}
     rounded = {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in figures.items()}
     print(json.dumps(rounded | machine))

@@ -1,23 +1,21 @@
-"""Metrics beside their reference programs on the same texts: segments a CPU-second, and the ratio.
+"""Speed of metrics beside their reference programs on the same texts: segments per CPU-second, and the ratio.
 
     python -m benchmarks.metrics [--peer=PYTHON] [--metrics=bleu,chrf]
 
-The peer's Python has sacrebleu, rouge-score and nltk. METEOR reads WordNet 3.0 on both sides, named by $WNSEARCHDIR and
-$NLTK_DATA; METEOR 1.5 needs Java and the folder of its jar and tables ($METEOR_DATA). Two corpora: 1,000 references of
-Multi30k against themselves with words dropped and moved, and 1,000 segments of WMT21 German to English with their
-references. One JSON line a metric and corpus, all pairs of 256 x 256 sentences included. The scores must be equal, too.
+The peer's Python has sacrebleu, rouge-score and nltk. METEOR reads WordNet 3.0 on both sides, from $WNSEARCHDIR and
+$NLTK_DATA; METEOR 1.5 needs Java and the folder of its jar and tables ($METEOR_DATA). Two corpora: 1,000 references
+of Multi30k against corrupted copies, and 1,000 segments of WMT21 German to English with their references. One JSON
+line per metric and corpus, with all pairs of 256 x 256 sentences. The scores must equal the peer's.
 """
 
 import argparse
-import csv
 import functools
-import gzip
-import itertools
 
 from benchmarks import measure
+from benchmarks.corpora import multi30k, wmt21
 
-SEGMENTS, SQUARE = 1000, 256
-METRICS = {  # the signature: what the peer calls it
+SQUARE = 256  # sentences of each side for `pairwise`
+METRICS = {  # signature: name in the peer's program
     "bleu|effective_order:true": "bleu",
     "chrf": "chrf",
     "chrf++": "chrf++",
@@ -30,30 +28,10 @@ METRICS = {  # the signature: what the peer calls it
 }
 
 
-def multi30k() -> tuple[list[str], list[str]]:
-    """References of the test set, and what is left of them without every seventh word and with two words exchanged."""
-    with gzip.open(measure.SHARED / "data" / "multi30k" / "test_2016_flickr.de.gz", "rt", encoding="utf-8") as file:
-        references = [line.rstrip("\n") for line in itertools.islice(file, SEGMENTS)]
-    hypotheses = []
-    for number, reference in enumerate(references):
-        words = [word for place, word in enumerate(reference.split()) if (place + number) % 7]
-        words[1:3] = words[2:0:-1]
-        hypotheses.append(" ".join(words))
-    return hypotheses, references
-
-
-def wmt21() -> tuple[list[str], list[str]]:
-    """Segments of all systems, as they come in the file of judgements."""
-    path = measure.SHARED / "data" / "wmt21_da" / "wmt21.de-en.seg.tsv.gz"
-    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-        rows = list(itertools.islice(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), 5 * SEGMENTS))[::5]
-    return [row["hypothesis"] for row in rows], [row["reference"] for row in rows]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--peer", help="a Python that has the reference programs")
-    parser.add_argument("--metrics", default=",".join(METRICS), help="some of them")
+    parser.add_argument("--peer", help="Python with the reference programs.")
+    parser.add_argument("--metrics", default=",".join(METRICS), help="Metrics to measure.")
     options = parser.parse_args()
     measure.one_thread()
 

@@ -1,11 +1,11 @@
-"""What unigrams and bigrams make of the tokens that a pretraining run is measured by.
+"""Unigram and bigram baselines for the masked tokens on which a pretraining run is evaluated.
 
     python -m benchmarks.mlm_baselines --workdir=runs/bert_tiny
 
-Both count the run's training text; what they are asked is the run's own development questions, [MASK] by [MASK].
-Unigram: counts, one more for every piece. Bigram: what follows the piece on the left, with a share of the unigram that
-serves it best on these very questions; a left neighbour that is itself hidden or special leaves the unigram. A second
-bigram reads the piece on the right. Loss in nats a token, accuracy in percent.
+Both models count the training text of the run and predict the masked tokens of its development set. Unigram: counts
+plus one for every piece. Bigram: the successors of the piece on the left, interpolated with the unigram at the weight
+that is best on these tokens; if the left piece is masked or special, the unigram alone. A second bigram uses the
+piece on the right. Loss in nats per token, accuracy in percent.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from nmt_jax.workdir import Workdir
 
 
 def questions(batches: PairBatches, special: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Label int[N] of every token asked about, and the pieces left and right of it, -1 for special ones, bool[V]."""
+    """Return label, left and right piece of every masked token, int[N] each; -1 for pieces in `special`, bool[V]."""
     found = []
     for number in range(len(batches)):
         batch = batches[number]
@@ -37,7 +37,7 @@ def questions(batches: PairBatches, special: np.ndarray) -> tuple[np.ndarray, np
 
 
 def baselines(task: Pretrain) -> dict[str, Any]:
-    """Loss and accuracy of each, on the development questions of a task."""
+    """Return loss and accuracy of each baseline on the masked tokens of the development set."""
     size = len(task.tokenizer)
     label, left, right = questions(task.dev_batches, task.masking().special)
     text = np.asarray(task.train_text.ids)
@@ -73,7 +73,7 @@ def _measures(p: np.ndarray, right: np.ndarray) -> dict[str, float]:
 
 
 def main() -> None:
-    """One JSON line."""
+    """Print one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workdir", type=pathlib.Path, required=True)
     workdir = Workdir(parser.parse_args().workdir)

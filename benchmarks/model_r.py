@@ -1,4 +1,4 @@
-"""Recurrent network R, on which training is measured: an LSTM with general attention and input feeding, Multi30k."""
+"""Recurrent network R of the speed benchmarks: an LSTM with general attention and input feeding, on Multi30k."""
 
 import pathlib
 
@@ -12,7 +12,7 @@ D_EMBEDDING, D_HIDDEN, VOCABULARY = 256, 512, 8000
 
 
 def task(dtype: str, workdir: str) -> Translate:
-    """The translation task of R: bi-LSTM encoder 2 x 256, LSTM decoder 512, dropout 0.2, 2048 target tokens a batch."""
+    """Return the task of R: bi-LSTM encoder 2 x 256, LSTM decoder 512, dropout 0.2, 2048 target tokens per batch."""
     platforms.configure_compilation()
     config = configs.load(str(measure.ROOT / "configs" / "rnn_luong.py"))
     config.data.directory = str(measure.SHARED / "data" / "multi30k")
@@ -23,7 +23,7 @@ def task(dtype: str, workdir: str) -> Translate:
 
 
 def operations(batch: dict) -> float:
-    """Multiplications and additions of a forward and backward pass (twice the forward) over the real tokens."""
+    """Return the multiplications and additions of a forward and backward pass (twice the forward) over real tokens."""
     source, target = (batch["source"] != 0).sum(1), (batch["target"] != 0).sum(1)
     half = D_HIDDEN // 2
     encoder = 2 * 4 * half * (D_EMBEDDING + half) + D_HIDDEN * D_HIDDEN  # both directions; the keys

@@ -1,4 +1,4 @@
-"""Transformer T, on which training and decoding are measured: 3+3 layers, 4 heads, a joint vocabulary, Multi30k."""
+"""Transformer T of the speed benchmarks: 3+3 layers, 4 heads, a joint vocabulary, on Multi30k."""
 
 import pathlib
 
@@ -12,7 +12,7 @@ LAYERS, D_MODEL, D_FF, HEADS, VOCABULARY = 3, 256, 1024, 4, 8000
 
 
 def task(dtype: str, workdir: str) -> Translate:
-    """The translation task of T, post-norm with dropout 0.1 everywhere, in batches of 2048 target tokens."""
+    """Return the task of T: post-norm, dropout 0.1 everywhere, batches of 2048 target tokens."""
     platforms.configure_compilation()
     config = configs.load(str(measure.ROOT / "configs" / "multi30k.py"))
     config.data.directory = str(measure.SHARED / "data" / "multi30k")
@@ -24,7 +24,7 @@ def task(dtype: str, workdir: str) -> Translate:
 
 
 def operations(batch: dict) -> float:
-    """Multiplications and additions of a forward and backward pass (twice the forward) over the real tokens."""
+    """Return the multiplications and additions of a forward and backward pass (twice the forward) over real tokens."""
     source, target = (batch["source"] != 0).sum(1), (batch["target"] != 0).sum(1)
     square, feed_forward = D_MODEL * D_MODEL, 2 * D_MODEL * D_FF
     encoder = LAYERS * (4 * square + feed_forward) * source.sum()

@@ -1,11 +1,11 @@
-"""Perplexity of an n-gram model on the split, the tokens and the vocabulary of a language model's workdir.
+"""Perplexity of an n-gram model on the splits, tokens and vocabulary of the workdir of a language model.
 
     python -m benchmarks.ngram --workdir=runs/rnn_lm [--order=3]
 
-Interpolated modified Kneser-Ney (Chen and Goodman, 1999): at every order three discounts, for counts of
-1, 2 and more; orders below the highest count in how many contexts an n-gram stands; below the unigrams all V - 2 words
-that can come (no padding, no begin) are equally likely. The discounts are tuned on the dev split. A line is read on
-its own, after an end of line.
+Interpolated modified Kneser-Ney smoothing (Chen and Goodman, 1999): three discounts per order, for counts of 1, 2 and
+more; orders below the highest count the distinct contexts of an n-gram; below the unigrams, all V - 2 words (without
+padding and begin) have equal probability. The discounts are tuned on the dev split. Every line is modelled separately,
+after an end of line.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from nmt_jax.workdir import Workdir
 
 
 class Order(NamedTuple):
-    """What is counted of n-grams: each, all of one history, and how many of a history were counted 1, 2, 3+ times."""
+    """Counts of n-grams, their sums by history, and by history the number of n-grams with counts 1, 2 and 3 or more."""
 
     counts: Counter[tuple[int, ...]]
     totals: Counter[tuple[int, ...]]
@@ -32,7 +32,7 @@ class Order(NamedTuple):
 
 
 def ngrams(ids: Sequence[int], order: int) -> Iterator[list[tuple[int, ...]]]:
-    """For every token of a text of lines that end in EOS: the n-grams n = 1 … order of its line that end with it."""
+    """Yield for every token the n-grams (n = 1 ... order) of its line that end with it; lines end in EOS."""
     line = [EOS]
     for token in ids:
         line.append(int(token))
@@ -42,14 +42,14 @@ def ngrams(ids: Sequence[int], order: int) -> Iterator[list[tuple[int, ...]]]:
 
 
 def count(ids: Sequence[int], order: int) -> list[Order]:
-    """The orders 1 … `order` of a training text."""
+    """Count a training text for the orders 1 to `order`."""
     raw: list[Counter[tuple[int, ...]]] = [Counter() for _ in range(order)]
     for grams in ngrams(ids, order):
         for gram in grams:
             raw[len(gram) - 1][gram] += 1
     orders = []
     for n, counter in enumerate(raw, start=1):
-        if n < order:  # how many words were seen before it; nothing can stand before a line's first token
+        if n < order:  # count distinct preceding words; n-grams at the start of a line have none
             before = Counter(gram[1:] for gram in raw[n])
             counter = Counter({gram: before[gram] or number for gram, number in counter.items()})
         totals: Counter[tuple[int, ...]] = Counter()
@@ -62,7 +62,7 @@ def count(ids: Sequence[int], order: int) -> list[Order]:
 
 
 def statistics(orders: Sequence[Order], grams: Iterator[list[tuple[int, ...]]]) -> np.ndarray:
-    """float[N, order, 5] of N tokens: an n-gram's count, its history's total, and the history's three types."""
+    """Return float[N, order, 5]: the count of the n-gram, the total of its history, and the types of the history."""
     nothing = (0, 0, 0, 0, 0)
     rows = [
         [
@@ -76,7 +76,7 @@ def statistics(orders: Sequence[Order], grams: Iterator[list[tuple[int, ...]]]) 
 
 
 def probabilities(numbers: np.ndarray, discounts: np.ndarray, num_words: int) -> np.ndarray:
-    """`statistics` and discounts float[order, 3] -> p float[N]; a history never seen leaves it to the shorter one."""
+    """Return p float[N] from `statistics` and discounts float[order, 3]; unseen histories back off to shorter ones."""
     p = np.full(len(numbers), 1 / num_words)
     for (occurrences, total, *types), discount in zip(np.moveaxis(numbers, 0, 2), discounts, strict=True):
         seen = np.maximum(total, 1)
@@ -87,7 +87,7 @@ def probabilities(numbers: np.ndarray, discounts: np.ndarray, num_words: int) ->
 
 
 def tuned(numbers: np.ndarray, num_words: int) -> np.ndarray:
-    """The discounts float[order, 3] between 0 and 1, 2, 3 under which `statistics` have the least perplexity."""
+    """Return the discounts float[order, 3], between 0 and 1, 2, 3, that minimize the perplexity of `statistics`."""
     order = numbers.shape[1]
 
     def discounts(free: np.ndarray) -> np.ndarray:

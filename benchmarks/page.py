@@ -1,6 +1,6 @@
-"""Training speed of an experiment page, one thread: tokens (or texts) a CPU-second, without padding or compilation.
+"""Training speed of a config page on one thread: tokens (or texts) per CPU-second, without padding or compilation.
 
-python -m benchmarks.page configs/rnn_luong.py data.directory=DIRECTORY [KEY=VALUE …]
+python -m benchmarks.page configs/rnn_luong.py data.directory=DIRECTORY [KEY=VALUE ...]
 """
 
 import argparse

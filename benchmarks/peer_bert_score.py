@@ -1,4 +1,4 @@
-"""bert-score on the texts of `embedding_metrics.py`, as its users call it, with the model read beforehand."""
+"""bert-score on the texts of `embedding_metrics.py`, called as its users call it, with the model loaded beforehand."""
 
 import json
 import os

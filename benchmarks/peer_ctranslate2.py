@@ -1,4 +1,4 @@
-"""CTranslate2 on the sentences of `decode.py`, a model of the same shape with random weights; run by it."""
+"""CTranslate2 on the sentences of `decode.py`, with random weights of the same shape; started by `decode.py`."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from ctranslate2.specs import common_spec, transformer_spec
 
 
 def fill(spec: Any, layers: int, width: int, inner: int, heads: int, vocabulary: int) -> None:
-    """Give every variable of a Transformer spec random values of its shape."""
+    """Fill every variable of a Transformer spec with random values."""
     random = np.random.default_rng(0)
 
     def matrix(rows: int, columns: int) -> np.ndarray:

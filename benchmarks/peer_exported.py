@@ -1,4 +1,4 @@
-"""CTranslate2 on what `nmt-jax export` wrote, one thread, the search of its `translate.py`; run by `translate.py`."""
+"""CTranslate2 on an exported model, on one thread, with the search of its `translate.py`; started by `translate.py`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""gensim's word2vec on the words of `word_vectors.py`: CPU-seconds of training on one thread, and its vectors."""
+"""word2vec of gensim on the words of `word_vectors.py`: CPU-seconds of training on one thread, and the vectors."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The package mbrs on the candidates of `mbr.py`, as its users call it, all pairs, with the model read beforehand."""
+"""mbrs on the candidates of `mbr.py`, called as its users call it, all pairs, with the model loaded beforehand."""
 
 import json
 import os

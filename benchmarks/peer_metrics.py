@@ -1,4 +1,4 @@
-"""The reference programs on the texts of `metrics.py`, as users call them: one segment after the other, or a file."""
+"""The reference programs on the texts of `metrics.py`, called as users call them: segment by segment, or on a file."""
 
 import json
 import os
@@ -14,11 +14,11 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 import numpy as np
 
-PASSES = 10  # that are timed
+PASSES = 10  # timed passes
 
 
 def scorer(name):
-    """-> f(hypothesis, reference), the peer's score of a segment."""
+    """Return a function f(hypothesis, reference) that computes the peer's score of a segment."""
     if name in ("bleu", "chrf", "chrf++", "ter"):
         from sacrebleu.metrics import BLEU, CHRF, TER
 
@@ -36,7 +36,7 @@ def scorer(name):
 
 
 def meteor15(pairs):
-    """-> scores of METEOR 1.5's Java program, and CPU-seconds of a pass once it has read its tables and is warm."""
+    """Return the scores of the Java program METEOR 1.5, and the CPU-seconds of a pass after loading and warming up."""
     jar = next(pathlib.Path(os.environ["METEOR_DATA"]).glob("meteor-*.jar"))
     seconds = []
     for passes in (1, 1 + PASSES):
@@ -54,10 +54,10 @@ def meteor15(pairs):
 
 
 def one_by_one(name, pairs):
-    """-> scores and CPU-seconds of the other programs."""
+    """Return the scores and CPU-seconds of the other programs."""
     score = scorer(name)
-    # sacrebleu remembers the tokens of every text, so a second pass would not be the work that a user pays for; METEOR
-    # must have read its synonyms before time is taken, and is timed in a second pass.
+    # sacrebleu caches the tokens of every text, so only a first pass has the cost that a user pays. METEOR must have
+    # read its synonyms before it is timed, so it is timed in a second pass.
     for pair in pairs if name == "meteor" else pairs[:5]:
         score(*pair)
     start = time.process_time()

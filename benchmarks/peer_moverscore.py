@@ -1,7 +1,7 @@
-"""The published MoverScore (v1) on the texts of `embedding_metrics.py`, with another model than its own.
+"""The published MoverScore (v1) on the texts of `embedding_metrics.py`, with another model.
 
-The program downloads its model and reads it with a library that is no longer there, all while it is imported; what it
-then calls is given to it here: the model and tokenizer of transformers, from a folder.
+While it is imported, the program downloads a model and loads it with a library that no longer exists. This script
+replaces these calls by the model and tokenizer of transformers, from a folder.
 """
 
 import collections
@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 
 
 class Model(torch.nn.Module):
-    """Returns all hidden states but the embeddings, as the library of old did."""
+    """Returns all hidden states except the embeddings, like the old library."""
 
     def __init__(self, folder):
         super().__init__()
@@ -35,7 +35,7 @@ class Model(torch.nn.Module):
 
 
 def program(folder):
-    """The module `moverscore`, reading with the model of a folder."""
+    """Return the module `moverscore`, with the model of a folder."""
     tokenizer = transformers.BertTokenizer(str(pathlib.Path(folder) / "vocab.txt"))
     tokenizer.max_len = 512
     model = Model(folder)

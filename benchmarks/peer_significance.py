@@ -1,4 +1,4 @@
-"""sacrebleu's bootstrap and paired tests of counted systems; run by `significance.py` where sacrebleu is installed."""
+"""Bootstrap and paired tests of sacrebleu on precomputed statistics; started by `significance.py`."""
 
 import json
 import os
@@ -14,14 +14,14 @@ from sacrebleu.significance import PairedTest, _bootstrap_resample, estimate_ci
 
 
 class Counted(BLEU):
-    """BLEU of systems that are given as statistics, so that only resampling and scoring are timed."""
+    """BLEU on precomputed statistics, so that only resampling and scoring are timed."""
 
     def _extract_corpus_statistics(self, hypotheses, references):
         return hypotheses
 
 
 def timed(work, repeats):
-    """Median CPU-seconds after one call to warm up, and the last result."""
+    """Return the median CPU-seconds after a warm-up call, and the last result."""
     result = work()
     seconds = []
     for _ in range(repeats):
@@ -34,14 +34,14 @@ def timed(work, repeats):
 def main():
     systems = [(f"system {i}", rows.astype(int).tolist()) for i, rows in enumerate(np.load(sys.argv[1])["systems"])]
     bleu = Counted()
-    bleu.num_refs = 1  # for its signature
+    bleu.num_refs = 1  # required by the signature
 
     def bootstrap():
         scores = _bootstrap_resample(systems[0][1], bleu)[1]
         return estimate_ci(np.array([score.score for score in scores]))
 
     figures = {"bootstrap": {"cpu_seconds": timed(bootstrap, 5)[0]}}
-    tests = (("paired_bootstrap", "bs", -1, 3), ("paired_randomisation", "ar", 1000, 1))  # both with intervals
+    tests = (("paired_bootstrap", "bs", -1, 3), ("paired_randomisation", "ar", 1000, 1))  # both compute intervals
     for name, test, intervals, repeats in tests:
         compare = PairedTest(systems, {"BLEU": bleu}, [[]], test, n_ar_confidence=intervals)
         seconds, (_, rows) = timed(compare, repeats)

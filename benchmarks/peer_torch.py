@@ -1,4 +1,4 @@
-"""A plain PyTorch float32 loop over the batches of `train.py`; run by it in an environment that has torch."""
+"""A plain PyTorch float32 loop over the batches of `train.py`; started by it in an environment with torch."""
 
 import json
 import os
@@ -16,7 +16,7 @@ BOS = 2
 
 
 class Translator(nn.Module):
-    """torch's own Transformer with one table for source, target and output."""
+    """The Transformer of torch with one table for source, target and output."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Translator(nn.Module):
 
 
 class RecurrentTranslator(nn.Module):
-    """torch's own LSTMs, attention step by step with input feeding."""
+    """The LSTMs of torch, with step-by-step attention and input feeding."""
 
     def __init__(self) -> None:
         super().__init__()

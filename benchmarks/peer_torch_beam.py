@@ -1,4 +1,4 @@
-"""Beam search with the plain PyTorch recurrent network of `peer_torch.py`; run by `decode.py` where torch is."""
+"""Beam search with the plain PyTorch recurrent network of `peer_torch.py`; started by `decode.py`."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ EOS = 3
 
 @torch.inference_mode()
 def search(model: RecurrentTranslator, source: Tensor, beam: int, steps: int) -> Tensor:
-    """The best translations int[B, steps] of source int[B, S]; every hypothesis lives to the last step."""
+    """Return the best translations int[B, steps] of source int[B, S]; no hypothesis ends early."""
     rows, vocabulary = source.shape[0], model.output.out_features
     packed = nn.utils.rnn.pack_padded_sequence(
         model.source_table(source), (source != 0).sum(1), batch_first=True, enforce_sorted=False

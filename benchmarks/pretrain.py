@@ -1,12 +1,12 @@
-"""A step of BERT pretraining: tokens a second, and the share of the machine's matmul rate or of its stated peak.
+r"""Speed of BERT pretraining: tokens per second, and the share of the machine's matmul rate or of a given peak.
 
     python -m benchmarks.pretrain [--page=bert_base] [--dtype=bfloat16] [--rows=8] [--length=128] [--steps=4] \
 [--vocab=30522] [--peak_tflops=989]
 
-Full rows of random tokens, 15 % of them asked about, dropout, next sentences, AdamW. On a CPU one thread, CPU-seconds,
-and the share of the rate of a float32 product there and then; on an accelerator wall seconds, and with --peak_tflops
-the model FLOPs utilization: operations of the model a second (`operations`, nothing counted twice for rematerialized
-layers) over the peak.
+Full rows of random tokens, 15 % of them predicted, dropout, next sentences, AdamW. On a CPU: one thread, CPU-seconds,
+and the share of the rate of a float32 product measured at the same time. On an accelerator: wall seconds, and with
+--peak_tflops the model FLOPs utilization, which is the operations of the model per second (`operations`; rematerialized
+layers count once) over the peak.
 """
 
 import argparse
@@ -22,7 +22,7 @@ ROUNDS = 3
 
 
 def operations(model: Any, rows: int, length: int, asked: int) -> float:
-    """Multiplications and additions of a forward and backward pass (twice the forward), 2 each product of numbers."""
+    """Return the multiplications and additions of a forward and backward pass (twice the forward)."""
     square, feed_forward = model.d_model**2, 2 * model.d_model * model.d_ff
     encoder = model.num_layers * (4 * square + feed_forward) * rows * length
     attention = model.num_layers * 2 * model.d_model * rows * length**2
@@ -36,9 +36,11 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     parser.add_argument("--rows", type=int, default=8)
     parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--steps", type=int, default=4, help="of each of three rounds")
-    parser.add_argument("--vocab", type=int, default=30522, help="0: the page's own, trained on the grammar")
-    parser.add_argument("--peak_tflops", type=float, help="of the accelerator, in bfloat16, without sparsity")
+    parser.add_argument("--steps", type=int, default=4, help="Steps in each of three rounds.")
+    parser.add_argument(
+        "--vocab", type=int, default=30522, help="Vocabulary size; 0 trains the vocabulary of the page on the grammar."
+    )
+    parser.add_argument("--peak_tflops", type=float, help="Peak of the accelerator in bfloat16, without sparsity.")
     options = parser.parse_args()
     measure.one_thread()
 

@@ -18,16 +18,16 @@ import random
 from nmt_jax.data.readers.table import read_table
 
 SENTENCES = 24_000
-NEUTRAL, MARGIN = 2, 0.5  # of grades from 0 to 4
+NEUTRAL, MARGIN = 2, 0.5  # for grades from 0 to 4
 
 
 def rows(path: str) -> list[tuple[str, str]]:
-    """(label, sentence) of each row of a file."""
+    """Return (label, sentence) of each row of a file."""
     return [(row.value("label"), row.value("sentence")) for row in read_table(path, "labelled sentences")]
 
 
 def sentences(reviews: str, held_out: list[str]) -> list[tuple[str, str]]:
-    """(label of the review, sentence) of sentences of 4 to 40 words, none twice and none of the held-out ones."""
+    """Return (label of the review, sentence) of distinct sentences of 4 to 40 words that are not held out."""
     seen = {" ".join(sentence.split()) for path in held_out for _, sentence in rows(path)}
     found = []
     for review in read_table(reviews, "reviews"):
@@ -40,7 +40,7 @@ def sentences(reviews: str, held_out: list[str]) -> list[tuple[str, str]]:
 
 
 def mixed(reviews: str, grades: list[str], gold: str) -> list[tuple[str, str]]:
-    """(grade, sentence): the sentences of reviews by the mean of the models' grades, and those that people graded."""
+    """Return (grade, sentence): sentences of reviews with the mean grade of the models, and human-graded sentences."""
     columns = [map(float, pathlib.Path(path).read_text().split()) for path in grades]
     polar, neutral = [], []
     graded = [

@@ -1,9 +1,9 @@
-"""How well a pretrained encoder tells alike sentences without training: mean pooling and the cosine, against people.
+"""Sentence similarity of a pretrained encoder without training: mean pooling and cosine, against human scores.
 
     python -m benchmarks.sentence_similarity stsb-en.dev.tsv [--encoder=PLACE] [--layer=-1]
 
-Reads the columns sentence1, sentence2 and score. The vector of a sentence is the mean of the last states of all its
-pieces, [CLS] and [SEP] among them (Reimers and Gurevych, 2019, section 3). Prints one JSON line.
+Reads the columns sentence1, sentence2 and score. The vector of a sentence is the mean of the states of all its pieces,
+including [CLS] and [SEP] (Reimers and Gurevych, 2019, section 3). Prints one JSON line.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from benchmarks import measure
 
 
 def pooled(encoder, texts: Sequence[str], layer: int) -> np.ndarray:
-    """Texts -> the means of their states, of length 1, float32[N, D]."""
+    """Return the normalized mean states of texts, float32[N, D]."""
     from metrics_jax.embedding.encoder import encode
 
     encoded = encode(encoder, texts, (layer,), normalize=False, long="truncate")

@@ -1,9 +1,10 @@
-"""Bootstraps and paired tests of BLEU over 1,000 segments: CPU-seconds, beside sacrebleu's on the same statistics.
+"""Speed of bootstraps and paired tests of BLEU over 1,000 segments, beside sacrebleu on the same statistics.
 
     python -m benchmarks.significance [--peer=PYTHON-WITH-SACREBLEU]
 
-Figures: one system's interval and a paired bootstrap of five systems (1,000 resamples), a paired randomisation of five
-(10,000 trials). Counting n-grams is not part of it. The peer's draws are the same, and so must its p-values be.
+Figures in CPU-seconds: the interval of one system, a paired bootstrap of five systems (1,000 resamples), and a paired
+randomization of five systems (10,000 trials). Counting n-grams is not included. The resamples are those of the peer,
+and the p-values must be equal.
 """
 
 import argparse
@@ -15,7 +16,7 @@ SEGMENTS, SYSTEMS, VOCABULARY = 1000, 5, 300
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--peer", help="a Python that has sacrebleu")
+    parser.add_argument("--peer", help="Python with sacrebleu.")
     options = parser.parse_args()
     measure.one_thread()
 

@@ -1,11 +1,11 @@
-"""Sinkhorn's plans beside the exact ones, by epsilon and iterations, on the costs of metrics over pairs of WMT.
+"""Transport plans of Sinkhorn beside the exact ones, by epsilon and iterations, on the costs of metrics over WMT.
 
     python -m benchmarks.sinkhorn_table [--encoder=FOLDER]
 
-The 1,620 pairs of German to English in WMT15 to WMT17: MoverScore v1 over all-MiniLM-L6-v2, and WMD over GloVe of 50
-dimensions. A row each: errors of the cost, as shares of the independent plan's, Kendall's tau of costs with the exact
-ones, the largest bound on the error that the solution comes with, in how many pairs it is less than the error
-(none, it should be), and CPU-seconds. Prints a table in Markdown.
+The 1,620 pairs of German to English in WMT15 to WMT17: MoverScore v1 with all-MiniLM-L6-v2, and WMD with GloVe of 50
+dimensions. Each row has errors of the cost relative to the independent plan, Kendall's tau of the costs with the exact
+ones, the largest error bound returned with a solution, the number of pairs whose bound is smaller than the error (it
+should be none), and CPU-seconds. Prints a table in Markdown.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from benchmarks import measure
-from benchmarks.embedding_metrics import minilm
+from benchmarks.corpora import minilm
 
 SETTINGS = (  # epsilon, iterations, relaxation
     (0.05, 50, 1.8),
@@ -37,7 +37,7 @@ SETTINGS = (  # epsilon, iterations, relaxation
 
 
 def problems(encoder: Any, vectors: Any) -> dict[str, list[Any]]:
-    """Weights, weights and costs of every pair, by metric."""
+    """Return the transport problems (weights, weights, costs) of all pairs, by metric."""
     from metrics_jax.embedding.moverscore import MoverScore
     from metrics_jax.embedding.wmd import WMD, problem
     from nmt_jax.data.readers.judgements import Columns, judged_files, read_judged
@@ -51,7 +51,7 @@ def problems(encoder: Any, vectors: Any) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {"MoverScore": [], "WMD": [problem(*pair) for pair in both]}
 
     class Kept(MoverScore):
-        """A MoverScore that keeps what it solves."""
+        """A MoverScore that records its transport problems."""
 
         def problem(self, x: Any, y: Any, pairwise: bool) -> Any:
             batch = super().problem(x, y, pairwise)
@@ -63,7 +63,7 @@ def problems(encoder: Any, vectors: Any) -> dict[str, list[Any]]:
 
 
 def solved(given: Sequence[Any], **options: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Value and lower bound of every problem under these options of `sinkhorn`."""
+    """Return the cost and lower bound of every problem for these options of `sinkhorn`."""
     from unittest.mock import patch
 
     from metrics_jax.embedding import sinkhorn, transport
@@ -74,7 +74,7 @@ def solved(given: Sequence[Any], **options: Any) -> tuple[np.ndarray, np.ndarray
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--encoder", help="the folder of a model", default=None)
+    parser.add_argument("--encoder", help="Folder of a model.", default=None)
     options = parser.parse_args()
     measure.one_thread()
 

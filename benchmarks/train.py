@@ -1,10 +1,10 @@
-"""Training speed on Multi30k, one thread: target tokens a CPU-second, and the share of the matmul rate.
+"""Training speed on Multi30k on one thread: target tokens per CPU-second, and the share of the matmul rate.
 
     python -m benchmarks.train [--model=rnn] [--dtype=bfloat16] [--peer=PYTHON-WITH-TORCH]
 
-Transformer T (`model_t.py`) or recurrent network R (`model_r.py`), batches of 2048 target tokens (padding included),
-label smoothing 0.1, Adam. Figures count no padding. The peer is `peer_torch.py`, a plain PyTorch float32 loop over the
-same batches, run in turn with ours.
+Transformer T (`model_t.py`) or recurrent network R (`model_r.py`), batches of 2048 target tokens including padding,
+label smoothing 0.1, Adam. Figures do not count padding. The peer is `peer_torch.py`, a plain PyTorch float32 loop over
+the same batches that alternates with ours.
 """
 
 import argparse
@@ -22,7 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="transformer", choices=("transformer", "rnn"))
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
-    parser.add_argument("--peer", help="a Python that has torch")
+    parser.add_argument("--peer", help="Python with torch.")
     options = parser.parse_args()
     measure.one_thread()
 

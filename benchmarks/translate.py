@@ -1,11 +1,11 @@
-"""Translating a real test set with a trained Transformer, real stops: sentences a second, from a cold start and warm.
+"""Speed of translating a test set with a trained Transformer: sentences per second, from a cold start and warm.
 
     python -m benchmarks.translate --workdir=RUN --source=FILE --reference=FILE [--peer=PYTHON]
 
 One thread, beam 5. Cold: in a new process, from reading the workdir to the last translation, with compiled programs
-in the cache on disk (`cold`) and without (`coldest`); warm: once more in the same process. The peer translates with
-CTranslate2 what `nmt-jax export` wrote, in float32 and by the same search (`peer_exported.py`), loading included in
-its own cold figure.
+in the cache on disk (`cold`) and without (`coldest`). Warm: once more in the same process. The peer translates with
+CTranslate2 and the model written by `nmt-jax export`, in float32 and with the same search (`peer_exported.py`); its
+cold figure includes loading.
 """
 
 import argparse
@@ -18,11 +18,11 @@ import time
 
 from benchmarks import measure
 
-INNER = "--inner"  # this process is the one that is measured
+INNER = "--inner"  # marks the measured process
 
 
 def inner(workdir: str, source: str, output: str) -> None:
-    """Translate twice and print the seconds of each."""
+    """Translate twice and print the seconds of each pass."""
     started = time.perf_counter(), time.process_time()
     measure.one_thread()
     from nmt_jax.training.trained import open_translator
@@ -42,7 +42,7 @@ def inner(workdir: str, source: str, output: str) -> None:
 
 
 def ours(options: argparse.Namespace, cache: str, output: str) -> list[float]:
-    """Seconds and CPU-seconds cold, then warm, in a new process."""
+    """Return seconds and CPU-seconds, cold and warm, of a new process."""
     command = [sys.executable, "-m", "benchmarks.translate", INNER, options.workdir, options.source, output]
     environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": cache}
     finished = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--workdir", required=True)
     parser.add_argument("--source", required=True)
     parser.add_argument("--reference", required=True)
-    parser.add_argument("--peer", help="a Python that has ctranslate2 and sentencepiece")
+    parser.add_argument("--peer", help="Python with ctranslate2 and sentencepiece.")
     options = parser.parse_args()
     from metrics_jax import BLEU
 

@@ -1,10 +1,10 @@
-"""Optimal transport between words: pairs of texts a CPU-second, exact and by Sinkhorn, and Sinkhorn's error.
+"""Speed of optimal transport between words: pairs of texts per CPU-second, exact and by Sinkhorn, and Sinkhorn's error.
 
     python -m benchmarks.transport [--data] [--vectors=FILE]
 
 On 1,000 synthetic pairs of 25 words each and, with --data, on 1,000 segments of WMT21 German to English and their
-references, with the vectors of a file of GloVe's or word2vec's, else random ones. The solvers get the costs; `wmd` is
-the whole metric, tokenization included. Errors are shares of the independent plan's cost. One JSON line.
+references, with word vectors from a GloVe or word2vec file, or random ones. The solvers receive the costs; `wmd` is the
+whole metric including tokenization. Errors are relative to the cost of the independent plan. One JSON line.
 """
 
 import argparse
@@ -18,14 +18,14 @@ PAIRS = 1000
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", action="store_true", help="pairs of WMT21, too")
-    parser.add_argument("--vectors", help="of the words of these pairs")
+    parser.add_argument("--data", action="store_true", help="Also use pairs of WMT21.")
+    parser.add_argument("--vectors", help="Word vectors for these pairs.")
     options = parser.parse_args()
     measure.one_thread()
 
     import numpy as np
 
-    from benchmarks.metrics import wmt21
+    from benchmarks.corpora import wmt21
     from metrics_jax.embedding.exact_transport import Problem, relaxed
     from metrics_jax.embedding.transport import solve
     from metrics_jax.embedding.vectors import Vectors

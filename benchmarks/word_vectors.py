@@ -1,11 +1,12 @@
-"""Words of text a CPU-second of skip-gram training on one thread, beside gensim's, and how good both are.
+"""Speed and quality of skip-gram training on one thread, beside gensim.
 
     python -m benchmarks.word_vectors --workdir=runs/word2vec [--epochs=5] [--peer=PYTHON]
 
-Text, words and settings are those of a workdir of configs/word2vec.py. Both read the same numbers of words, train as
-many epochs on the first processor, and are asked the same: `similarity` is Spearman's correlation of cosines with path
-similarity in WordNet over pairs of frequent nouns; `neighbours` the mean path similarity of a noun and its 5 nearest;
-the others the share of analogies whose answer is the nearest word (of 3CosAdd). Prints one JSON line.
+Text, words and settings are those of a workdir of configs/word2vec.py. Both programs read the same word ids, train
+the same number of epochs, and are evaluated in the same way: `similarity` is Spearman's correlation of cosines with
+path similarity in WordNet over pairs of frequent nouns; `neighbours` is the mean path similarity of a noun and its 5
+nearest neighbors; the others are the accuracy on analogies, where the answer must be the nearest word (3CosAdd).
+Prints one JSON line.
 """
 
 import argparse
@@ -46,7 +47,7 @@ NOUNS, PAIRS, NEAREST = 1500, 30_000, 5
 
 
 class Hypernyms:
-    """WordNet's nouns: path similarity 1 / (1 + edges) of the nearest of the two most frequent senses of two words."""
+    """Path similarity 1 / (1 + edges) of WordNet nouns, over the two most frequent senses of each word."""
 
     def __init__(self, folder: pathlib.Path):
         self.parents, self.senses = {}, {}
@@ -61,7 +62,7 @@ class Hypernyms:
         self.above = {}
 
     def _above(self, word: str) -> list[dict[str, int]]:
-        """For each sense how far all that is above it is."""
+        """Return, for each sense, the distances of all its hypernyms."""
         if word not in self.above:
             self.above[word] = []
             for sense in self.senses[word]:
@@ -84,7 +85,7 @@ class Hypernyms:
 
 
 def quality(vectors: Vectors, similarity: Hypernyms) -> dict[str, float]:
-    """What the head of this file names; words come the most frequent first."""
+    """Return the measures described in the module docstring; the words must be sorted by frequency."""
     neighbours = Neighbours(vectors)
     nouns = [word for word in vectors.words[:5000] if word in similarity.senses and len(word) > 3][:NOUNS]
     unit = neighbours._directions[vectors.rows(nouns)]
@@ -103,7 +104,7 @@ def quality(vectors: Vectors, similarity: Hypernyms) -> dict[str, float]:
 
 
 def ours(task: WordVectors, epochs: int) -> tuple[Vectors, float]:
-    """Vectors and CPU-seconds of `epochs` epochs by the training step of the loop; compiling is not counted."""
+    """Return vectors and CPU-seconds of `epochs` epochs with the training step of the loop, without compilation."""
     config = task.config
     steps = epochs * task.batches(1).batches_per_epoch
     optimizer = make_optimizer(config.optimizer)
@@ -123,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workdir", type=pathlib.Path, required=True)
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--peer", help="a Python with gensim")
+    parser.add_argument("--peer", help="Python with gensim.")
     arguments = parser.parse_args()
     measure.one_thread()
     platforms.keep_freed_memory()
