@@ -24,6 +24,7 @@ ARGUMENTS = {
     "transformer": ("size=tiny", "size=small", "size=big"),
     "ablation": ("size=paper",),
     "bleurt": ("stage=pretrain",),
+    "rnn_luong": ("size=paper",),
     "glue": ("task=cola", "task=sst2", "task=mrpc", "task=rte", "task=sick", "task=stsb"),
 }
 
