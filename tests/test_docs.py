@@ -1,5 +1,8 @@
 """README and docs name only files, modules, verbs and pages that exist, and every page can be found from the index."""
 
+import ast
+import functools
+import importlib
 import importlib.util
 import re
 
@@ -7,6 +10,7 @@ import pytest
 
 from nmt_jax.__main__ import VERBS
 from tests.conftest import ROOT
+from tests.test_interface import verb_flags
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
@@ -63,6 +67,52 @@ def test_every_command_exists(page):
         assert importlib.util.find_spec(module), module
 
 
+@functools.cache
+def flags_of(verb):
+    return set(verb_flags(verb)) | {"help"}
+
+
+def unknown_flags(text):
+    """Flags that commands in a text give to verbs that have no such flag; keys of configs are not checked."""
+    unknown = set()
+    for part in text.replace("\\\n", " ").split("nmt-jax ")[1:]:
+        verb = re.match(r"\w*", part)[0]
+        command = re.split(r"[`\n|;]| -- ", re.sub(r"'[^'\n]*'", "", part))[0]
+        for flag in re.findall(r"(?<![\w-])--([a-z]\w*)(?![\w.])", command) if verb in VERBS else []:
+            known = flags_of(verb)
+            if flag not in known and flag.removeprefix("no") not in known:
+                unknown.add(f"{verb} --{flag}")
+    return unknown
+
+
+@pytest.mark.parametrize("path", [*PAGES, *sorted((ROOT / "configs").glob("*.py"))], ids=str)
+def test_every_flag_exists(path):
+    assert unknown_flags(path.read_text(encoding="utf-8")) == set()
+
+
+def resolve(name):
+    """The object of a dotted name. Raises ImportError or AttributeError if there is none."""
+    module, _, attribute = name.rpartition(".")
+    if importlib.util.find_spec(name.partition(".")[0]) and not attribute[0].isupper():
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError:
+            pass
+    return getattr(resolve(module), attribute)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_python_name_exists(page):
+    text = page.read_text(encoding="utf-8")
+    names = set(re.findall(r"(?<![\w/.])((?:nmt_jax|metrics_jax)(?:\.\w+)+)(?!\.?\*)", text))
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith(("nmt_jax", "metrics_jax")):
+                names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    for name in names if page != TUTORIAL else ():
+        resolve(name)
+
+
 def test_every_page_can_be_found():
     found, new = set(), {ROOT / "README.md", ROOT / "docs" / "README.md"}
     while new:
@@ -79,8 +129,14 @@ def test_the_readme_is_short():
 
 
 def test_a_wrong_page_is_seen():
+    with pytest.raises(AttributeError):
+        resolve("nmt_jax.models.transformer.NoSuchModel")
     assert missing_paths("see `nmt_jax/models/no_such.py` and configs/glue.py:task=cola") == [
         "nmt_jax/models/no_such.py"
     ]
+    assert unknown_flags("`nmt-jax translate --beam=5 \\\n --config.a=1 --noattention --beem_size=2`") == {
+        "translate --beam",
+        "translate --beem_size",
+    }
     assert links("[a](b.md#c) ![d](e.png) [f](https://g.h)") == ["b.md#c", "e.png"]
     assert anchors("## Samples and minimum Bayes risk\n# A: `b`, c") == {"samples-and-minimum-bayes-risk", "a-b-c"}
