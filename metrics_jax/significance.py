@@ -91,10 +91,11 @@ def bootstrap(
     alpha: float = 0.05,
     documents: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """Bootstrap statistics float[N, K] -> the score and its 1 - alpha interval, from `resamples` draws of N segments.
+    """Compute the score of statistics float[N, K] and its 1 - alpha interval by bootstrap resampling.
 
-    With `documents`, a label per segment, the score is the mean over documents, and documents are drawn. Raises
-    ValueError for statistics that are not finite or not two-dimensional, and for invalid alpha or resamples.
+    `resamples` samples of N segments are drawn. With `documents`, a label per segment, the score is the mean over
+    documents, and documents are drawn. Raises ValueError for statistics that are not finite or not two-dimensional, and
+    for invalid alpha or resamples.
     """
     check_sampling(alpha, resamples=resamples)
     score, table = _units(metric, {"the system": statistics}, documents)
@@ -113,14 +114,14 @@ def paired_bootstrap(
     strict: bool = False,
     documents: Sequence[Hashable] | None = None,
 ) -> list[Comparison]:
-    """Test systems against a baseline by paired bootstrap resampling (Koehn 2004) -> a row per system.
+    """Test systems against a baseline by paired bootstrap resampling (Koehn 2004).
 
-    `systems` maps names to statistics float[N, K]; all are tested on the same resamples. The p-value is that of Moses
-    and sacrebleu: with d the absolute differences of the resamples, the fraction of d - mean(d) that are at least the
-    observed difference (greater, if `strict`), with the observed one counted once more. This definition is one-sided:
-    equal systems are called different about 2 alpha of the time (11 % measured at 5 %), whereas `paired_randomisation`
-    keeps alpha. The baseline is the first system by default. `documents` and errors are as in `bootstrap`; also raises
-    ValueError for systems of different sizes.
+    `systems` maps names to statistics float[N, K]; all are tested on the same resamples. Returns one row per system.
+    The p-value is that of Moses and sacrebleu: with d the absolute differences of the resamples, the fraction of d -
+    mean(d) that are at least the observed difference (greater, if `strict`), with the observed one counted once more.
+    This definition is one-sided: equal systems are called different about 2 alpha of the time (11 % measured at 5 %),
+    whereas `paired_randomisation` keeps alpha. The baseline is the first system by default. `documents` and errors are
+    as in `bootstrap`; also raises ValueError for systems of different sizes.
     """
     check_sampling(alpha, resamples=resamples)
     score, table = _units(metric, systems, documents)
@@ -144,12 +145,12 @@ def paired_randomisation(
     strict: bool = False,
     documents: Sequence[Hashable] | None = None,
 ) -> list[Comparison]:
-    """Test systems against a baseline by approximate randomisation (Riezler & Maxwell 2005) -> a row per system.
+    """Test systems against a baseline by approximate randomisation (Riezler & Maxwell 2005).
 
-    `systems` maps names to statistics float[N, K]. Each trial swaps system and baseline in a random half of the
-    segments. The p-value is the fraction of trials whose absolute difference is at least the observed one (greater, if
-    `strict`), with the observed one counted once more. Intervals, `wins`, the baseline, `documents` and errors are as
-    in `paired_bootstrap`.
+    `systems` maps names to statistics float[N, K]. Returns one row per system. Each trial swaps system and baseline in
+    a random half of the segments. The p-value is the fraction of trials whose absolute difference is at least the
+    observed one (greater, if `strict`), with the observed one counted once more. Intervals, `wins`, the baseline,
+    `documents` and errors are as in `paired_bootstrap`.
     """
     check_sampling(alpha, trials=trials, resamples=resamples)
     score, table = _units(metric, systems, documents)
@@ -163,7 +164,7 @@ def paired_randomisation(
 
 
 def document_scores(metric: Scorer, statistics: np.ndarray, documents: Sequence[Hashable]) -> DocumentScores:
-    """Score documents -> each document's score, from its summed statistics, and the mean.
+    """Score each document from its summed statistics, and compute the mean over documents.
 
     `statistics` is float[N, K], `documents` holds a label per segment; segments of a document need not be adjacent.
     Raises ValueError if the lengths differ.
@@ -273,9 +274,10 @@ def _cached_counts(n: int, resamples: int, seed: int) -> list[np.ndarray]:
 
 
 def _shuffle(table: np.ndarray, trials: int, seed: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """float[systems, N, K] -> for blocks of trials, sums float[systems, block, K] over a random half and over the rest.
+    """Yield blocks of trials with their sums float[systems, block, K] over a random half and over the rest.
 
-    Both are summed, instead of subtracting one from the total, so that sums of positive numbers stay positive.
+    The table is float[systems, N, K]. Both sums are computed, instead of subtracting one from the total, so that sums
+    of positive numbers stay positive.
     """
     systems, n, k = table.shape
     columns = table.transpose(1, 0, 2).reshape(n, systems * k)

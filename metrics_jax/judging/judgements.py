@@ -98,7 +98,7 @@ class Judgements:
         return Judgements(self.human[indices], systems, items, self.system_human)
 
     def without_outliers(self) -> tuple["Judgements", np.ndarray]:
-        """Drop systems far from the median, as WMT does -> other judgements, and the mask bool[N] of their texts.
+        """Drop systems far from the median, as WMT does. Returns also the mask bool[N] of the remaining texts.
 
         A system is dropped if |score - median| / (1.483 MAD) > 2.5, where MAD is the median of |score - median| (Mathur
         et al., 2020, section 4.2).

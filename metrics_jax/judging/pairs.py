@@ -111,7 +111,7 @@ class PairCoefficient:
         return counted
 
     def threshold(self, groups: Groups, scores: np.ndarray, human: np.ndarray) -> float:
-        """The smallest difference of scores that is not a tie, by `calibrate`; 0 unless calibrated."""
+        """The tie threshold chosen by `calibrate`; 0 unless the coefficient is calibrated."""
         return calibrate(groups, scores, human) if self.calibrated else 0.0
 
 

@@ -102,7 +102,7 @@ class Pyramid:
 
 
 def read_pyramid(path: str | os.PathLike[str]) -> tuple[Pyramid, dict[str, Peer]]:
-    """Read a file of annotations -> its pyramid, and the annotations of other summaries by name.
+    """Read a pyramid, and annotations of other summaries by name, from a file.
 
     JSON: {"references": ["A", …], "units": {"1": {"label": "…", "contributors": ["A", …]}}, "summaries": {"system":
     {"units": ["1", …], "others": 2}}}, where "references" and "summaries" are optional; contributors may also be an

@@ -55,6 +55,6 @@ def vector_coefficient(
 
 
 def draw_counts(size: int, draws: int, generator: np.random.Generator) -> np.ndarray:
-    """Draw `size` items with replacement, `draws` times -> float64[draws, size], how often each item is drawn."""
+    """Draw `size` items with replacement, `draws` times. Returns how often each is drawn, float64[draws, size]."""
     drawn = generator.integers(size, size=(draws, size)) + size * np.arange(draws)[:, None]
     return np.bincount(drawn.ravel(), minlength=drawn.size).reshape(draws, size).astype(np.float64)

@@ -221,7 +221,7 @@ def _swapped_sums(own: _Counts, other: _Counts, mixed: _Counts, chosen: np.ndarr
 
 
 def _quadratic_forms(chosen: np.ndarray, matrices: np.ndarray) -> np.ndarray:
-    """c M c for the rows c of `chosen` float32[g, T, n] and the matrix M int8[n, n] of each group -> float32[T, g]."""
+    """Quadratic forms c M c, float32[T, g], of the rows c of `chosen` float32[g, T, n] and matrices M int8[g, n, n]."""
     entries = np.count_nonzero(matrices)
     if not entries:  # counts of human ties do not depend on the choice
         return np.zeros(chosen.shape[1::-1], np.float32)

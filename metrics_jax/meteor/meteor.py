@@ -60,7 +60,7 @@ class Meteor(AdditiveMetric):
         return best_counts(hypotheses, references, split, self.align, self.score)[0]
 
     def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[int, int]:
-        """Align the words of two texts -> matched positions, hypothesis: reference."""
+        """Align the words of two texts. Returns matched positions, hypothesis: reference."""
         alignment: dict[int, int] = {}
         for module in self.modules:
             words = _index_words(hypothesis, module, alignment)

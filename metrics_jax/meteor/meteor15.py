@@ -155,7 +155,7 @@ class Meteor15(AdditiveMetric):
         return [word for word in text.split(" ") if word]
 
     def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> list[Match]:
-        """Align the words of two texts -> the matches, in the order of the reference."""
+        """Align the words of two texts. Returns the matches, in the order of the reference."""
         return self._aligner.align(hypothesis, reference)
 
     def _count(self, hypothesis: list[str], reference: list[str]) -> list[int]:

@@ -63,7 +63,7 @@ class MeteorNLTK(AdditiveMetric):
         return [[token.lower() for token in tokens] for tokens in tokenize(texts, self.tokenize)]
 
     def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[int, int]:
-        """Align the words of two texts -> matched positions, hypothesis: reference."""
+        """Align the words of two texts. Returns matched positions, hypothesis: reference."""
         assert self.wordnet is not None
         alignment: dict[int, int] = {}
         words, reference_words = list(enumerate(hypothesis)), list(enumerate(reference))

@@ -55,7 +55,7 @@ def _num_untied(numbers: np.ndarray) -> int:
 
 
 def _centre(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """float[..., N] -> the numbers minus their mean, and the norm float[...] of that: NaN if it is rounding error."""
+    """Subtract the mean from numbers float[..., N]. Returns also the norm float[...], NaN if it is rounding error."""
     centred = numbers - numbers.mean(axis=-1, keepdims=True)
     norm = np.sqrt(np.vecdot(centred, centred))
     return centred, np.where(norm > _RELATIVE_ROUNDING * np.linalg.norm(numbers, axis=-1), norm, np.nan)

@@ -14,7 +14,7 @@ from nmt_jax.progress import track
 
 
 def judged_scores(name: str, metric: AdditiveMetric, judged: Judged, of_systems: bool) -> np.ndarray:
-    """Score the N judged texts with a metric -> float64[N], higher is better: distances and error rates are negated.
+    """Score the N judged texts with a metric. Returns float64[N], higher is better: error rates are negated.
 
     With `of_systems`, the mean of the scores of a system's texts is the score of the system as a corpus. Metrics that
     are fitted to references are fitted to the distinct ones. Raises UserError, with FILE:LINE, for a score that is not
@@ -51,10 +51,11 @@ def judged_scores(name: str, metric: AdditiveMetric, judged: Judged, of_systems:
 
 
 def contributions(metric: AdditiveMetric, statistics: np.ndarray) -> np.ndarray:
-    """Contribution of each segment to the corpus score: statistics float[N, K] -> float[N], whose mean is the score.
+    """The contribution of each segment to the corpus score, float[N], from statistics float[N, K].
 
-    If the corpus score is a mean over segments, these are the segments' scores. Otherwise they are the pseudo-values of
-    the jackknife (Tukey, 1958), N score(all) - (N - 1) score(all but the segment), shifted to have that mean.
+    Their mean is the corpus score. If the corpus score is a mean over segments, these are the segments' scores.
+    Otherwise they are the pseudo-values of the jackknife (Tukey, 1958), N score(all) - (N - 1) score(all but the
+    segment), shifted to have that mean.
     """
     size, total = len(statistics), statistics.sum(axis=0)
     score = float(metric.score(total))
@@ -65,7 +66,7 @@ def contributions(metric: AdditiveMetric, statistics: np.ndarray) -> np.ndarray:
 
 
 def given_scores(option: str, judged: Judged, num_files: int) -> np.ndarray:
-    """Read scores computed elsewhere -> float64[N].
+    """Read scores float64[N] that were computed elsewhere.
 
     `COLUMN` names a column of the judged file, `NAME=FILE` a file with one score per line. A leading `-` negates them,
     for metrics where lower is better. Raises UserError if the file has another number of lines, a line is not a number,
