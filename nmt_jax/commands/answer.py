@@ -21,23 +21,15 @@ CHUNK = 64
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax answer`."""
-    streams.define_workdir_flag(flag_values)
-    streams.define_input_flag(flag_values, ": JSON lines, or a .json file in SQuAD 1.1 format")
-    streams.define_checkpoint_flags(flag_values)
+    streams.define_prediction_flags(flag_values, CHUNK, ": JSON lines, or a .json file in SQuAD 1.1 format")
     help_text = "Output format: an answer per line; json, an object per question; squad, one object {ID: ANSWER, …}."
     flags.DEFINE_enum("format", "text", ["text", "json", "squad"], help_text, flag_values=flag_values)
-    streams.define_chunk_flag(flag_values, CHUNK)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Answer the questions of the input."""
-    streams.check_no_arguments("answer", positional)
-    answered = run(
-        streams.required_workdir("answer", flag_values),
-        read_questions(flag_values.input),
-        checkpoint=streams.chosen_checkpoint(flag_values),
-        chunk=streams.chunk_size(flag_values),
-    )
+    options = streams.prediction_options("answer", flag_values, positional)
+    answered = run(questions=read_questions(flag_values.input), **options)
     show = {"text": _text, "json": _json, "squad": _squad}[flag_values.format]
     streams.write_rows(show(answered), "answered")
     return 0

@@ -24,23 +24,15 @@ class Prediction(Protocol):
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax classify`."""
-    streams.define_workdir_flag(flag_values)
-    streams.define_input_flag(flag_values)
-    streams.define_checkpoint_flags(flag_values)
+    streams.define_prediction_flags(flag_values, CHUNK)
     help_text = "Output format; json writes one object per line, with probabilities."
     flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values=flag_values)
-    streams.define_chunk_flag(flag_values, CHUNK)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Classify the lines of the input."""
-    streams.check_no_arguments("classify", positional)
-    labels, predictions = run(
-        streams.required_workdir("classify", flag_values),
-        streams.open_lines(flag_values.input),
-        checkpoint=streams.chosen_checkpoint(flag_values),
-        chunk=streams.chunk_size(flag_values),
-    )
+    options = streams.prediction_options("classify", flag_values, positional)
+    labels, predictions = run(lines=streams.open_lines(flag_values.input), **options)
     rows = format_rows(labels, predictions, flag_values.format == "json")
     streams.write_rows(rows, "classified", num_lines(flag_values.input))
     return 0

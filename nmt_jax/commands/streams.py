@@ -42,6 +42,14 @@ def define_chunk_flag(flag_values: flags.FlagValues, default: int) -> None:
     flags.DEFINE_integer("chunk", default, help_text, lower_bound=1, flag_values=flag_values)
 
 
+def define_prediction_flags(flag_values: flags.FlagValues, chunk: int, input_contents: str = "") -> None:
+    """Define the flags of a verb that applies a trained model to each line; chunk: the default of `--chunk`."""
+    define_workdir_flag(flag_values)
+    define_input_flag(flag_values, input_contents)
+    define_checkpoint_flags(flag_values)
+    define_chunk_flag(flag_values, chunk)
+
+
 def check_no_arguments(verb: str, positional: Sequence[str]) -> None:
     """Raises UserError if a verb that reads stdin is given a file name as an argument."""
     if positional:
@@ -68,6 +76,16 @@ def chosen_checkpoint(flag_values: flags.FlagValues) -> str | int | None:
 def chunk_size(flag_values: flags.FlagValues) -> int:
     """Return the value of `--chunk`, or 1 if a person types the input and waits for each result."""
     return 1 if not flag_values.input and sys.stdin.isatty() else flag_values.chunk
+
+
+def prediction_options(verb: str, flag_values: flags.FlagValues, positional: Sequence[str]) -> dict[str, Any]:
+    """Check the flags of such a verb; returns workdir, checkpoint and chunk. Raises UserError for a wrong request."""
+    check_no_arguments(verb, positional)
+    return {
+        "workdir": required_workdir(verb, flag_values),
+        "checkpoint": chosen_checkpoint(flag_values),
+        "chunk": chunk_size(flag_values),
+    }
 
 
 # Input

@@ -20,23 +20,15 @@ CHUNK = 512
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax tag`."""
-    streams.define_workdir_flag(flag_values)
-    streams.define_input_flag(flag_values)
-    streams.define_checkpoint_flags(flag_values)
+    streams.define_prediction_flags(flag_values, CHUNK)
     help_text = "Output format: conll, one word and tag per line and a blank line after each sentence; json."
     flags.DEFINE_enum("format", "conll", ["conll", "json"], help_text, flag_values=flag_values)
-    streams.define_chunk_flag(flag_values, CHUNK)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Tag the words of the input."""
-    streams.check_no_arguments("tag", positional)
-    tagged = run(
-        streams.required_workdir("tag", flag_values),
-        streams.open_lines(flag_values.input),
-        checkpoint=streams.chosen_checkpoint(flag_values),
-        chunk=streams.chunk_size(flag_values),
-    )
+    options = streams.prediction_options("tag", flag_values, positional)
+    tagged = run(lines=streams.open_lines(flag_values.input), **options)
     show = _json if flag_values.format == "json" else _conll
     rows = itertools.starmap(show, ((number, *pair) for number, pair in enumerate(tagged, start=1)))
     streams.write_rows(rows, "tagged", num_lines(flag_values.input))

@@ -16,22 +16,6 @@ from tests.conftest import ROOT
 QUICKSTART = str(ROOT / "configs" / "quickstart.py")
 
 
-@pytest.fixture
-def fails(capfd):
-    """Runs nmt-jax, which must end with code 2 and one line on stderr alone -> the line."""
-
-    def run(*arguments: str) -> str:
-        assert cli.main(list(arguments)) == 2
-        out, err = capfd.readouterr()
-        assert out == ""
-        assert err.startswith("nmt-jax: error: ")
-        assert err.count("\n") == 1
-        assert "Traceback" not in err
-        return err.removeprefix("nmt-jax: error: ").strip()
-
-    return run
-
-
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["help"]])
 def test_help_lists_every_verb_with_an_example(arguments, capsys):
     assert cli.main(arguments) == 0
@@ -64,29 +48,29 @@ def test_every_verb_is_a_module_and_every_example_has_flags_that_exist():
         assert set(flags) <= set(flag_values)
 
 
-def test_misspelt_verbs_and_flags_name_the_nearest(fails):
-    assert "did you mean train?" in fails("trian")
-    assert "did you mean --workdir?" in fails("train", "--workdri=x")
-    assert "did you mean --beam_size?" in fails("translate", "--beam-size=3", "--workdir=x")
-    assert "beam_size" in fails("translate", "--beam_size=0", "--workdir=x")
-    assert "beam_size" in fails("translate", "--beam_size=wide", "--workdir=x")
+def test_misspelled_verbs_and_flags(mistake):
+    assert "did you mean train?" in mistake("trian")
+    assert "did you mean --workdir?" in mistake("train", "--workdri=x")
+    assert "did you mean --beam_size?" in mistake("translate", "--beam-size=3", "--workdir=x")
+    assert "beam_size" in mistake("translate", "--beam_size=0", "--workdir=x")
+    assert "beam_size" in mistake("translate", "--beam_size=wide", "--workdir=x")
 
 
-def test_overrides_come_with_an_equals_sign_or_a_blank():
+def test_overrides_with_an_equals_sign_or_a_blank():
     gathered = cli._gather_overrides(["--config=a.py", "--config.a.b=1", "-config.c", "-2", "x", "--", "--config.d=3"])
     assert gathered == ["--config=a.py", "--override=a.b=1", "--override=c=-2", "x", "--", "--config.d=3"]
 
 
-def test_an_override_without_a_value_is_refused(fails, tmp_path):
-    assert "--config.train.steps needs a value" in fails("train", f"--workdir={tmp_path}", "--config.train.steps")
-    assert "needs a value" in fails("train", "--config.train.steps", f"--workdir={tmp_path}")
+def test_an_override_without_a_value(mistake, tmp_path):
+    assert "--config.train.steps needs a value" in mistake("train", f"--workdir={tmp_path}", "--config.train.steps")
+    assert "needs a value" in mistake("train", "--config.train.steps", f"--workdir={tmp_path}")
 
 
-def test_a_key_that_does_not_exist_and_a_value_of_the_wrong_type(fails, tmp_path):
+def test_an_unknown_key_and_a_value_of_the_wrong_type(mistake, tmp_path):
     base = ("train", f"--config={QUICKSTART}", f"--workdir={tmp_path / 'w'}")
-    assert "did you mean train.steps?" in fails(*base, "--config.train.step=3")
-    assert "must be an integer" in fails(*base, "--config.train.steps", "few")
-    assert not (tmp_path / "w").exists()  # nothing is begun with a config that cannot be meant
+    assert "did you mean train.steps?" in mistake(*base, "--config.train.step=3")
+    assert "must be an integer" in mistake(*base, "--config.train.steps", "few")
+    assert not (tmp_path / "w").exists()  # an invalid config creates nothing
 
 
 @pytest.mark.parametrize(
@@ -98,26 +82,26 @@ def test_a_key_that_does_not_exist_and_a_value_of_the_wrong_type(fails, tmp_path
         ("task=translat", "config.task='translat': use one of translate"),
     ],
 )
-def test_a_model_that_cannot_be_built_begins_nothing(fails, tmp_path, override, words):
-    line = fails("train", f"--config={QUICKSTART}", f"--workdir={tmp_path / 'w'}", f"--config.{override}")
+def test_an_invalid_model_creates_no_workdir(mistake, tmp_path, override, words):
+    line = mistake("train", f"--config={QUICKSTART}", f"--workdir={tmp_path / 'w'}", f"--config.{override}")
     assert words in line
     assert not (tmp_path / "w").exists()
 
 
-def test_flags_that_are_missing(fails, tmp_path):
-    assert "--workdir" in fails("train", f"--config={QUICKSTART}")
-    assert "--config=FILE" in fails("train", f"--workdir={tmp_path}")
-    assert "no such config file" in fails("train", f"--workdir={tmp_path}", "--config=nowhere.py")
-    assert "takes no argument 'x'" in fails("train", "x", f"--workdir={tmp_path}")
-    assert "--workdir" in fails("translate")
-    assert "--workdir" in fails("plot")
-    assert "HYPOTHESIS" in fails("score")
+def test_missing_flags(mistake, tmp_path):
+    assert "--workdir" in mistake("train", f"--config={QUICKSTART}")
+    assert "--config=FILE" in mistake("train", f"--workdir={tmp_path}")
+    assert "no such config file" in mistake("train", f"--workdir={tmp_path}", "--config=nowhere.py")
+    assert "takes no argument 'x'" in mistake("train", "x", f"--workdir={tmp_path}")
+    assert "--workdir" in mistake("translate")
+    assert "--workdir" in mistake("plot")
+    assert "HYPOTHESIS" in mistake("score")
 
 
-def test_an_empty_or_missing_workdir(fails, tmp_path):
+def test_an_empty_or_missing_workdir(mistake, tmp_path):
     for verb in ("translate", "plot"):
-        assert "no such workdir" in fails(verb, f"--workdir={tmp_path / 'nowhere'}")
-        assert "not a workdir" in fails(verb, f"--workdir={tmp_path}")
+        assert "no such workdir" in mistake(verb, f"--workdir={tmp_path / 'nowhere'}")
+        assert "not a workdir" in mistake(verb, f"--workdir={tmp_path}")
 
 
 def _begin(folder: pathlib.Path, checkpoint: bool, **overrides: str) -> Workdir:
@@ -131,15 +115,15 @@ def _begin(folder: pathlib.Path, checkpoint: bool, **overrides: str) -> Workdir:
     return workdir
 
 
-def test_a_workdir_without_a_checkpoint_translates_nothing(fails, tmp_path):
+def test_a_workdir_without_a_checkpoint(mistake, tmp_path):
     _begin(tmp_path / "w", checkpoint=False)
-    assert "no checkpoint yet" in fails("translate", f"--workdir={tmp_path / 'w'}")
+    assert "no checkpoint yet" in mistake("translate", f"--workdir={tmp_path / 'w'}")
 
 
-def test_a_workdir_of_another_model_stays_as_it_is(fails, tmp_path):
+def test_a_workdir_of_another_model_stays_as_it_is(mistake, tmp_path):
     workdir = _begin(tmp_path / "w", checkpoint=True)
     before = workdir.config_file.read_bytes()
-    line = fails("train", f"--config={QUICKSTART}", f"--workdir={workdir.path}", "--config.model.d_model=64")
+    line = mistake("train", f"--config={QUICKSTART}", f"--workdir={workdir.path}", "--config.model.d_model=64")
     assert str(workdir.path) in line
     assert "model.d_model was 128, now 64" in line
     assert workdir.config_file.read_bytes() == before
@@ -162,9 +146,9 @@ def test_before_the_first_checkpoint_another_vocabulary_replaces_the_old(tmp_pat
     assert not workdir.vocab.exists()
 
 
-def test_a_workdir_that_cannot_be_made(fails, tmp_path):
+def test_a_workdir_that_cannot_be_made(mistake, tmp_path):
     (tmp_path / "file").write_text("")
-    assert "cannot write the workdir" in fails(
+    assert "cannot write the workdir" in mistake(
         "train", f"--config={QUICKSTART}", f"--workdir={tmp_path / 'file' / 'w'}"
     )
 
@@ -179,7 +163,7 @@ def test_a_log_cut_short_by_a_crash_is_read_without_its_last_line(tmp_path):
     ("error", "code"),
     [(KeyboardInterrupt(), 130), (Interrupted(15), 143), (Interrupted(2), 130)],
 )
-def test_interruptions_are_exit_codes(monkeypatch, error, code):
+def test_exit_codes_of_interruptions(monkeypatch, error, code):
     def interrupted(*_: object) -> int:
         raise error
 

@@ -1,10 +1,10 @@
-import io
+"""`nmt-jax mbr`: one chosen text per list of candidates."""
+
 import json
 
 import pytest
 
 from metrics_jax import BLEU, TER, ChrF
-from nmt_jax import __main__ as cli
 from nmt_jax.translation.reranking import CHUNK
 from tests.fixtures.encoder_folders import write_folder
 
@@ -29,20 +29,18 @@ def as_rows(lists):
 
 
 @pytest.fixture
-def mbr(tmp_path, monkeypatch, capsys):
-    """Runs the verb on standard input -> exit code, output, what it says."""
+def mbr(nmt_jax):
+    """Run the verb on a text as stdin; returns exit code, stdout and stderr."""
 
     def run(text: str, *arguments: str) -> tuple[int, str, str]:
-        data = text.encode()
-        monkeypatch.setattr("sys.stdin", type("", (), {"buffer": io.BytesIO(data), "isatty": lambda self: False})())
-        code = cli.main(["mbr", *arguments])
-        return code, *capsys.readouterr()
+        code, lines, stderr = nmt_jax("mbr", *arguments, stdin=text)
+        return code, "".join(f"{line}\n" for line in lines), stderr
 
     return run
 
 
 @pytest.mark.parametrize("form", [as_json, as_rows])
-def test_a_line_for_each_list(mbr, tmp_path, form):
+def test_one_line_per_list(mbr, tmp_path, form):
     code, out, err = mbr(form(LISTS))
     assert code == 0
     assert out.split("\n") == [*CHOSEN, ""]
@@ -53,7 +51,7 @@ def test_a_line_for_each_list(mbr, tmp_path, form):
     assert mbr("", f"--input={tmp_path / 'candidates'}") == (0, out, err)
 
 
-def test_json_says_what_was_expected(mbr):
+def test_json_has_the_expected_utilities(mbr):
     code, out, err = mbr(as_json(LISTS), "--format=json")
     rows = [json.loads(line) for line in out.split("\n")[:-1]]
     assert code == 0
@@ -98,11 +96,11 @@ def test_utilities_are_mixed_by_weight(mbr):
 
 
 @pytest.mark.parametrize(("utility", "other"), [("bleu", "chrf"), ("bleu,chrf", "ter"), ("ter", "bleu|effective")])
-def test_the_report_is_of_another_metric(mbr, utility, other):
+def test_another_metric_is_reported(mbr, utility, other):
     assert f"; {other}" in mbr(as_rows(LISTS), f"--utility={utility}")[2]
 
 
-def test_lines_of_many_chunks_and_other_pseudo_references(mbr, tmp_path):
+def test_many_chunks_and_other_pseudo_references(mbr, tmp_path):
     many = LISTS * CHUNK
     assert mbr(as_rows(many))[1].split("\n")[:-1] == CHOSEN * CHUNK
     (tmp_path / "references").write_text(as_json([[(0, "the old man sleeps .")], [(0, "e")], [(0, "the cat")]]))
@@ -116,7 +114,7 @@ def test_lines_of_many_chunks_and_other_pseudo_references(mbr, tmp_path):
     assert "line 3" in err
 
 
-def test_a_metric_of_embeddings(mbr, tmp_path):
+def test_an_embedding_metric(mbr, tmp_path):
     encoder = f"--encoder={write_folder(tmp_path / 'bert')}"
     lists = [[(0, "a b c"), (0, "a b d"), (0, "a b c d"), (0, "n")]]
     for method in ("exact", "aggregate", "prune"):
@@ -125,7 +123,7 @@ def test_a_metric_of_embeddings(mbr, tmp_path):
         assert out != "n\n"
 
 
-def test_a_mistake_is_one_line(mbr):
+def test_mistakes(mbr):
     rows = as_rows(LISTS)
     cases = {
         "nmt-jax mbr reads stdin": (rows, "candidates.txt"),
@@ -154,7 +152,7 @@ def test_a_mistake_is_one_line(mbr):
         assert words in err
 
 
-def test_what_was_decided_before_a_bad_row_is_not_lost(mbr):
+def test_lines_before_a_bad_row_are_decided(mbr):
     code, out, err = mbr(as_rows(LISTS) + "4\tnone\n")
     assert code == 2
     assert out.split("\n")[:-1] == CHOSEN[:2]

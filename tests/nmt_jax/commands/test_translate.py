@@ -1,4 +1,5 @@
-import io
+"""`nmt-jax translate` with a Transformer that has learned next to nothing."""
+
 import json
 import shutil
 import subprocess
@@ -6,15 +7,16 @@ import sys
 
 import pytest
 
-from nmt_jax import __main__ as cli
 from nmt_jax.commands import translate
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.translation.output_format import TranslationFormat
-from tests.conftest import ROOT, with_devices
+from nmt_jax.translation.translator import Hypothesis
+from tests.conftest import with_devices
+from tests.fixtures.command_line import Finished, columns, error_line
 
-QUICKSTART = str(ROOT / "configs" / "quickstart.py")
 STRANGE = ["the old man sleeps .", "", "a\u2028b\x85c", "\x00", "🙂 🙂", " ", "x\ty", "word " * 30]
+LINE = ["the old man sleeps ."]
 
 
 @pytest.fixture
@@ -23,31 +25,32 @@ def workdir(translator_workdir):
 
 
 @pytest.fixture
-def stdin(monkeypatch):
-    """Puts bytes on stdin."""
-
-    def put(data: bytes) -> None:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-
-    return put
+def source(tmp_path):
+    path = tmp_path / "source"
+    path.write_text("the dog .\nthe cat sees the house .\nthe cow .\n")
+    return path
 
 
-def _lines(out: bytes) -> list[str]:
-    assert out.endswith(b"\n")
-    return out.decode().removesuffix("\n").split("\n")
+@pytest.fixture
+def translated(nmt_jax, workdir, source):
+    """Translate the source file with flags."""
+
+    def run(*flags: object) -> Finished:
+        return nmt_jax("translate", f"--workdir={workdir}", f"--input={source}", *flags)
+
+    return run
 
 
-def test_a_line_out_for_every_line_in(workdir, stdin, capfdbinary):
-    stdin(b"\xef\xbb\xbf" + "\n".join(STRANGE).encode() + b"\n")
-    assert cli.main(["translate", f"--workdir={workdir}", "--chunk=3"]) == 0
-    out, err = capfdbinary.readouterr()
-    lines = _lines(out)
+def test_one_line_of_output_per_line_of_input(nmt_jax, workdir):
+    stdin = "\ufeff" + "\n".join(STRANGE) + "\n"
+    code, lines, stderr = nmt_jax("translate", f"--workdir={workdir}", "--chunk=3", stdin=stdin)
+    assert code == 0
     assert len(lines) == len(STRANGE)
     assert lines[1] == ""
-    assert b"\r" not in err  # no progress where nobody looks
+    assert "\r" not in stderr  # no progress bar outside a terminal
 
 
-def test_translations_do_not_depend_on_chunks_or_neighbours(workdir):
+def test_translations_do_not_depend_on_chunks_or_other_lines(workdir):
     whole = [best[0].text for best in translate.run(workdir, STRANGE)]
     single = [best[0].text for line in STRANGE[:3] for best in translate.run(workdir, [line], chunk=1)]
     assert whole[:3] == single
@@ -68,225 +71,198 @@ def test_translation_starts_before_the_input_ends(workdir):
 
 
 def test_flags_reach_the_search(workdir):
-    line = ["the old man sleeps ."]
-    (three,) = translate.run(workdir, line, n_best=3)
+    (three,) = translate.run(workdir, LINE, n_best=3)
     scores = [hypothesis.score for hypothesis in three]
     assert len({hypothesis.text for hypothesis in three}) == 3
     assert scores == sorted(scores, reverse=True)
-    (short,) = translate.run(workdir, line, max_length_ratio=0.1)
+    (short,) = translate.run(workdir, LINE, max_length_ratio=0.1)
     assert len(short[0].pieces) < len(three[0].pieces)
-    greedy, wide = (next(translate.run(workdir, line, beam_size=n, length_penalty=0.0))[0].score for n in (1, 8))
+    greedy, wide = (next(translate.run(workdir, LINE, beam_size=n, length_penalty=0.0))[0].score for n in (1, 8))
     assert wide >= greedy
 
 
 def test_checkpoints_can_be_chosen(workdir):
-    line = ["the old man sleeps ."]
-    scores = {which: next(translate.run(workdir, line, checkpoint=which))[0].score for which in ("last", "best", 1, 2)}
+    scores = {which: next(translate.run(workdir, LINE, checkpoint=which))[0].score for which in ("last", "best", 1, 2)}
     assert scores["last"] == scores[1]
     assert scores[2] != scores["last"]
 
 
-def test_nbest_rows_and_json_objects(workdir, stdin, capfdbinary):
-    stdin(b"the dog .\n\n")
-    assert cli.main(["translate", f"--workdir={workdir}", "--nbest=2"]) == 0
-    rows = [line.split("\t") for line in _lines(capfdbinary.readouterr().out)]
+def test_n_best_rows_and_json_objects(nmt_jax, workdir):
+    command = ("translate", f"--workdir={workdir}", "--nbest=2")
+    rows = columns(nmt_jax(*command, stdin="the dog .\n\n").lines)
     assert [row[0] for row in rows] == ["1", "1", "2", "2"]
     assert float(rows[0][1]) >= float(rows[1][1])
-    stdin(b"the dog .\n\n")
-    assert cli.main(["translate", f"--workdir={workdir}", "--nbest=2", "--format=json"]) == 0
-    objects = [json.loads(line) for line in _lines(capfdbinary.readouterr().out)]
+    objects = [json.loads(line) for line in nmt_jax(*command, "--format=json", stdin="the dog .\n\n").lines]
     assert [item["line"] for item in objects] == [1, 2]
     assert [hypothesis["text"] for hypothesis in objects[0]["hypotheses"]] == [row[2] for row in rows[:2]]
 
 
-def test_a_line_break_spelt_in_bytes_stays_one_line():
-    from nmt_jax.translation.translator import Hypothesis
-
+def test_a_line_break_spelled_in_bytes_stays_in_one_line():
     assert TranslationFormat().show(1, [Hypothesis("a\nb\u2028c", -1.0, [], [])]) == "a b\u2028c\n".encode()
 
 
-def test_invalid_utf8_is_named_and_what_came_before_is_translated(workdir, stdin, capfdbinary):
-    stdin(b"the dog .\nthe cat .\nthe \xff\nthe cow .\n")
-    assert cli.main(["translate", f"--workdir={workdir}"]) == 2
-    out, err = capfdbinary.readouterr()
-    assert len(_lines(out)) == 2
-    assert err.count(b"\n") == 1
-    assert err.startswith(b"nmt-jax: error: stdin:3: not UTF-8")
+def test_lines_before_invalid_utf8_are_translated(nmt_jax, workdir):
+    stdin = b"the dog .\nthe cat .\nthe \xff\nthe cow .\n"
+    finished = nmt_jax("translate", f"--workdir={workdir}", stdin=stdin)
+    assert (finished.code, len(finished.lines)) == (2, 2)
+    assert error_line(finished).startswith("stdin:3: not UTF-8")
 
 
-def test_nothing_in_is_nothing_out(workdir, stdin, capfdbinary):
-    stdin(b"")
-    assert cli.main(["translate", f"--workdir={workdir}"]) == 0
-    assert capfdbinary.readouterr().out == b""
+def test_empty_input_gives_empty_output(nmt_jax, workdir):
+    assert nmt_jax("translate", f"--workdir={workdir}")[:2] == (0, [])
 
 
-def test_a_file_is_read_instead_of_stdin(workdir, tmp_path, capfdbinary):
-    (tmp_path / "source").write_text("the dog .\nthe cat .")
-    assert cli.main(["translate", f"--workdir={workdir}", f"--input={tmp_path / 'source'}"]) == 0
-    assert len(_lines(capfdbinary.readouterr().out)) == 2
-    assert cli.main(["translate", f"--workdir={workdir}", f"--input={tmp_path / 'nowhere'}"]) == 2
+def test_an_input_file_without_a_last_line_feed(translated, mistake, workdir, source, tmp_path):
+    source.write_text("the dog .\nthe cat .")
+    assert len(translated().lines) == 2
+    assert "nowhere" in mistake("translate", f"--workdir={workdir}", f"--input={tmp_path / 'nowhere'}")
 
 
-def test_a_line_of_ten_thousand_words_is_translated_in_parts(workdir):
-    (long,), (short,) = translate.run(workdir, ["dog " * 10_000, "the dog ."])
-    assert len(long.text) > 100 * len(short.text) > 0
+def test_a_line_of_a_thousand_words_is_translated_in_parts(workdir):
+    (long,), (short,) = translate.run(workdir, ["dog " * 1000, "the dog ."], beam_size=1)
+    assert len(long.text) > 10 * len(short.text) > 0
 
 
-def test_requests_that_exclude_each_other(workdir):
+def test_requests_that_exclude_each_other(mistake, workdir):
     with pytest.raises(UserError, match="beam_size=4"):
         translate.run(workdir, [], n_best=4)
-    assert cli.main(["translate", f"--workdir={workdir}", "--average=2", "--checkpoint=last"]) == 2
-    assert cli.main(["translate", f"--workdir={workdir}", "source.txt"]) == 2
+    command = ("translate", f"--workdir={workdir}")
+    assert "exclude each other" in mistake(*command, "--average=2", "--checkpoint=last")
+    assert "--input=source.txt" in mistake(*command, "source.txt")
+    assert "--nbest and --num_samples" in mistake(*command, "--nbest=2", "--num_samples=2")
+    assert "--num_samples=-1" in mistake(*command, "--num_samples=-1")
 
 
 def test_a_moved_workdir_translates(workdir, tmp_path):
     before = next(translate.run(workdir, ["the dog ."]))
-    moved = workdir.rename(tmp_path / "elsewhere")
-    try:
-        assert next(translate.run(moved, ["the dog ."])) == before
-    finally:
-        moved.rename(workdir)
+    moved = shutil.copytree(workdir, tmp_path / "elsewhere")
+    assert next(translate.run(moved, ["the dog ."])) == before
 
 
-def test_attention_of_a_sentence_is_drawn(workdir, tmp_path):
+def test_attention_of_a_sentence_is_drawn(nmt_jax, workdir, tmp_path):
     pytest.importorskip("matplotlib")
     output = tmp_path / "attention.svg"
-    assert cli.main(["plot", f"--workdir={workdir}", "--sentence=the old man sleeps .", f"--output={output}"]) == 0
+    assert nmt_jax("plot", f"--workdir={workdir}", "--sentence=the old man sleeps .", f"--output={output}").code == 0
     assert output.stat().st_size > 1000
 
 
-def run_cli(capfdbinary, *arguments) -> tuple[int, list[str], str]:
-    """Exit code, lines on stdout, stderr."""
-    code = cli.main(["translate", *map(str, arguments)])
-    out, err = capfdbinary.readouterr()
-    return code, out.decode().split("\n")[:-1], err.decode()
-
-
-@pytest.fixture
-def source(tmp_path):
-    path = tmp_path / "source"
-    path.write_text("the dog .\nthe cat sees the house .\nthe cow .\n")
-    return path
-
-
-def test_an_output_that_was_begun_is_gone_on_with(workdir, source, tmp_path, capfdbinary):
-    _, expected, _ = run_cli(capfdbinary, f"--workdir={workdir}", f"--input={source}")
-    arguments = [f"--workdir={workdir}", f"--input={source}", f"--output={tmp_path / 'out'}", "--chunk=1"]
+def test_an_interrupted_output_is_continued(translated, source, tmp_path):
+    expected = translated().lines
+    output = tmp_path / "out"
+    flags = [f"--output={output}", "--chunk=1"]
     text = source.read_bytes()
     source.write_bytes(text.replace(b"cow", b"\xff"))
-    code, _, err = run_cli(capfdbinary, *arguments)
-    assert code == 2
-    assert "source:3: not UTF-8" in err
-    assert (tmp_path / "out").read_text().splitlines() == expected[:2]
-    code, _, err = run_cli(capfdbinary, *arguments, "--beam_size=2")
-    assert code == 2
-    assert "another beam_size" in err
+    finished = translated(*flags)
+    assert finished.code == 2
+    assert "source:3: not UTF-8" in finished.stderr
+    assert output.read_text().splitlines() == expected[:2]
+    finished = translated(*flags, "--beam_size=2")
+    assert finished.code == 2
+    assert "beam_size" in error_line(finished)
     source.write_bytes(text)
-    assert run_cli(capfdbinary, *arguments)[0] == 0
-    assert (tmp_path / "out").read_text().splitlines() == expected
-    assert run_cli(capfdbinary, *arguments)[0] == 2  # it is whole
+    assert translated(*flags).code == 0
+    assert output.read_text().splitlines() == expected
+    assert translated(*flags).code == 2  # the output is complete
 
 
-def test_what_is_asked_in_files_is_done_and_what_cannot_be_is_named(workdir, source, tmp_path, capfdbinary):
+def test_prefixes_and_constraints(translated, tmp_path):
     prefixes, phrases = tmp_path / "prefixes", tmp_path / "phrases"
     prefixes.write_text("der Hund\n\n\n")
     phrases.write_text("\ndas Haus\tdie Katze\n\n")
-    arguments = [f"--workdir={workdir}", f"--input={source}", "--max_length_offset=40"]
-    _, plain, _ = run_cli(capfdbinary, *arguments)
-    _, lines, _ = run_cli(capfdbinary, *arguments, f"--prefixes={prefixes}", f"--constraints={phrases}")
+    plain = translated("--max_length_offset=40").lines
+    lines = translated("--max_length_offset=40", f"--prefixes={prefixes}", f"--constraints={phrases}").lines
     assert lines[0].startswith("der Hund")
     assert "das Haus" in lines[1]
     assert "die Katze" in lines[1]
     assert lines[2] == plain[2]
+
+
+def test_prefixes_and_constraints_that_do_not_fit(translated, tmp_path):
+    prefixes, phrases = tmp_path / "prefixes", tmp_path / "phrases"
     prefixes.write_text("der Hund\n")
-    code, _, err = run_cli(capfdbinary, *arguments, f"--prefixes={prefixes}")
-    assert code == 2
-    assert f"{prefixes}:2: no such line" in err
+    finished = translated(f"--prefixes={prefixes}")
+    assert finished.code == 2
+    assert f"{prefixes}:2: no such line" in finished.stderr
     prefixes.write_text("der Hund\n\n\n\n")
-    assert "has more lines" in run_cli(capfdbinary, *arguments, f"--prefixes={prefixes}")[2]
+    assert "has more lines" in translated(f"--prefixes={prefixes}").stderr
     phrases.write_text("\n\n" + "Haus " * 200 + "\n")
-    code, _, err = run_cli(capfdbinary, *arguments, f"--constraints={phrases}")
-    assert code == 2
-    assert f"{phrases}:3: the prefix and constraints need" in err
+    finished = translated(f"--constraints={phrases}")
+    assert finished.code == 2
+    assert f"{phrases}:3: the prefix and constraints need" in error_line(finished)
 
 
-def test_samples_and_the_best_expected_of_them(workdir, source, capfdbinary):
-    arguments = [f"--workdir={workdir}", f"--input={source}", "--num_samples=4", "--temperature=2"]
-    _, rows, _ = run_cli(capfdbinary, *arguments)
-    assert [row.split("\t")[0] for row in rows] == ["1"] * 4 + ["2"] * 4 + ["3"] * 4
-    assert run_cli(capfdbinary, *arguments)[1] == rows
-    assert run_cli(capfdbinary, *arguments, "--seed=1")[1] != rows
-    _, chosen, err = run_cli(capfdbinary, *arguments, "--utility=chrf")
-    texts = [row.split("\t")[2] for row in rows]
+def test_samples_and_the_sample_of_highest_expected_utility(translated, mistake, workdir):
+    flags = ["--num_samples=4", "--temperature=2"]
+    rows = columns(translated(*flags).lines)
+    assert [row[0] for row in rows] == ["1"] * 4 + ["2"] * 4 + ["3"] * 4
+    assert columns(translated(*flags).lines) == rows
+    assert columns(translated(*flags, "--seed=1").lines) != rows
+    _, chosen, stderr = translated(*flags, "--utility=chrf")
+    texts = [row[2] for row in rows]
     assert len(chosen) == 3
     assert all(text.replace("\t", " ") in texts[4 * n : 4 * n + 4] for n, text in enumerate(chosen))
-    assert "bleu|effective_order:true, not optimized" in err
-    for wrong in ("--top_p=0", "--epsilon=1", "--utility=nothing"):
-        assert run_cli(capfdbinary, *arguments, wrong)[0] == 2
-    assert run_cli(capfdbinary, *arguments[:2], "--utility=chrf")[0] == 2
+    assert "bleu|effective_order:true, not optimized" in stderr
+    for wrong, words in {"--top_p=0": "--top_p", "--epsilon=1": "--epsilon", "--utility=nothing": "'nothing'"}.items():
+        assert words in mistake("translate", f"--workdir={workdir}", *flags, wrong)
+    assert "--utility needs samples" in mistake("translate", f"--workdir={workdir}", "--utility=chrf")
 
 
-def test_words_are_aligned(workdir, source, capfdbinary):
-    arguments = [f"--workdir={workdir}", f"--input={source}"]
-    _, plain, _ = run_cli(capfdbinary, *arguments)
-    _, rows, _ = run_cli(capfdbinary, *arguments, "--alignment=argmax")
+def test_word_alignments(translated, source):
+    plain = translated().lines
+    rows = translated("--alignment=argmax").lines
     for line, row, words in zip(plain, rows, source.read_text().splitlines(), strict=True):
         text, alignment = row.split("\t")
         assert text == line
         pairs = [tuple(map(int, pair.split("-"))) for pair in alignment.split()]
         assert sorted(target for _, target in pairs) == list(range(len(text.split())))
         assert all(place < len(words.split()) for place, _ in pairs)
-    _, rows, _ = run_cli(capfdbinary, *arguments, "--format=json", "--attention", "--nbest=2")
+    rows = translated("--format=json", "--attention", "--nbest=2").lines
     first = json.loads(rows[0])["hypotheses"][0]
     assert len(first["attention"]) == len(first["text"].split())
     assert len(first["log_probs"]) == len(first["pieces"]) + 1
-    for wrong in (["--alignment=2"], ["--alignment=x"], ["--attention"], ["--replace_unknown"]):
-        assert run_cli(capfdbinary, *arguments, *wrong)[0] == 2
+    for wrong in ("--alignment=2", "--alignment=x", "--attention", "--replace_unknown"):
+        finished = translated(wrong)
+        assert finished.code == 2
+        assert wrong.partition("=")[0] in error_line(finished)
 
 
-def test_an_ensemble_of_one_model_twice_is_that_model_and_vocabularies_must_be_the_same(
-    workdir, source, tmp_path, capfdbinary
-):
-    _, plain, _ = run_cli(capfdbinary, f"--workdir={workdir}", f"--input={source}")
-    _, twice, _ = run_cli(capfdbinary, f"--workdir={workdir},{workdir}", f"--input={source}")
-    assert twice == plain
-    point = tmp_path / "d_k=4,d_v=4,seed=0"  # as a sweep calls it
+def test_an_ensemble_of_the_same_model_twice_is_that_model(nmt_jax, translated, workdir, source, tmp_path):
+    plain = translated().lines
+    point = tmp_path / "d_k=4,d_v=4,seed=0"  # a sweep puts commas into the names of workdirs
     point.symlink_to(workdir)
-    for folders in (f"{point}", f"{point},{workdir},{point}"):
-        assert run_cli(capfdbinary, f"--workdir={folders}", f"--input={source}")[1] == plain
+    for folders in (f"{workdir},{workdir}", f"{point}", f"{point},{workdir},{point}"):
+        assert nmt_jax("translate", f"--workdir={folders}", f"--input={source}").lines == plain
+
+
+def test_an_ensemble_needs_one_vocabulary(mistake, workdir, source, tmp_path):
     other = shutil.copytree(workdir, tmp_path / "other")
     vocab = next((other / "vocab").iterdir())
     Vocab.train(["a b c d e f"] * 50, size=300).save(vocab)
-    code, _, err = run_cli(capfdbinary, f"--workdir={workdir},{other}", f"--input={source}")
-    assert code == 2
-    assert "its vocabulary is not that of" in err
+    assert "its vocabulary is not that of" in mistake("translate", f"--workdir={workdir},{other}", f"--input={source}")
 
 
-def test_eight_devices_say_what_one_says(workdir, source, capfdbinary):
+@pytest.mark.slow
+def test_eight_devices_translate_like_one(translated, workdir, source):
     for flags in ([], ["--num_samples=2"]):
-        _, expected, _ = run_cli(capfdbinary, f"--workdir={workdir}", f"--input={source}", *flags)
+        expected = translated(*flags).lines
         command = [sys.executable, "-m", "nmt_jax", "translate", f"--workdir={workdir}", f"--input={source}", *flags]
         finished = subprocess.run(command, env=with_devices(8), capture_output=True, check=True, text=True)
         found = finished.stdout.split("\n")[:-1]
         if flags:  # scores differ in the last digits
-            found, expected = ([row.split("\t")[2] for row in rows] for rows in (found, expected))
+            found, expected = ([row[2] for row in columns(rows)] for rows in (found, expected))
         assert found == expected
 
 
-def test_given_translations_are_scored(workdir, source, tmp_path, capfdbinary):
-    arguments = [f"--workdir={workdir}", f"--input={source}"]
-    _, rows, _ = run_cli(
-        capfdbinary, *arguments, "--num_samples=1", "--format=json", "--temperature=0.5", "--attention"
-    )
+def test_given_translations_are_scored(translated, tmp_path):
+    rows = translated("--num_samples=1", "--format=json", "--temperature=0.5", "--attention").lines
     samples = [json.loads(row)["hypotheses"][0] for row in rows]
+    given = f"--given={tmp_path / 'given'}"
     (tmp_path / "given").write_text("".join(f"{one['text']}\n" for one in samples))
-    _, rows, _ = run_cli(capfdbinary, *arguments, f"--given={tmp_path / 'given'}", "--format=json")
-    for one, row in zip(samples, rows, strict=True):
-        judged = json.loads(row)["hypotheses"][0]
-        assert judged["text"] == one["text"]
-        assert judged["score"] == pytest.approx(sum(judged["log_probs"]), abs=1e-4)
-        if judged["pieces"] == one["pieces"]:  # a model may spell a text in other pieces than the vocabulary
-            assert judged["log_probs"] == pytest.approx(one["log_probs"], abs=1e-4)
-    _, rows, _ = run_cli(capfdbinary, *arguments, f"--given={tmp_path / 'given'}", "--alignment=argmax")
-    assert [row.split("\t")[0] for row in rows] == ["1", "2", "3"]
-    assert run_cli(capfdbinary, *arguments, f"--given={tmp_path / 'given'}", "--nbest=2")[0] == 2
+    for one, row in zip(samples, translated(given, "--format=json").lines, strict=True):
+        scored = json.loads(row)["hypotheses"][0]
+        assert scored["text"] == one["text"]
+        assert scored["score"] == pytest.approx(sum(scored["log_probs"]), abs=1e-4)
+        if scored["pieces"] == one["pieces"]:  # a model may spell a text in other pieces than the vocabulary
+            assert scored["log_probs"] == pytest.approx(one["log_probs"], abs=1e-4)
+    assert [row[0] for row in columns(translated(given, "--alignment=argmax").lines)] == ["1", "2", "3"]
+    assert translated(given, "--nbest=2").code == 2
