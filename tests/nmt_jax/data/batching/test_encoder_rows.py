@@ -24,14 +24,14 @@ def test_rows_equal_those_of_the_tokenizer(tokenizer, pair):
     library = tokenizers.Tokenizer.from_str(tokenizer)
     reader = RowReader(tokenizer, 128, segments=True)
     for text in TEXTS[:3]:
-        given = (text, TEXTS[0]) if pair else (text,)
-        wanted = library.encode(*given)
-        item, starts = reader.row(*(pieces.ids for pieces in reader.pieces(given)))
-        assert item["ids"].tolist() == wanted.ids
-        assert item["segments"].tolist() == wanted.type_ids
+        row_texts = (text, TEXTS[0]) if pair else (text,)
+        expected = library.encode(*row_texts)
+        item, starts = reader.row(*(pieces.ids for pieces in reader.pieces(row_texts)))
+        assert item["ids"].tolist() == expected.ids
+        assert item["segments"].tolist() == expected.type_ids
         assert starts[0] == 1
         if pair:
-            assert starts[1] == wanted.type_ids.index(1)
+            assert starts[1] == expected.type_ids.index(1)
 
 
 def test_another_template_and_no_segments():
@@ -58,7 +58,7 @@ def test_a_lone_surrogate_is_accepted(tokenizer):
 def test_the_longest_text_is_truncated(tokenizer):
     reader = RowReader(tokenizer, 13, segments=True)
     assert (reader.capacity(1), reader.capacity(2)) == (11, 10)
-    for lengths, wanted in (
+    for lengths, expected in (
         ((3, 4), (3, 4)),
         ((20, 4), (6, 4)),
         ((4, 20), (4, 6)),
@@ -68,7 +68,7 @@ def test_the_longest_text_is_truncated(tokenizer):
         ((5, 6), (5, 5)),
     ):
         fitting = reader.fit([np.arange(length) for length in lengths])
-        assert tuple(map(len, fitting)) == wanted
+        assert tuple(map(len, fitting)) == expected
         assert all(ids.tolist() == list(range(len(ids))) for ids in fitting)
         assert len(reader.row(*fitting)[0]["ids"]) <= 13
     assert len(reader.fit([np.arange(20)])[0]) == 11

@@ -33,7 +33,7 @@ def test_spans_and_scattered_tokens_are_masked():
 
 
 @pytest.mark.parametrize(
-    ("positions", "fillings", "wanted"),
+    ("positions", "fillings", "expected"),
     [
         ([0], ["a"], "a Cat sitting."),
         ([1, 2], ["dog", "stands"], "The dog stands ting."),
@@ -44,12 +44,12 @@ def test_spans_and_scattered_tokens_are_masked():
         ([2], ["\u2581ran"], "The Cat ran ting."),
     ],
 )
-def test_fillings_are_inserted_into_the_sentence(positions, fillings, wanted):
+def test_fillings_are_inserted_into_the_sentence(positions, fillings, expected):
     text = "The Cat sitting."
     spans = np.array([(0, 3), (4, 7), (8, 11), (11, 15), (15, 16)])
-    if wanted.endswith("ting.") and 2 in positions:
-        wanted = wanted.replace(" ting", "ting")  # the rest of the same word stays attached
-    assert Masked(text, Pieces(np.arange(5), spans), np.array(positions)).filled(fillings) == wanted
+    if expected.endswith("ting.") and 2 in positions:
+        expected = expected.replace(" ting", "ting")  # the rest of the same word stays attached
+    assert Masked(text, Pieces(np.arange(5), spans), np.array(positions)).filled(fillings) == expected
 
 
 def test_a_sentence_without_masks_is_unchanged():

@@ -82,8 +82,8 @@ def test_second_sentences_follow_or_are_of_another_document(text):
                 assert document_of(text, two[0]) != document_of(text, one[0])
                 assert document_of(text, two[0]) == document_of(text, two[-1])
     labels = np.array(labels)
-    told = labels[labels != SINGLE]
-    assert abs((told == NEXT).mean() - 0.5) < 4 * 0.5 / np.sqrt(len(told))
+    paired = labels[labels != SINGLE]
+    assert abs((paired == NEXT).mean() - 0.5) < 4 * 0.5 / np.sqrt(len(paired))
     # Lengths do not distinguish them either, except for the short examples at the ends of documents.
     assert abs(np.mean(lengths[NEXT]) - np.mean(lengths[RANDOM])) < 1.5
     alone = sum(last - first == 1 for first, last in zip(text.examples, text.examples[1:], strict=False))
@@ -123,12 +123,12 @@ def test_each_epoch_corrupts_every_example_once_and_anew(text):
             for ids, positions, labels, weights in zip(
                 *(batch[name] for name in ("ids", "positions", "labels", "weights")), strict=True
             ):
-                asked = positions[weights > 0]
+                predicted = positions[weights > 0]
                 original = ids.copy()
-                original[asked] = labels[weights > 0]
-                if len(asked):
+                original[predicted] = labels[weights > 0]
+                if len(predicted):
                     assert tuple(original) not in rows
-                    rows[tuple(original)] = set(asked.tolist())
+                    rows[tuple(original)] = set(predicted.tolist())
         epochs.append(rows)
     assert epochs[0].keys() == epochs[1].keys()
     assert len(epochs[0]) == len(text)

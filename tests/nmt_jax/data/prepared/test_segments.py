@@ -1,4 +1,4 @@
-"""Segments and examples of a text, and when it is prepared anew."""
+"""Segments and examples of a text, and when it is prepared again."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""A text as one token stream: its ids, its report, and when it is prepared anew."""
+"""A text as one token stream: its ids, its report, and when it is prepared again."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A text as a stream of word numbers: what a text and a word are, and when it is prepared anew."""
+"""A text as a stream of word numbers: what a text and a word are, and when it is prepared again."""
 
 import pytest
 from ml_collections import ConfigDict

@@ -138,8 +138,8 @@ def test_folds_ignore_scores(tmp_path):
 def test_several_files_may_have_different_column_names(tmp_path):
     (tmp_path / "a.tsv").write_text("score\tone\tother\n1\ta\tx\n2\tb\ty\n")
     (tmp_path / "b.jsonl").write_text('{"z": 3, "score2": 5, "text": "c"}\n')
-    given = data(tmp_path, train="a.tsv,b.jsonl", dev="a.tsv", label="z|score", texts=["text|one"])
-    texts = open_labelled(given, "train")
+    settings = data(tmp_path, train="a.tsv,b.jsonl", dev="a.tsv", label="z|score", texts=["text|one"])
+    texts = open_labelled(settings, "train")
     assert texts.name == f"{tmp_path / 'a.tsv'} and 1 more"
     found = [(item.label, item.sentences, item.location, item.columns) for item in texts]
     assert found == [
