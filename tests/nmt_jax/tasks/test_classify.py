@@ -164,7 +164,10 @@ def test_words_start_from_their_vectors(task, tmp_path):
     narrow = changed(task, task.workdir, **{"data.vectors": str(path), "model.d_embedding": 8})
     with pytest.raises(UserError, match=r"vectors of width 16, but config\.model\.d_embedding=8: set it to 16"):
         narrow.warm_start(narrow.init(jax.random.key(0)))
-    for content, words in (("The 1 x\n", rf"{path}:1: 'x' is no number"), ("Them 1 2\n", "has no word of the vocab")):
+    for content, words in (
+        ("The 1 x\n", rf"{path}:1: 'x' is not a number"),
+        ("Them 1 2\n", "has no word of the vocab"),
+    ):
         path.write_text(content)
         with pytest.raises(UserError, match=rf"config\.data\.vectors: .*{words}"):
             changed(task, task.workdir, **{"data.vectors": str(path)}).summary()
