@@ -1,4 +1,4 @@
-"""Where arrays live: one mesh of devices, batches split over it by rows, parameters by the rules of one table."""
+"""The device mesh, and how batches, parameters and optimizer state are sharded over it."""
 
 import math
 import re
@@ -11,67 +11,69 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.errors import UserError
 
-# Which axis of a parameter is split over "model", by the end of its name; the first rule that fits holds, and what
-# none fits is on every device. The moments of an optimizer end as their parameters do, and lie beside them.
-# Attention heads and feed-forward units are computed apart and summed once (Shoeybi et al., 2019, section 3).
+# Which axis of a parameter is split over "model", by a regular expression for the end of its name. The first matching
+# rule applies; parameters without a rule are replicated. Optimizer moments have the names of their parameters, and are
+# sharded like them. Attention heads and feed-forward units are split and summed once (Shoeybi et al., 2019, section 3).
 RULES = (
     (r"(query|key|value|hidden|gate)/kernel", 1),
     (r"(query|key|value|hidden|gate)/bias", 0),
     (r"(attention|ffn)/output/kernel", 0),
     (r"(embedding/table|embeddings/word|output_table|output_bias)", 0),  # the vocabulary
-    (r"(words|predicted|buckets)", 1),  # word vectors are looked up by row
+    (r"(words|predicted|buckets)", 1),  # word vectors are looked up by rows
 )
 
 
 def make_mesh(model: int = 1) -> Mesh:
-    """Lay out the devices of all processes as ("data", "model"), `model` of them sharing each copy of the parameters.
+    """Returns the mesh ("data", "model") of all devices; `model` devices share one copy of the parameters.
 
-    Raises UserError when the device count is not divisible by `model`.
+    Raises UserError if the number of devices is not divisible by `model`.
     """
     devices = jax.device_count()
     if model < 1 or devices % model:
-        raise UserError(f"mesh.model={model} does not divide the {devices} devices here: use a divisor of {devices}")
+        raise UserError(
+            f"mesh.model={model} does not divide the number of devices, {devices}; use a divisor of {devices}"
+        )
     return _lay_out(jax.devices(), model)
 
 
 def local(mesh: Mesh) -> Mesh:
-    """What of a mesh one process can use without the others; all of it where there are none."""
+    """Returns the mesh of the devices of this process; with a single process, `mesh` itself."""
     return mesh if jax.process_count() == 1 else _lay_out(jax.local_devices(), 1)
 
 
 def _lay_out(devices: list[jax.Device], model: int) -> Mesh:
-    # Auto: under Explicit, today's default of make_mesh, nn.Embed and nn.Dropout fail.
+    # nn.Embed and nn.Dropout fail with Explicit axes, the default of jax.make_mesh.
     types = (AxisType.Auto, AxisType.Auto)
     return jax.make_mesh((len(devices) // model, model), ("data", "model"), axis_types=types, devices=devices)
 
 
 def share(mesh: Mesh, accumulate: int = 1) -> RowSlice:
-    """The rows of each batch, cut into `accumulate` parts, that this process builds for its devices.
+    """Returns the rows of each batch that this process builds; batches are split into `accumulate` parts.
 
-    Rows of a part are a multiple of 8 at least, so that 1, 2, 4, 8 devices see the same batches.
+    The rows of a part are a multiple of 8, so that batches are the same for 1, 2, 4 and 8 devices.
     """
     multiple_of = math.lcm(8, mesh.shape["data"]) * accumulate
-    own = [any(device.process_index == jax.process_index() for device in row) for row in mesh.devices]
-    rows = np.flatnonzero(own)  # processes that share copies of the parameters share their rows
-    return RowSlice(multiple_of, int(rows[0]) // len(rows), len(own) // len(rows))
+    is_local = [any(device.process_index == jax.process_index() for device in row) for row in mesh.devices]
+    rows = np.flatnonzero(is_local)  # processes that share a copy of the parameters build the same rows
+    return RowSlice(multiple_of, int(rows[0]) // len(rows), len(is_local) // len(rows))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-    """The whole array on every device."""
+    """Returns the sharding that keeps the whole array on every device."""
     return NamedSharding(mesh, PartitionSpec())
 
 
 def shard_batch(batch: Any, mesh: Mesh) -> Any:
-    """Put this process's rows, arrays [B / processes, ...], into global arrays [B, ...] split by rows over "data"."""
+    """Combines the rows of all processes, arrays [B / processes, ...], to global arrays [B, ...] split over "data"."""
     rows = NamedSharding(mesh, PartitionSpec("data"))
     return jax.tree.map(lambda array: jax.make_array_from_process_local_data(rows, array), batch)
 
 
 def shard_state(abstract: Any, mesh: Mesh, fsdp: bool = False) -> Any:
-    """A sharding for every leaf of a (abstract) training state: over "model" by RULES, all else replicated.
+    """Returns a sharding for every leaf of an abstract training state: over "model" by RULES, otherwise replicated.
 
-    fsdp: what has two axes or more is also split over "data", by the largest axis that is left, and gathered where it
-    is used (Rajbhandari et al., 2020, stage 3). Any choice gives the same numbers: the compiler inserts the
+    fsdp: leaves with two or more axes are also split over "data", along the largest remaining axis, and gathered for
+    use (Rajbhandari et al., 2020, stage 3). The results do not depend on these choices; the compiler inserts the
     communication.
     """
 
@@ -96,19 +98,19 @@ def _data(mesh: Mesh) -> int:
 
 
 def _model_axis(name: str) -> int | None:
-    """The axis of the parameter of this name that RULES split."""
+    """Returns the axis of a parameter that RULES split over "model"."""
     return next((axis for end, axis in RULES if re.search(f"(^|[/_]){end}$", name)), None)
 
 
 def gather(tree: Any, mesh: Mesh) -> Any:
-    """All of a tree of global arrays on the devices of `local(mesh)`; every process must call it."""
+    """Returns global arrays as whole arrays on the devices of `local(mesh)`; all processes must call it."""
     if jax.process_count() == 1:
         return tree
     whole = jax.jit(lambda tree: tree, out_shardings=replicated(mesh))(tree)
     sharding = replicated(local(mesh))
 
-    def mine(array: jax.Array) -> jax.Array:
+    def to_local(array: jax.Array) -> jax.Array:
         copies = [shard.data for shard in array.addressable_shards]
         return jax.make_array_from_single_device_arrays(array.shape, sharding, copies)
 
-    return jax.tree.map(mine, whole)
+    return jax.tree.map(to_local, whole)

@@ -1,4 +1,4 @@
-"""A run that hangs ends itself and says where, so that what started it can start it again."""
+"""A watchdog that ends a hanging run and reports where it hangs, so that a scheduler can restart it."""
 
 import faulthandler
 import os
@@ -11,11 +11,11 @@ HUNG = 1  # exit code
 
 
 class Watchdog:
-    """While entered, ends the process when `alive` was not called for so many minutes; never if they are 0."""
+    """Context that ends the process if `alive` is not called for `minutes`; never if that is 0."""
 
     def __init__(self, minutes: float):
         self._seconds = minutes * 60
-        self._last, self._where = time.monotonic(), "start"
+        self._last, self._stage = time.monotonic(), "start"
         self._leaving = threading.Event()
 
     def __enter__(self) -> "Watchdog":
@@ -29,9 +29,9 @@ class Watchdog:
     ) -> None:
         self._leaving.set()
 
-    def alive(self, where: str) -> None:
-        """`where` is reached."""
-        self._last, self._where = time.monotonic(), where
+    def alive(self, stage: str) -> None:
+        """Restarts the timer; `stage` appears in the error message."""
+        self._last, self._stage = time.monotonic(), stage
 
     def _watch(self) -> None:
         while not self._leaving.wait(min(self._seconds / 10, 10.0)):
@@ -39,9 +39,9 @@ class Watchdog:
                 continue
             faulthandler.dump_traceback(file=sys.stderr)
             print(
-                f"nmt-jax: error: {self._where}: nothing was finished in {self._seconds / 60:g} minutes since; what "
-                "each thread waits for is above: start again with the same command, and a higher "
-                "config.train.watchdog_minutes where a step, an evaluation or compiling may take longer",
+                f"nmt-jax: error: {self._stage}: no progress for {self._seconds / 60:g} minutes since then; the stack "
+                "of each thread is above; continue with the same command, and increase "
+                "config.train.watchdog_minutes if a step, an evaluation or compilation may take longer",
                 file=sys.stderr,
                 flush=True,
             )

@@ -1,1 +1,1 @@
-"""Where a training can run: each room turns a command of `nmt-jax` into processes or a job of one scheduler."""
+"""Launchers: each module turns a command of `nmt-jax` into processes or into a job of one scheduler."""

@@ -1,7 +1,7 @@
-"""A manifest for Kubernetes with JobSet, which restarts all processes together when one fails.
+"""A manifest for Kubernetes with JobSet, which restarts all processes together if one fails.
 
-Written after the documentation of Kubernetes (indexed jobs, `$(JOB_COMPLETION_INDEX)`) and of JobSet
-(host names NAME-REPLICATED_JOB-0-INDEX.NAME, failurePolicy).
+It follows the documentation of Kubernetes (indexed jobs, `$(JOB_COMPLETION_INDEX)`) and of JobSet (host names
+NAME-REPLICATED_JOB-0-INDEX.NAME, failurePolicy).
 """
 
 import json
@@ -18,24 +18,24 @@ RESTARTS = 20
 
 
 def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
-    """Print the manifest of `command`, for `kubectl apply -f -`: YAML's subset JSON."""
+    """Prints the manifest of `command` as JSON, which `kubectl apply -f -` reads."""
     if not flag_values.image:
-        raise UserError("nmt-jax launch --on=kubernetes needs --image=IMAGE, with nmt-jax installed in it")
+        raise UserError("nmt-jax launch --on=kubernetes needs --image=IMAGE, a container image with nmt-jax installed")
     print(json.dumps(write_manifest(flag_values, command), indent=2))
     return 0
 
 
 def write_manifest(flag_values: flags.FlagValues, command: Sequence[str]) -> dict[str, Any]:
-    """The JobSet of `command`: one indexed job, a pod a process; SIGTERM leaves each `grace` seconds to save."""
+    """Returns the JobSet of `command`: one indexed job with a pod per process; SIGTERM leaves `grace` seconds."""
     name, processes = flag_values.name, flag_values.processes
-    meeting = []
+    process_flags = []
     if processes > 1:
-        meeting = [f"--coordinator={name}-workers-0-0.{name}:{PORT}", f"--processes={processes}"]
-        meeting.append("--process=$(JOB_COMPLETION_INDEX)")
+        process_flags = [f"--coordinator={name}-workers-0-0.{name}:{PORT}", f"--processes={processes}"]
+        process_flags.append("--process=$(JOB_COMPLETION_INDEX)")
     container: dict[str, Any] = {
         "name": "train",
         "image": flag_values.image,
-        "command": ["nmt-jax", *command, *meeting],
+        "command": ["nmt-jax", *command, *process_flags],
     }
     pod: dict[str, Any] = {
         "restartPolicy": "Never",
@@ -47,7 +47,7 @@ def write_manifest(flag_values: flags.FlagValues, command: Sequence[str]) -> dic
     if flag_values.volume:
         claim, colon, path = flag_values.volume.partition(":")
         if not (claim and colon and path.startswith("/")):
-            raise UserError(f"--volume={flag_values.volume}: write it as CLAIM:/PATH")
+            raise UserError(f"--volume={flag_values.volume}: expected CLAIM:/PATH")
         pod["volumes"] = [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}]
         container["volumeMounts"] = [{"name": "shared", "mountPath": path}]
     job = {

@@ -1,4 +1,4 @@
-"""Several processes on this machine, ended together: for trying out what a cluster will do."""
+"""Several processes on this machine, for trying out training on a cluster."""
 
 import contextlib
 import os
@@ -17,12 +17,12 @@ from absl import flags
 from nmt_jax.distributed.process_spec import free_port
 from nmt_jax.interrupts import SIGNALS, Interrupted
 
-LEAVE_SECONDS = 90.0  # for processes to notice by themselves that another has gone: longer than train's --lost_seconds
+LEAVE_SECONDS = 90.0  # for processes to exit after one has failed; longer than --lost_seconds of train
 
 
 def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
-    """Start `command` in so many processes -> the first exit code that is not 0."""
-    commands = [["nmt-jax", *arguments] for arguments in placed(command, flag_values.processes, free_port())]
+    """Runs `command` in several processes; returns the first exit code that is not 0."""
+    commands = [["nmt-jax", *arguments] for arguments in process_arguments(command, flag_values.processes, free_port())]
     if flag_values.dry_run:
         print("\n".join(map(shlex.join, commands)))
         return 0
@@ -30,19 +30,21 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
     if flag_values.devices:
         simulated = f"--xla_force_host_platform_device_count={flag_values.devices}"
         environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {simulated}".strip()
-    return _Group([[sys.executable, "-m", "nmt_jax", *arguments] for _, *arguments in commands], environment).run()
+    return ProcessGroup(
+        [[sys.executable, "-m", "nmt_jax", *arguments] for _, *arguments in commands], environment
+    ).run()
 
 
-def placed(command: Sequence[str], processes: int, port: int) -> list[list[str]]:
-    """The arguments of each process."""
+def process_arguments(command: Sequence[str], processes: int, port: int) -> list[list[str]]:
+    """Returns the arguments of each process."""
     if processes == 1:
         return [list(command)]
-    meeting = [f"--coordinator=127.0.0.1:{port}", f"--processes={processes}"]
-    return [[*command, *meeting, f"--process={process}"] for process in range(processes)]
+    common = [f"--coordinator=127.0.0.1:{port}", f"--processes={processes}"]
+    return [[*command, *common, f"--process={process}"] for process in range(processes)]
 
 
-class _Group:
-    """Processes that end together; the first speaks as it would alone, what the others say gets their number."""
+class ProcessGroup:
+    """Processes that end together; the output of all but the first is prefixed with the number of the process."""
 
     def __init__(self, commands: Sequence[Sequence[str]], environment: dict[str, str]):
         self._received = 0
@@ -59,10 +61,10 @@ class _Group:
         ]
 
     def run(self) -> int:
-        """Wait for all; what this process is told by a signal it tells them."""
+        """Waits for all processes and forwards signals to them; returns the exit code."""
         for reader in self._readers:
             reader.start()
-        previous = {number: signal.signal(number, self._pass_on) for number in SIGNALS}
+        previous = {number: signal.signal(number, self._forward) for number in SIGNALS}
         try:
             first = self._wait()
         finally:
@@ -76,8 +78,8 @@ class _Group:
         return first
 
     def _wait(self) -> int:
-        """-> the exit code of the first that failed; the others are given time to leave, then ended."""
-        codes: dict[int, int] = {}  # of those that have ended, in that order
+        """Returns the exit code of the first process that failed; the others get time to exit, then are killed."""
+        codes: dict[int, int] = {}  # in the order in which processes exited
         deadline = float("inf")
         while len(codes) < len(self._processes):
             for number, process in enumerate(self._processes):
@@ -88,14 +90,14 @@ class _Group:
             if time.monotonic() > deadline:
                 break
             time.sleep(0.05)
-        killed = {number: code for number, code in codes.items() if code < 0}  # the others left because of it
+        killed = {number: code for number, code in codes.items() if code < 0}  # the others exited because of these
         for number, code in killed.items():
-            who = f"process {number} of {len(self._processes)} was ended by {signal.Signals(-code).name}"
-            print(f"nmt-jax: error: {who}: start again with the same command", file=sys.stderr, flush=True)
+            who = f"process {number} of {len(self._processes)} was killed by {signal.Signals(-code).name}"
+            print(f"nmt-jax: error: {who}; continue with the same command", file=sys.stderr, flush=True)
         first = next((code for code in [*killed.values(), *codes.values()] if code), 0)
         return 128 - first if first < 0 else first
 
-    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+    def _forward(self, number: int, frame: FrameType | None) -> None:
         self._received = number
         self._signal(number)
 

@@ -1,7 +1,7 @@
-"""A job of SLURM, or an array of them for a sweep, that saves when it is told to end and queues itself again.
+"""A SLURM job, or a job array for a sweep, that saves before its time limit and requeues itself.
 
-The script is a page of shell that `--dry_run` shows and that can be edited and submitted by hand. A library such as
-submitit would send a pickled Python call in its place, which can be neither read nor changed.
+The job is a shell script, which `--dry_run` prints and which can be edited and submitted by hand. A library such as
+submitit would submit a pickled Python call instead, which cannot be read or changed.
 """
 
 import itertools
@@ -16,19 +16,19 @@ from absl import flags
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 
-REQUEUE = 138  # exit code of a run that SIGUSR1 ended: 128 + 10
+REQUEUE = 138  # exit code of a run ended by SIGUSR1: 128 + 10
 
 SCRIPT = """#!/bin/bash
 {settings}
-# Written by `nmt-jax launch --on=slurm`. Submitting it again goes on where the run stopped.
+# Written by `nmt-jax launch --on=slurm`. Submit it again to continue an interrupted run.
 {command}
 
 srun --kill-on-bad-exit=1 "${{command[@]}}" &
 srun=$!
-trap 'kill -USR1 "$srun"' USR1  # the end of the time, or scancel --signal=USR1 --batch: save
+trap 'kill -USR1 "$srun"' USR1  # time limit, or scancel --signal=USR1 --batch: save
 wait "$srun"
 code=$?
-while kill -0 "$srun" 2>/dev/null; do  # the trap ended the first wait
+while kill -0 "$srun" 2>/dev/null; do  # the trap interrupted the first wait
     wait "$srun"
     code=$?
 done
@@ -40,7 +40,7 @@ exit "$code"
 
 
 def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
-    """Submit the script of `command`; sbatch says the job's number."""
+    """Submits the script of `command`; sbatch prints the number of the job."""
     script = write_script(flag_values, command)
     if flag_values.dry_run:
         print(script, end="")
@@ -49,7 +49,7 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
     try:
         finished = subprocess.run(["sbatch"], input=script, text=True, capture_output=True, check=False)
     except FileNotFoundError:
-        raise UserError("nmt-jax launch --on=slurm: there is no sbatch here: run it on a host of the cluster") from None
+        raise UserError("nmt-jax launch --on=slurm: sbatch not found; run this on a host of the cluster") from None
     if finished.returncode:
         raise UserError(f"sbatch: {finished.stderr.strip() or finished.stdout.strip()}")
     print(finished.stdout.strip())
@@ -57,8 +57,8 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
 
 
 def write_script(flag_values: flags.FlagValues, command: Sequence[str]) -> str:
-    """The batch script: one job of so many tasks, one a node; of a sweep an array of jobs, one a point."""
-    own = dict(configs.split_override(text) for text in flag_values.sbatch)
+    """Returns the batch script: a job with one task per node, or for a sweep a job array with one job per point."""
+    given = dict(configs.split_override(text) for text in flag_values.sbatch)
     settings = {
         "job-name": flag_values.name,
         "nodes": str(flag_values.processes),
@@ -66,9 +66,9 @@ def write_script(flag_values: flags.FlagValues, command: Sequence[str]) -> str:
         "signal": f"B:USR1@{flag_values.grace}",
         "open-mode": "append",
         "output": str(_logs(command) / ("slurm-%A_%a.log" if command[0] == "sweep" else "slurm-%j.log")),
-        **own,
+        **given,
     }
-    if "nodes" not in own and ("ntasks" in own or "ntasks-per-node" in own):
+    if "nodes" not in given and ("ntasks" in given or "ntasks-per-node" in given):
         del settings["nodes"]
     lines = [f"#SBATCH --{key}={value}" if value else f"#SBATCH --{key}" for key, value in settings.items()]
     lines.append("#SBATCH --requeue")
@@ -83,7 +83,7 @@ def write_script(flag_values: flags.FlagValues, command: Sequence[str]) -> str:
 
 
 def _points(command: Sequence[str]) -> list[list[str]]:
-    """The training command of each point of a sweep, as its own dry run prints them."""
+    """Returns the training command of each point of a sweep, as `nmt-jax sweep --dry_run` prints them."""
     process = [sys.executable, "-m", "nmt_jax", *command, "--dry_run"]
     finished = subprocess.run(process, capture_output=True, text=True, check=False)
     if finished.returncode:
@@ -92,9 +92,9 @@ def _points(command: Sequence[str]) -> list[list[str]]:
 
 
 def _logs(command: Sequence[str]) -> pathlib.Path:
-    """The workdir of the command, where the logs go."""
+    """Returns the workdir of the command, the folder for logs."""
     for flag, following in itertools.zip_longest(command, command[1:]):
         name, equals, value = flag.lstrip("-").partition("=")
         if flag.startswith("-") and name == "workdir" and (equals or following):
             return pathlib.Path(value if equals else following).absolute()
-    raise UserError(f"nmt-jax launch: the command names no --workdir=FOLDER: {shlex.join(command)}")
+    raise UserError(f"nmt-jax launch: the command needs --workdir=FOLDER: {shlex.join(command)}")

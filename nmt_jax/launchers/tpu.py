@@ -1,6 +1,6 @@
-"""All hosts of a TPU pod slice: the command is run on each over ssh, by the tool that Google Cloud comes with.
+"""TPU pod slices: runs the command on every host over ssh, with the command-line tool of Google Cloud.
 
-Written after the documentation of Cloud TPU: each host finds its number and the addresses of all in its metadata.
+It follows the documentation of Cloud TPU: the metadata of each host contain its number and the addresses of all hosts.
 """
 
 import shlex
@@ -20,9 +20,9 @@ exec {command}"""
 
 
 def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
-    """Run `command` on every host of the TPU `name` -> the exit code; again, it goes on where the run stopped."""
+    """Runs `command` on every host of the TPU `name` and returns the exit code."""
     if not flag_values.zone:
-        raise UserError("nmt-jax launch --on=tpu needs --zone=ZONE, and --name=NAME of the TPU")
+        raise UserError("nmt-jax launch --on=tpu needs --zone=ZONE, and the --name of the TPU")
     remote = SCRIPT.format(metadata=METADATA, command=shlex.join(["nmt-jax", *command]))
     process = ["gcloud", "compute", "tpus", "tpu-vm", "ssh", flag_values.name, f"--zone={flag_values.zone}"]
     process += ["--worker=all", f"--command={remote}"]
@@ -32,4 +32,4 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
     try:
         return subprocess.run(process, check=False).returncode
     except FileNotFoundError:
-        raise UserError("nmt-jax launch --on=tpu: there is no gcloud here: install the Google Cloud CLI") from None
+        raise UserError("nmt-jax launch --on=tpu: gcloud not found; install the Google Cloud CLI") from None

@@ -11,7 +11,8 @@ from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.reporting.plots.style import FORMATS, check_output, drawing, save, save_page
-from nmt_jax.reporting.sweep_table import collect, main_measure
+from nmt_jax.reporting.sweep_table import collect
+from nmt_jax.sweeps.results import main_measure
 from nmt_jax.sweeps.runs import base_values, find_runs
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir

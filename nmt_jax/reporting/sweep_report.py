@@ -17,12 +17,11 @@ from nmt_jax.reporting.sweep_table import (
     cells,
     collect,
     columns,
-    has_finished,
     has_seeds,
     heading,
-    main_measure,
 )
 from nmt_jax.sweeps.jobs import last_line
+from nmt_jax.sweeps.results import has_finished, main_measure
 from nmt_jax.sweeps.runs import Run, base_values, find_runs
 
 

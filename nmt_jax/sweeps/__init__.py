@@ -1,1 +1,1 @@
-"""The runs of a sweep: which there are, training some at a time, their table."""
+"""Sweeps: their points and runs, training of several runs at a time, and results."""

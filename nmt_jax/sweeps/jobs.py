@@ -1,4 +1,4 @@
-"""Programs, so many at a time: what one prints goes to its log, what breaks in one breaks nothing in the others."""
+"""Running several programs at a time, each with a log; a failure does not affect the others."""
 
 import collections
 import contextlib
@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from nmt_jax.interrupts import SIGNALS, Interrupted
 
-POLL = 0.1  # seconds between two looks at what is running
-TAIL = 65_536  # bytes of a log in which its last line is looked for
+POLL = 0.1  # seconds between two checks of the active jobs
+TAIL = 65_536  # bytes of a log that are searched for its last line
 
 
 class Job(NamedTuple):
-    """A program to run, what it is called, and the file that what it prints is added to."""
+    """A program to run, its name, and the file to which its output is appended."""
 
     name: str
     command: Sequence[str]
@@ -29,15 +29,15 @@ class Job(NamedTuple):
 
 
 def run_jobs(jobs: Sequence[Job], parallel: int, ended: Callable[[Job, int], None]) -> None:
-    """Run all jobs, `parallel` at a time; `ended` hears of each with its exit code.
+    """Runs all jobs, `parallel` at a time; calls `ended` with each job and its exit code.
 
-    A single one at a time shows what it prints on stderr, too. Signals that end us are passed on, nothing is started
-    any more, and when all have left Interrupted is raised.
+    If `parallel` is 1, output is also shown on stderr. A signal is sent on to the active jobs, no further job is
+    started, and Interrupted is raised when all have exited.
     """
     waiting = collections.deque(jobs)
     running: dict[_Running, Job] = {}
     passed_on: dict[_Running, int] = collections.Counter()
-    with _received() as signals:
+    with _collect_signals() as signals:
         while (waiting and not signals) or running:
             while waiting and not signals and len(running) < parallel:
                 job = waiting.popleft()
@@ -46,7 +46,7 @@ def run_jobs(jobs: Sequence[Job], parallel: int, ended: Callable[[Job, int], Non
                 if (code := process.poll()) is not None:
                     ended(running.pop(process), code)
                     continue
-                # Each signal once: of a second one training leaves at once, and saves nothing.
+                # Each signal once: after a second one, training exits without saving.
                 for number in signals[passed_on[process] :]:
                     process.send_signal(number)
                     passed_on[process] += 1
@@ -56,7 +56,7 @@ def run_jobs(jobs: Sequence[Job], parallel: int, ended: Callable[[Job, int], Non
 
 
 def last_line(log: pathlib.Path) -> str:
-    """The last line of a log, without colours and without what every error begins with; empty where there is none."""
+    """Returns the last line of a log without colours and the prefix of error messages, or "" if there is none."""
     if not log.is_file():
         return ""
     with log.open("rb") as file:
@@ -67,8 +67,8 @@ def last_line(log: pathlib.Path) -> str:
 
 
 @contextlib.contextmanager
-def _received() -> Iterator[list[int]]:
-    """The signals that arrive meanwhile; a terminal that is closed counts as SIGTERM."""
+def _collect_signals() -> Iterator[list[int]]:
+    """Yields a list to which received signals are added; a closed terminal counts as SIGTERM."""
     signals: list[int] = []
     previous = {}
     if threading.current_thread() is threading.main_thread():
@@ -84,7 +84,7 @@ def _received() -> Iterator[list[int]]:
 
 
 class _Running:
-    """A job that runs, in a process group of its own, so that Ctrl-C reaches it through us alone."""
+    """An active job, in its own process group, so that Ctrl-C does not reach it directly."""
 
     def __init__(self, job: Job, shown: bool):
         job.log.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ class _Running:
             with job.log.open("ab") as log:
                 self._process = self._popen(job, log.fileno())
             return
-        # A progress bar is drawn on nothing but a terminal.
+        # Programs show progress bars on terminals only.
         source, sink = pty.openpty() if sys.stderr.isatty() else os.pipe()
         self._process = self._popen(job, sink)
         os.close(sink)
@@ -104,10 +104,10 @@ class _Running:
         return subprocess.Popen(job.command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0)
 
     def poll(self) -> int | None:
-        """The exit code, once all is over and copied."""
+        """Returns the exit code when the job has exited and its output is copied, None before."""
         code = self._process.poll()
         if code is not None and self._copying:
-            self._copying.join(timeout=1.0)  # what the job has started may hold its end of the pipe for ever
+            self._copying.join(timeout=1.0)  # programs that the job has started may keep the pipe open
         return code
 
     def send_signal(self, number: int) -> None:
@@ -115,10 +115,10 @@ class _Running:
 
 
 def _copy(source: int, log: pathlib.Path) -> None:
-    """Everything from `source` to stderr and to `log`."""
-    with log.open("ab", buffering=0) as file, contextlib.suppress(OSError):  # so a terminal says that it is over
+    """Copies `source` to stderr and to `log`."""
+    with log.open("ab", buffering=0) as file, contextlib.suppress(OSError):  # raised at the end of a terminal
         while data := os.read(source, 65_536):
             file.write(data)
-            with contextlib.suppress(OSError):  # nobody looks any more
+            with contextlib.suppress(OSError):  # our own terminal was closed
                 os.write(2, data)
     os.close(source)

@@ -1,4 +1,4 @@
-"""The runs of a sweep: what they are called, what they change, and which of them differ in the seed alone."""
+"""The runs of a sweep: their names, the keys they change, and groups that differ only in the seed."""
 
 import dataclasses
 import pathlib
@@ -10,41 +10,41 @@ from nmt_jax.errors import UserError
 from nmt_jax.workdir import Workdir
 
 Point = Mapping[str, str]
-BASE = "base"  # the folder of a point that changes nothing
+BASE = "base"  # name of a point that changes no key
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One point of a sweep, with its seed where the sweep has seeds, and the folder that it is trained in."""
+    """One point of a sweep, including the seed if the sweep has several, and its workdir."""
 
     point: Point
     workdir: Workdir
 
     @property
     def setting(self) -> Point:
-        """What the point changes, but for the seed."""
+        """The changed keys and their values, without the seed."""
         return {key: value for key, value in self.point.items() if key != "seed"}
 
     @property
     def log(self) -> pathlib.Path:
-        """What training printed."""
+        """The output of training."""
         return self.workdir.path / "log.txt"
 
 
 def name(point: Point) -> str:
-    """The folder of a point: `score=dot,attention=global`."""
+    """Returns the name of the folder of a point: `score=dot,attention=global`."""
     changes = (f"{key.rpartition('.')[2]}={value}" for key, value in point.items())
     return ",".join(changes).replace("/", "-") or BASE
 
 
 def find_runs(folder: pathlib.Path) -> list[Run]:
-    """The runs in the folder of a sweep, by what they are called; UserError where there is none.
+    """Returns the runs in the folder of a sweep, sorted by name. Raises UserError if there is none.
 
-    Their keys are those that the folder's name names, and the values those of its config. Where a run failed before it
-    had one, they are taken from the name.
+    The changed keys are those in the name of a run, their values those of its config, or those in the name if the run
+    failed before it had a config.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; `nmt-jax sweep --config=FILE --workdir={folder}` makes one")
+        raise UserError(f"{folder}: no such folder; create it with `nmt-jax sweep --config=FILE --workdir={folder}`")
     workdirs = [
         Workdir(path)
         for path in sorted(folder.iterdir(), key=lambda path: _natural(path.name))
@@ -52,7 +52,7 @@ def find_runs(folder: pathlib.Path) -> list[Run]:
         and ((path / "config.json").is_file() or (path / "log.txt").is_file())
     ]
     if not workdirs:
-        raise UserError(f"{folder}: not the folder of a sweep: no run such as d_model=512 is in it")
+        raise UserError(f"{folder}: not the folder of a sweep; it contains no run with a name like d_model=512")
     flat = [_flat(workdir) for workdir in workdirs]
     known = {key: [config[key] for config in flat if key in config] for config in flat for key in config}
     runs = []
@@ -66,21 +66,21 @@ def find_runs(folder: pathlib.Path) -> list[Run]:
 
 
 def keys_of(runs: Sequence[Run]) -> list[str]:
-    """Every key that a run changes, but for the seed."""
+    """Returns all keys that any run changes, without the seed."""
     return list(dict.fromkeys(key for run in runs for key in run.setting))
 
 
 def base_values(runs: Sequence[Run]) -> dict[str, str]:
-    """The value of each key where a run leaves it alone; without the keys that all of them change."""
+    """Returns the value of each key in runs that do not change it; keys that all runs change are omitted."""
     flat = [(run, _flat(run.workdir)) for run in runs]
     values = {
         key: [config[key] for run, config in flat if key not in run.point and key in config] for key in keys_of(runs)
     }
-    return {key: own[0] for key, own in values.items() if own}
+    return {key: found[0] for key, found in values.items() if found}
 
 
 def by_setting(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs that differ in the seed alone, together; by the name of their point without it."""
+    """Groups runs that differ only in the seed, by the name of their point without the seed."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(name(run.setting), []).append(run)
@@ -88,26 +88,26 @@ def by_setting(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def _changes(folder: str) -> list[tuple[str, str]]:
-    """`score=dot,attention=global` -> its pairs; a comma in a value is no new one unless a name and = follow."""
+    """Splits `score=dot,attention=global` into pairs; values may contain commas that no `name=` follows."""
     return re.findall(r"(?:^|,)(\w+)=(.*?)(?=,\w+=|$)", folder)
 
 
 def _full_key(tail: str, value: str, config: Mapping[str, str], known: Mapping[str, Sequence[str]]) -> str:
-    """The config's key that ends in `tail`; of several the one that has the value, and differs between runs."""
+    """Returns the config key that ends in `tail`; prefers keys that have the value, then keys that vary."""
     keys = [key for key in known if key.rpartition(".")[2] == tail]
-    fits = [key for key in keys if config.get(key, "").replace("/", "-") == value] or keys
-    varied = [key for key in fits if len(set(known[key])) > 1] or fits
+    matching = [key for key in keys if config.get(key, "").replace("/", "-") == value] or keys
+    varied = [key for key in matching if len(set(known[key])) > 1] or matching
     return varied[0] if varied else tail
 
 
 def _flat(workdir: Workdir) -> dict[str, str]:
-    """The config of a run by its dotted keys, values as a sweep writes them; empty where there is none."""
+    """Returns the config of a run as text by dotted keys; empty if it has none."""
     if not workdir.config_file.is_file():
         return {}
     return {key: configs.format_value(value) for key, value in configs.flatten(workdir.config()).items()}
 
 
 def _natural(text: str) -> list[tuple[bool, float, str]]:
-    """Numbers in their own order: 8 before 16."""
+    """Returns a sort key that orders numbers by value: 8 before 16."""
     parts = re.split(r"(\d+(?:\.\d+)?)", text)
     return [(number, float(part) if number else 0.0, part) for k, part in enumerate(parts) for number in (k % 2 == 1,)]

@@ -8,7 +8,8 @@ import numpy as np
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.plots.labels import cut
 from nmt_jax.reporting.plots.style import QUIET, SYSTEMS
-from nmt_jax.reporting.sweep_table import Row, Table, has_seeds, read_log
+from nmt_jax.reporting.sweep_table import Row, Table, has_seeds
+from nmt_jax.sweeps.results import read_log
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

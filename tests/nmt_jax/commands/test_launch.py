@@ -1,4 +1,4 @@
-"""`nmt-jax launch`: what it starts or submits, on this machine and on a real SLURM; the others as text."""
+"""`nmt-jax launch`: local processes, a real SLURM, and the job files of all launchers."""
 
 import json
 import os
@@ -44,7 +44,8 @@ def environment(tmp_path_factory):
     return os.environ | {"NMT_JAX_CACHE": str(cache)}
 
 
-def test_two_local_processes_train_as_one(environment, tmp_path):
+@pytest.mark.slow
+def test_two_local_processes_train_like_one(environment, tmp_path):
     for name, flags in {"one": [], "two": ["--processes=2"]}.items():
         command = [sys.executable, "-m", "nmt_jax", "launch", *flags, "--", *training(tmp_path / name)]
         finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
@@ -53,7 +54,8 @@ def test_two_local_processes_train_as_one(environment, tmp_path):
     np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), atol=1e-5, rtol=0)
 
 
-def test_a_killed_process_is_named_and_a_mistake_is_passed_on(environment, tmp_path):
+@pytest.mark.slow
+def test_a_killed_process_is_named_by_launcher_and_training(environment, tmp_path):
     command = [sys.executable, "-m", "nmt_jax", "launch", "--processes=2", "--"]
     command += [*training(tmp_path, **{"train.steps": 100000}), "--lost_seconds=5"]
     started = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
@@ -65,7 +67,7 @@ def test_a_killed_process_is_named_and_a_mistake_is_passed_on(environment, tmp_p
     os.kill(int(children.stdout.split()[0]), signal.SIGKILL)
     _, error = started.communicate(timeout=60)
     assert started.returncode == 128 + signal.SIGKILL
-    assert "nmt-jax: error: process 1 of 2 was ended by SIGKILL" in error
+    assert "nmt-jax: error: process 1 of 2 was killed by SIGKILL" in error
     assert re.search(r"nmt-jax: error: process 1 of 2 \(.*\) is gone", error)
 
 
@@ -80,7 +82,7 @@ def test_local_commands(capsys):
 # Text
 
 
-def test_the_script_of_slurm(capsys, tmp_path):
+def test_the_script_for_slurm(capsys, tmp_path):
     script = dry(capsys, "--on=slurm", "--processes=2", "--sbatch=time=4:00:00", "--", *training(tmp_path / "a b"))
     assert script.startswith("#!/bin/bash\n#SBATCH --job-name=nmt-jax\n#SBATCH --nodes=2\n#SBATCH --ntasks=2\n")
     assert "#SBATCH --time=4:00:00\n#SBATCH --requeue\n" in script
@@ -88,7 +90,7 @@ def test_the_script_of_slurm(capsys, tmp_path):
     assert subprocess.run(["bash", "-n"], input=script, text=True).returncode == 0
 
 
-def test_a_sweep_is_an_array_of_jobs(capsys, tmp_path):
+def test_a_sweep_is_a_job_array(capsys, tmp_path):
     sweep = ["nmt-jax", "sweep", f"--config={ROOT}/configs/rnn_luong.py", f"--workdir={tmp_path}"]
     script = dry(capsys, "--on=slurm", "--", *sweep, "--only=model.attention=global", "--only=model.score=dot")
     assert "#SBATCH --array=0-1\n" in script
@@ -97,7 +99,7 @@ def test_a_sweep_is_an_array_of_jobs(capsys, tmp_path):
     assert subprocess.run(["bash", "-n"], input=script, text=True).returncode == 0
 
 
-def test_the_manifest_of_kubernetes(capsys):
+def test_the_manifest_for_kubernetes(capsys):
     flags = ["--on=kubernetes", "--processes=4", "--image=registry/nmt", "--resource=nvidia.com/gpu=8"]
     manifest = json.loads(dry(capsys, *flags, "--volume=claim:/shared", "--name=big", "--", *training("/shared/w")))
     job = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]
@@ -122,17 +124,17 @@ def test_the_command_for_a_tpu_pod(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "needs the command behind `--`"),
-        (["--", "nmt-jax", "score"], "needs the command behind `--`"),
-        (["--", "nmt-jax", "sweep"], "a sweep becomes jobs with --on=slurm"),
+        ([], "needs a command after `--`"),
+        (["--", "nmt-jax", "score"], "needs a command after `--`"),
+        (["--", "nmt-jax", "sweep"], "sweeps need --on=slurm"),
         (["--on=kubernetes", "--", *training("w")], "needs --image"),
-        (["--on=kubernetes", "--image=i", "--volume=x", "--", *training("w")], "--volume=x: write it as CLAIM:/PATH"),
+        (["--on=kubernetes", "--image=i", "--volume=x", "--", *training("w")], "--volume=x: expected CLAIM:/PATH"),
         (["--on=tpu", "--", *training("w")], "needs --zone"),
-        (["--on=slurm", "--", *TRAIN], "names no --workdir=FOLDER"),
+        (["--on=slurm", "--", *TRAIN], "the command needs --workdir=FOLDER"),
         (["--on=slurm", "--", "nmt-jax", "sweep", "--workdir=w"], "nmt-jax sweep needs --config"),
     ],
 )
-def test_mistakes(capsys, arguments, message):
+def test_invalid_arguments_are_errors(capsys, arguments, message):
     assert main(["launch", *arguments]) == 2
     assert message in capsys.readouterr().err
 
@@ -143,13 +145,13 @@ def test_mistakes(capsys, arguments, message):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     if absent := slurm.missing():
-        pytest.skip(f"no SLURM can be started here: {', '.join(absent)} missing")
+        pytest.skip(f"install the packages slurm-wlm and munge, and run as root: {', '.join(absent)} missing")
     with slurm.running(tmp_path_factory.mktemp("slurm")) as environment:
         yield {**environment, "PATH": f"{os.path.dirname(sys.executable)}:{environment['PATH']}"}
 
 
 def submit(cluster, *arguments):
-    """-> the number of the job."""
+    """Returns the number of the job."""
     command = [sys.executable, "-m", "nmt_jax", "launch", "--on=slurm", "--sbatch=mem=500", *arguments]
     finished = subprocess.run(command, cwd=ROOT, env=cluster, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
@@ -157,7 +159,7 @@ def submit(cluster, *arguments):
 
 
 def state(cluster, job):
-    return set(re.findall(r"JobState=(\w+)", slurm.say(cluster, "scontrol", "show", "job", job)))
+    return set(re.findall(r"JobState=(\w+)", slurm.output_of(cluster, "scontrol", "show", "job", job)))
 
 
 @pytest.mark.slow
@@ -197,19 +199,19 @@ def sweep(add):
 
 
 @pytest.mark.slow
-def test_a_notice_saves_and_the_job_goes_on_after_a_requeue(cluster, environment, tmp_path):
+def test_a_signal_saves_and_the_requeued_job_continues(cluster, environment, tmp_path):
     cluster = {**environment, **cluster}
     steps = {"train.steps": 4000, "train.checkpoint_every": 4000}
     job = submit(cluster, "--", *training(tmp_path, **steps))
     log = tmp_path / "metrics.jsonl"
     slurm.wait_for(lambda: log.exists() and losses(tmp_path), 300, "no step was logged")
-    slurm.say(cluster, "scancel", "--signal=USR1", "--batch", job)
+    slurm.output_of(cluster, "scancel", "--signal=USR1", "--batch", job)
     slurm.wait_for(lambda: state(cluster, job) == {"PENDING"}, 60, "the job was not queued again")
     saved = int(re.search(r"saved at step (\d+)", (tmp_path / f"slurm-{job}.log").read_text())[1])
     assert saved > 0
 
     def continued():
-        slurm.say(cluster, "scontrol", "update", f"JobId={job}", "StartTime=now")  # else minutes later
+        slurm.output_of(cluster, "scontrol", "update", f"JobId={job}", "StartTime=now")  # else minutes later
         return f"continued at step {saved}" in (tmp_path / f"slurm-{job}.log").read_text()
 
     time.sleep(3)  # within the second in which it ended, SLURM would refuse the job's own credential

@@ -4,10 +4,10 @@ import pytest
 
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
-from nmt_jax.commands import sweep
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted
-from nmt_jax.sweeps.runs import Run
+from nmt_jax.sweeps import train_sweep
+from nmt_jax.sweeps.runs import Run, name
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
 from tests.fixtures import config_modules
@@ -21,8 +21,8 @@ def test_the_points_of_a_sweep_are_those_the_config_file_adds():
     points = configs.load_sweep(LUONG)
     assert len(points) == 36
     assert {"model.score": "dot", "model.attention": "local-p", "model.input_feeding": "false"} in points
-    assert len(sweep.select(points, {"model.attention": "global"})) == 12
-    assert len({sweep.name(point) for point in points}) == 36
+    assert len(train_sweep.select(points, {"model.attention": "global"})) == 12
+    assert len({name(point) for point in points}) == 36
 
 
 @pytest.mark.parametrize(
@@ -33,15 +33,21 @@ def test_the_points_of_a_sweep_are_those_the_config_file_adds():
             [f"--config={CONFIGS / 'quickstart.py'}", "--workdir=w"],
             "quickstart.py: the config file has no sweep; define sweep(add)",
         ),
-        ([f"--config={LUONG}", "--workdir=w", "--only=model.d_hidden=3"], "--only=model.d_hidden: the sweep varies"),
+        (
+            [f"--config={LUONG}", "--workdir=w", "--only=model.d_hidden=3"],
+            "the sweep does not vary this key, but ",
+        ),
         ([f"--config={LUONG}", "--workdir=w", "--only=model.score=x"], "no point of the sweep is left"),
         ([f"--config={LUONG}", "--workdir=w", "--config.model.d_hiden=3"], "unknown config key 'model.d_hiden'"),
-        (["--workdir=w", f"--config={LUONG}", "x"], "takes no 'x'"),
-        ([f"--config={LUONG}", "--workdir=w", "--seeds=2", "--config.seed=7"], "--seeds and --config.seed exclude"),
+        (["--workdir=w", f"--config={LUONG}", "x"], "unexpected argument 'x'"),
+        (
+            [f"--config={LUONG}", "--workdir=w", "--seeds=2", "--config.seed=7"],
+            "--config.seed cannot be used together",
+        ),
         (["--workdir=w", "--collect"], "w: no such folder"),
     ],
 )
-def test_mistakes_are_told_before_anything_runs(arguments, line, capsys, monkeypatch, tmp_path):
+def test_errors_are_reported_before_anything_runs(arguments, line, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["sweep", *arguments]) == 2
     assert line in capsys.readouterr().err
@@ -77,33 +83,33 @@ def test_a_dry_run_prints_commands_and_runs_nothing(capsys, tmp_path):
 
 
 def test_every_point_has_every_seed(tmp_path):
-    points = sweep.points(LUONG, {"model.attention": "global"}, 2)
+    points = train_sweep.points(LUONG, {"model.attention": "global"}, 2)
     assert len(points) == 24
     assert [point["seed"] for point in points[:4]] == ["0", "1", "0", "1"]
-    first = sweep.points(LUONG, {"model.attention": "global"})[0]
-    assert sweep.name(points[1]) == sweep.name({**first, "seed": "1"}) == sweep.name(first) + ",seed=1"
-    arguments = sweep.command(LUONG, tmp_path, {"train.steps": "5"}, points[1])
-    assert arguments[:3] == ["train", f"--config={LUONG}", f"--workdir={tmp_path}/{sweep.name(points[1])}"]
+    first = train_sweep.points(LUONG, {"model.attention": "global"})[0]
+    assert name(points[1]) == name({**first, "seed": "1"}) == name(first) + ",seed=1"
+    arguments = train_sweep.training_command(LUONG, tmp_path, {"train.steps": "5"}, points[1])
+    assert arguments[:3] == ["train", f"--config={LUONG}", f"--workdir={tmp_path}/{name(points[1])}"]
     assert {"--config.train.steps=5", "--config.seed=1"} <= set(arguments)
 
 
-def test_a_sweep_of_seeds_takes_no_seeds(tmp_path):
+def test_a_sweep_that_varies_the_seed_takes_no_seeds(tmp_path):
     page = tmp_path / "page.py"
     page.write_text("def sweep(add):\n    add({'seed': 1})\n")
     with pytest.raises(UserError, match="varies the seed itself"):
-        sweep.points(str(page), seeds=2)
+        train_sweep.points(str(page), seeds=2)
 
 
 def started(monkeypatch, runs, points, **changes):
-    """What `train` would start, of runs with these configs."""
+    """Returns which of the runs with these configs `train_runs` starts."""
     names: list[str] = []
-    monkeypatch.setattr(sweep, "run_jobs", lambda jobs, parallel, ended: names.extend(job.name for job in jobs))
+    monkeypatch.setattr(train_sweep, "run_jobs", lambda jobs, parallel, ended: names.extend(job.name for job in jobs))
     settings = [configs.ConfigDict(changed(point | changes)) for point in points]
-    assert sweep.train(runs, settings, [["train"]] * len(runs)) == {}
+    assert train_sweep.train_runs(runs, settings, [["train"]] * len(runs)) == {}
     return names
 
 
-def test_what_has_ended_is_not_started_again(tmp_path, monkeypatch, capsys):
+def test_finished_runs_are_not_started_again(tmp_path, monkeypatch, capsys):
     points = [{"model.d_model": width} for width in (8, 16, 32, 64)]
     runs = [
         make_run(tmp_path, points[0], [5.0]),
@@ -112,8 +118,8 @@ def test_what_has_ended_is_not_started_again(tmp_path, monkeypatch, capsys):
         Run({"model.d_model": "64"}, Workdir(tmp_path / "d_model=64")),
     ]
     assert started(monkeypatch, runs, points) == ["d_model=16", "d_model=32", "d_model=64"]
-    assert capsys.readouterr().err == "1 of 4 runs have ended already\n"
-    # More steps than it was trained for, and another model, which training itself refuses.
+    assert capsys.readouterr().err == "1 of 4 runs have already finished\n"
+    # More steps, and a different model, which training itself reports.
     assert "d_model=8" in started(monkeypatch, runs, points, **{"train.steps": 30})
     assert "d_model=8" in started(monkeypatch, runs, points, **{"model.num_layers": 3})
     capsys.readouterr()
@@ -121,26 +127,36 @@ def test_what_has_ended_is_not_started_again(tmp_path, monkeypatch, capsys):
     assert "d_model=8: was trained with optimizer.learning_rate=0.001, not 0.5" in capsys.readouterr().err
 
 
-def test_an_interrupted_sweep_says_so_with_its_exit_code(tmp_path, monkeypatch):
+def test_the_exit_code_of_an_interrupted_sweep(tmp_path, monkeypatch):
     def interrupted(jobs, parallel, ended):
         raise Interrupted(signal.SIGTERM)
 
-    monkeypatch.setattr(sweep, "run_jobs", interrupted)
+    monkeypatch.setattr(train_sweep, "run_jobs", interrupted)
     assert cli.main(["sweep", f"--config={LUONG}", f"--workdir={tmp_path / 'w'}"]) == 128 + signal.SIGTERM
 
 
-def test_collecting_needs_no_page_and_trains_nothing(tmp_path, monkeypatch, capsys):
+def test_collect_needs_no_config_file_and_trains_nothing(tmp_path, monkeypatch, capsys):
     for seed in range(2):
         make_run(tmp_path, {"model.d_model": 8, "seed": seed}, [5.0 + seed])
     make_run(tmp_path, {"model.d_model": 16, "seed": 0})
-    monkeypatch.setattr(sweep, "run_jobs", None)
+    monkeypatch.setattr(train_sweep, "run_jobs", None)
     arguments = ["sweep", f"--workdir={tmp_path}", "--collect", "--measures=dev/perplexity,steps", "--format=csv"]
     assert cli.main(arguments) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[1].startswith("8,2,5.5,0.70710")
-    assert err == "nmt-jax: 1 of 3 runs have not ended: d_model=16,seed=0\n"
+    assert err == "nmt-jax: 1 of 3 runs have not finished: d_model=16,seed=0\n"
 
 
+def test_a_failed_run_is_reported_with_the_last_line_of_its_log(tmp_path, capsys):
+    run = Run({"model.d_model": "8"}, Workdir(tmp_path / "d_model=8"))
+    failed = train_sweep.train_runs([run], [configs.ConfigDict(changed(run.point))], [["train"]])
+    assert list(failed) == ["d_model=8"]
+    assert failed["d_model=8"].startswith("nmt-jax train needs --workdir=")
+    assert failed["d_model=8"].endswith(f"(exit code 2; {run.log})")
+    assert "[1/1] d_model=8: failed; 0:00:00 left" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path / "cache"))
     config_modules.copy_to(tmp_path)
@@ -166,5 +182,5 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path, capfd, monkeypatch)
     again, err = capfd.readouterr()
     assert again == out
     assert err.startswith(
-        "1 of 2 runs have ended already\n[1/1] d_hidden=7: failed; 0:00:00 left\nnmt-jax: d_hidden=7:"
+        "1 of 2 runs have already finished\n[1/1] d_hidden=7: failed; 0:00:00 left\nnmt-jax: d_hidden=7:"
     )

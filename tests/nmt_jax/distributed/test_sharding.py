@@ -1,4 +1,4 @@
-"""Eight simulated devices do what one does. They need a process of their own: this file is also that program."""
+"""Eight simulated devices compute the same as one. This file is also the program with eight devices."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def train(accumulate: int = 1, model: int = 1) -> list[list[float]]:
         batch = shard_batch(toy.ToyBatches(STEPS)[n], mesh)
         if accumulate > 1 and n == 0:
             text = step.lower(state, batch).compile().as_text()
-            assert "all-to-all" not in text, "rows must not travel between devices"
+            assert "all-to-all" not in text, "rows must not move between devices"
         state, metrics = step(state, batch)
         history.append([float(metrics["loss"]), float(metrics["grad_norm"])])
     assert jax.tree.map(lambda leaf: leaf.sharding, state) == shardings
@@ -49,13 +49,13 @@ def train(accumulate: int = 1, model: int = 1) -> list[list[float]]:
 if __name__ == "__main__":
     assert jax.device_count() == 8
     results = {"data": train(), "accumulated": train(accumulate=2), "model": train(model=2)}
-    toy.train(Path(sys.argv[1]), **{"train.steps": 12})  # goes on from the checkpoint of one device
+    toy.train(Path(sys.argv[1]), **{"train.steps": 12})  # continues from the checkpoint of one device
     print(json.dumps(results))
 
 
 @pytest.fixture(scope="module")
 def eight(tmp_path_factory):
-    """(what eight devices computed, a workdir that one device began, eight went on with)."""
+    """The results of eight devices, and a workdir started with one device and continued with eight."""
     workdir = tmp_path_factory.mktemp("workdir")
     toy.train(workdir, **{"train.steps": 6})
     command = [sys.executable, "-m", "tests.nmt_jax.distributed.test_sharding", str(workdir)]
@@ -72,7 +72,7 @@ def test_eight_devices_equal_one(eight, name):
     assert one[-1][0] < one[0][0] - 0.1
 
 
-def test_a_checkpoint_of_one_device_goes_on_on_eight_and_back_on_one(eight, tmp_path):
+def test_a_checkpoint_of_one_device_continues_on_eight_and_back_on_one(eight, tmp_path):
     _, workdir = eight
     toy.train(workdir, **{"train.steps": 18})
     toy.train(tmp_path, **{"train.steps": 18})
@@ -81,12 +81,12 @@ def test_a_checkpoint_of_one_device_goes_on_on_eight_and_back_on_one(eight, tmp_
     assert sorted(ours) == list(range(1, 19))
 
 
-def test_a_mesh_that_does_not_fit_is_an_error():
-    with pytest.raises(UserError, match=r"mesh\.model=3 does not divide the 1 devices"):
+def test_a_mesh_that_does_not_divide_the_devices_is_an_error():
+    with pytest.raises(UserError, match=r"mesh\.model=3 does not divide the number of devices, 1"):
         make_mesh(3)
 
 
-def test_a_batch_is_split_by_rows_and_the_state_is_not():
+def test_batches_are_split_by_rows_and_the_state_is_replicated():
     mesh = make_mesh()
     batch = shard_batch({"source": np.ones((4, 3), np.int32)}, mesh)
     assert batch["source"].sharding.spec == PartitionSpec("data")
@@ -104,7 +104,7 @@ SHAPES = {  # of a Transformer's parameters
 
 
 def laid_out(data, model, fsdp):
-    """Specs by name, and the share of the numbers that lie on one device."""
+    """Returns specs by name, and the fraction of all numbers on one device."""
     abstract = jax.tree.map(
         lambda shape: jax.ShapeDtypeStruct(shape, np.float32), SHAPES, is_leaf=lambda leaf: isinstance(leaf, tuple)
     )
@@ -115,7 +115,7 @@ def laid_out(data, model, fsdp):
     return specs, sum(jax.tree.leaves(sizes)) / sum(leaf.size for leaf in jax.tree.leaves(abstract))
 
 
-def test_heads_units_and_the_vocabulary_are_split_over_model():
+def test_heads_units_and_vocabulary_are_split_over_model():
     specs, share = laid_out(4, 2, False)
     assert specs == {
         "source_embedding/table": ("model",),
@@ -130,7 +130,7 @@ def test_heads_units_and_the_vocabulary_are_split_over_model():
     assert share == pytest.approx(0.5, abs=0.01)
 
 
-def test_fsdp_splits_what_is_left_over_data():
+def test_fsdp_splits_remaining_axes_over_data():
     specs, share = laid_out(8, 1, True)
     assert specs["encoder_0/ffn/hidden/kernel"] == (None, "data")
     assert specs["source_embedding/table"] == ("data",)

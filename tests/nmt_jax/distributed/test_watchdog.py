@@ -1,4 +1,4 @@
-"""A run that hangs ends itself."""
+"""The watchdog ends a hanging run."""
 
 import subprocess
 import sys
@@ -19,13 +19,13 @@ def run(minutes, seconds):
     return subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
-def test_what_hangs_is_ended_and_says_where():
+def test_a_hanging_run_is_ended_and_its_stage_reported():
     finished = run(0.005, 50)
     assert finished.returncode == 1
-    assert "nmt-jax: error: step 3: nothing was finished in 0.005 minutes since" in finished.stderr
+    assert "nmt-jax: error: step 3: no progress for 0.005 minutes since then" in finished.stderr
     assert "time.sleep" in finished.stderr or 'File "<string>", line 6' in finished.stderr
 
 
-def test_what_goes_on_is_left_alone():
+def test_a_run_with_progress_is_not_ended():
     assert run(1, 0.1).returncode == 0
     assert run(0, 0.1).returncode == 0

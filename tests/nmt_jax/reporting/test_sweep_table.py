@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from nmt_jax.errors import UserError
-from nmt_jax.reporting.sweep_table import WRITERS, best, collect, has_finished
+from nmt_jax.reporting.sweep_table import WRITERS, best, collect
+from nmt_jax.sweeps.results import has_finished
 from nmt_jax.sweeps.runs import find_runs
 from tests.fixtures.sweep_folders import make_run
 

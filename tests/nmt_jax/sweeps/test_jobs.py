@@ -15,7 +15,7 @@ def job(folder: pathlib.Path, name: str, program: str) -> Job:
     return Job(name, [sys.executable, "-c", program], folder / name / "log.txt")
 
 
-def test_what_fails_stops_nothing_and_leaves_a_log(tmp_path):
+def test_a_failed_job_does_not_stop_the_others_and_leaves_a_log(tmp_path):
     programs = {"good": "print('one'); print('two')", "bad": "import sys; print('started'); sys.exit('it broke')"}
     codes = {}
     run_jobs([job(tmp_path, *pair) for pair in programs.items()], 2, lambda job, code: codes.update({job.name: code}))
@@ -25,7 +25,7 @@ def test_what_fails_stops_nothing_and_leaves_a_log(tmp_path):
 
 
 @pytest.mark.parametrize("parallel", [1, 3])
-def test_so_many_run_at_a_time(tmp_path, parallel):
+def test_the_number_of_jobs_at_a_time_is_limited(tmp_path, parallel):
     program = (
         "import pathlib, sys, time, os\n"
         f"folder = pathlib.Path({str(tmp_path)!r})\n"
@@ -39,7 +39,7 @@ def test_so_many_run_at_a_time(tmp_path, parallel):
     assert most == parallel if parallel == 1 else 1 < most <= parallel
 
 
-def test_one_at_a_time_shows_what_it_prints(tmp_path, capfd):
+def test_the_output_of_a_single_job_is_shown(tmp_path, capfd):
     run_jobs([job(tmp_path, "j", "import sys; print('out'); print('err', file=sys.stderr)")], 1, lambda *_: None)
     shown = capfd.readouterr().err
     assert sorted(shown.split()) == ["err", "out"]
@@ -54,7 +54,7 @@ def test_on_a_terminal_the_job_has_a_terminal(tmp_path, capfd, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_is_passed_on_once_and_nothing_is_started_any_more(tmp_path, number):
+def test_a_signal_is_sent_on_once_and_no_further_job_is_started(tmp_path, number):
     child = (
         "import pathlib, signal, sys, time\n"
         "got = []\n"
