@@ -71,6 +71,8 @@ class ProcessGroup:
             for number, handler in previous.items():
                 signal.signal(number, handler)
             self._signal(signal.SIGKILL)
+        for process in self._processes:
+            process.wait()
         for reader in self._readers:
             reader.join(timeout=5)
         if self._received and first == 128 + self._received:
@@ -109,6 +111,7 @@ class ProcessGroup:
 
 
 def _prefix(prefix: str, stream: IO[bytes]) -> None:
-    for line in stream:
-        sys.stderr.write(prefix + line.decode(errors="replace"))
-        sys.stderr.flush()
+    with stream:
+        for line in stream:
+            sys.stderr.write(prefix + line.decode(errors="replace"))
+            sys.stderr.flush()
