@@ -94,8 +94,8 @@ class Forward:
                 todo = collections.deque(self._batches(left, padded, sizes))
                 continue
             if running and vectors is not None:
-                for place, number in enumerate(running[0].numbers):
-                    yield number, vectors[place, : len(rows[number])]
+                for index, number in enumerate(running[0].numbers):
+                    yield number, vectors[index, : len(rows[number])]
             running = started
 
     def _batches(self, numbers: Sequence[int], padded: Sequence[int], sizes: Sequence[int]) -> Iterator[_Batch]:
@@ -122,9 +122,9 @@ class Forward:
 
         ids = np.zeros((batch.height, batch.length), np.int32)
         mask = np.zeros(ids.shape, bool)
-        for place, number in enumerate(batch.numbers):
-            ids[place, : len(rows[number])] = rows[number]
-            mask[place, : len(rows[number])] = True
+        for index, number in enumerate(batch.numbers):
+            ids[index, : len(rows[number])] = rows[number]
+            mask[index, : len(rows[number])] = True
         ids, mask = jax.device_put((ids, mask), self._by_rows)
         return self._combine(self._select(self._embed, ids, mask, layers=self.layers))
 

@@ -1,7 +1,7 @@
 """Comparison of the tokens of two texts in JAX: the best match of each token, and distances between tokens.
 
 Functions are written for one pair of texts and mapped over B pairs, or over all pairs of H and R texts; x and y are
-of type `contextual.Side`. Padding is never matched and never changes a number.
+of type `token_batches.Side`. Padding is never matched and never changes a number.
 """
 
 import functools
@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from metrics_jax.embedding.contextual import Side
+from metrics_jax.embedding.token_batches import Side
 
 _NORM_EPSILON, _SHARE_EPSILON = 1e-6, 1e-5  # as in MoverScore's program
 

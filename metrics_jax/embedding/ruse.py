@@ -175,8 +175,8 @@ def sentence_vectors(
         encoded = encode(encoder, distinct[first : first + TEXTS], states, normalize=False, long=long)
         means += [encoded[number][0].mean(axis=0) for number in range(len(encoded))]
         cut += encoded.long.tolist()
-    places = {text: number for number, text in enumerate(distinct)}
-    order = [places[text] for text in texts]
+    numbers = {text: number for number, text in enumerate(distinct)}
+    order = [numbers[text] for text in texts]
     vectors = np.stack(means)[order]
     if normalize:
         apart = vectors.reshape(len(vectors), len(states), -1)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from metrics_jax.embedding.contextual import Side
+from metrics_jax.embedding.token_batches import Side
 
 
 @functools.partial(jax.jit, static_argnames=("relaxed", "pairwise"))

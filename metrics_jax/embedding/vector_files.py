@@ -46,7 +46,7 @@ def read(path: str | os.PathLike[str]) -> tuple[list[str], np.ndarray]:
 def repeated(words: Sequence[str]) -> tuple[int, int]:
     """The rows of the first word that occurs twice."""
     seen: dict[str, int] = {}
-    return next((seen[word], place) for place, word in enumerate(words) if seen.setdefault(word, place) != place)
+    return next((seen[word], row) for row, word in enumerate(words) if seen.setdefault(word, row) != row)
 
 
 @contextlib.contextmanager

@@ -6,9 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from metrics_jax.embedding.bertscore import f_score
-from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText, Side, Units
+from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
 from metrics_jax.embedding.encoder import Encoded, Encoder
 from metrics_jax.embedding.idf import Idf
+from metrics_jax.embedding.token_batches import Side, Units
 
 
 @dataclasses.dataclass(frozen=True)

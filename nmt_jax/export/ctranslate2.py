@@ -1,4 +1,4 @@
-"""A Transformer for CTranslate2, an inference library in C++ (Klein et al., 2020): model, vocabularies, a program."""
+"""Export of a Transformer to CTranslate2, an inference library in C++ (Klein et al., 2020)."""
 
 import pathlib
 from typing import Any
@@ -22,10 +22,11 @@ ACTIVATIONS = {
     "gelu_erf": common_spec.Activation.GELU,
     "swiglu": common_spec.Activation.SWISH,
 }
-LONGEST = 1025  # positions of a sinusoidal table: what CTranslate2 reads unless told otherwise, 1024 pieces and EOS
+LONGEST = 1025  # positions in a sinusoidal table: CTranslate2's default maximum of 1024 pieces, and EOS
 
-# What makes CTranslate2's search ours (measured in docs/results/export.md): it stops at 2K hypotheses, not at K, nor
-# at the first that leads, as without a penalty; EOS counts in lengths; Wu's penalty ranks the K best by probability.
+# These settings make CTranslate2's search equivalent to ours (docs/results/export.md). patience=2 stops at 2K finished
+# hypotheses; the tiny penalty keeps it from stopping at the first hypothesis that leads. EOS counts in lengths, and
+# the K most probable hypotheses are ranked with Wu's penalty afterwards.
 PROGRAM = '''"""Translate lines of stdin to stdout (pip install ctranslate2 sentencepiece)."""
 
 import pathlib
@@ -76,10 +77,10 @@ def write(
     beam_size: int,
     length_penalty: float,
 ) -> None:
-    """Writes model.bin, config.json, vocabularies, SentencePiece models and `translate.py` into an existing folder.
+    """Writes model.bin, config.json, vocabularies, SentencePiece models and `translate.py` to an existing folder.
 
-    quantization: of the matrices, as the library names it (int8 …). beam_size, length_penalty: what `translate.py`
-    searches with. CTranslate2 itself puts EOS behind a source and BOS before a target.
+    quantization: of the matrices, in the library's terms (int8 …). beam_size, length_penalty: settings of the search in
+    `translate.py`. CTranslate2 itself appends EOS to the source and prepends BOS to the target.
     """
     spec = transformer_spec.TransformerSpec.from_config(
         (model.num_encoder_layers, model.num_decoder_layers),
@@ -121,12 +122,12 @@ def write(
 
 
 def _copy(array: Any) -> np.ndarray:
-    """float32 that may be written to: CTranslate2 quantises in place."""
+    """A writable float32 copy, because CTranslate2 quantizes in place."""
     return np.array(array, np.float32)
 
 
 def _layer(layer: Any, model: Model, params: dict[str, Any]) -> None:
-    """An encoder's or a decoder's layer."""
+    """Sets the weights of a layer of the encoder or the decoder."""
     weights = _attention(model, params["self_attention"])
     _norm(layer.self_attention.layer_norm, params["self_attention_residual"]["layer_norm"])
     layer.self_attention.linear[0].weight = np.concatenate(weights[:3])
@@ -150,7 +151,7 @@ def _layer(layer: Any, model: Model, params: dict[str, Any]) -> None:
 
 
 def _attention(model: Model, params: dict[str, Any]) -> list[np.ndarray]:
-    """Queries, keys, values, output, float32[out, in], with heads of one width for all: zeros make up for the rest."""
+    """Query, key, value and output weights, float32[out, in]; zeros pad all heads to the same width."""
     kernels = [_copy(params[name]["kernel"]).T for name in ("query", "key", "value")]
     kernels.append(_copy(params["output"]["kernel"]))
     heads = [kernel.reshape(model.num_heads, -1, model.d_model) for kernel in kernels]

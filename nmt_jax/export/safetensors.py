@@ -1,4 +1,4 @@
-"""The parameters of any model as named tensors in one file (safetensors), to and fro."""
+"""Export of the parameters of any model to a safetensors file, and reading them back."""
 
 import os
 import pathlib
@@ -15,13 +15,13 @@ FILE = "model.safetensors"
 
 
 def write(params: Any, folder: pathlib.Path) -> None:
-    """Writes FOLDER/model.safetensors: each parameter by its dotted name, `encoder_0.ffn.hidden.kernel`, as it is."""
+    """Writes FOLDER/model.safetensors; tensors have dotted parameter names, such as `encoder_0.ffn.hidden.kernel`."""
     flat = flax.traverse_util.flatten_dict(jax.tree.map(np.asarray, params), sep=".")
     write_tensors(folder / FILE, flat)
 
 
 def load(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """FOLDER/model.safetensors -> the parameters, nested as the model has them; UserError for a damaged file."""
+    """The parameters in FOLDER/model.safetensors as a nested dict. Raises UserError if the file is damaged."""
     path = pathlib.Path(folder) / FILE
     tensor_names(path)
     return flax.traverse_util.unflatten_dict(safetensors.numpy.load_file(path), sep=".")

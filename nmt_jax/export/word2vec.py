@@ -1,4 +1,4 @@
-"""Word vectors as the files that word2vec made common: text and binary."""
+"""Export of word vectors to the text and binary formats of word2vec."""
 
 import pathlib
 
@@ -10,10 +10,10 @@ TEXT, BINARY = "vectors.txt", "vectors.bin"
 
 
 def write(vectors: Vectors, folder: pathlib.Path) -> None:
-    """Writes FOLDER/vectors.txt and FOLDER/vectors.bin; `metrics_jax.embedding.vectors.Vectors.load` reads either.
+    """Writes FOLDER/vectors.txt and FOLDER/vectors.bin; `metrics_jax.embedding.vectors.Vectors.load` reads both.
 
-    Both begin with a line "V D". Text: a word and D decimals a line, as many as a float32 needs to come back as it was;
-    binary: a word, a blank, D little-endian float32 and a line end.
+    Both begin with a line "V D". A line of the text file has a word and D decimal numbers with enough digits to restore
+    the float32 values exactly. A row of the binary file has a word, a space, D little-endian float32 and a line end.
     """
     header = "{} {}\n".format(*vectors.matrix.shape).encode()
     matrix = np.asarray(vectors.matrix, "<f4")

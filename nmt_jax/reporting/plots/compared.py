@@ -6,11 +6,12 @@ import numpy as np
 
 from metrics_jax.api import AdditiveMetric, Result
 from metrics_jax.embedding.bertscore import BERTScore
-from metrics_jax.embedding.contextual import ContextualMetric, Side
+from metrics_jax.embedding.contextual import ContextualMetric
 from metrics_jax.embedding.exact_transport import Problem
 from metrics_jax.embedding.forward import bucket
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.moverscore import MoverScore
+from metrics_jax.embedding.token_batches import Side
 from metrics_jax.embedding.transport import solution
 from metrics_jax.embedding.wmd import WMD, problem
 from metrics_jax.embedding.yisi import YiSi1

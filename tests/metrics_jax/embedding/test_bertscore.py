@@ -13,7 +13,7 @@ short = st.text("ab c", max_size=6)
 
 
 def metric_of(encoder, options) -> BERTScore:
-    """That of a golden case."""
+    """The metric of a golden case."""
     layer, baseline = options["num_layers"], None
     if options["rescale"]:
         rows = [(0.0, 0.0, 0.0)] * minilm.LAYERS
@@ -44,7 +44,7 @@ def test_equals_bert_score(shared, monkeypatch):
     assert count > 100
 
 
-def test_equals_bert_score_from_text_to_number(shared):
+def test_equals_bert_score_end_to_end(shared):
     encoder = minilm.load()
     for case, hypotheses, references in golden.cases(shared, "bertscore"):
         if case["level"] == "sentence" and case["input"] == "multiref" and case["options"]["num_layers"] == 4:
@@ -62,7 +62,7 @@ def test_frequencies_equal_bert_score(shared):
 
 
 def expected_score(hypothesis, reference, layer, weigh, least):
-    """F, precision and recall by the paper's equations."""
+    """F, precision and recall from the paper's equations."""
     (x, ids, special), (y, others, marks) = (
         tiny_encoder.states(ENCODER, text, layer) for text in (hypothesis, reference)
     )
@@ -91,13 +91,13 @@ def test_equals_the_equations(pairs, layer, nonnegative):
 
 @given(st.lists(st.tuples(short, short), min_size=1, max_size=6))
 @settings(max_examples=10, deadline=None)
-def test_precision_of_one_is_recall_of_the_other(pairs):
+def test_swapping_the_texts_swaps_precision_and_recall(pairs):
     left, right = zip(*pairs, strict=True)
     forwards, backwards = BERTScore(ENCODER).statistics(left, right), BERTScore(ENCODER).statistics(right, left)
     np.testing.assert_allclose(forwards[:, [0, 1, 2]], backwards[:, [0, 2, 1]], atol=1e-6)
 
 
-def test_the_best_precision_recall_and_f_count_by_themselves():
+def test_precision_recall_and_f_are_maximized_separately_over_references():
     metric = BERTScore(ENCODER, layer=1)
     references = ["a b", "ac cab abc", "c"]
     single = metric.statistics(["abc a"] * 3, references)[:, :3]
@@ -114,7 +114,7 @@ def test_an_empty_text_scores_0():
     np.testing.assert_array_equal(plain.segments, 0)
 
 
-def test_a_baseline_is_the_zero():
+def test_scores_equal_to_the_baseline_become_0():
     baseline = Baseline(((0.25, 0.5, -1.0),) * 6)
     raw = BERTScore(ENCODER).statistics(["abc", ""], ["ab", "a"])
     found = BERTScore(ENCODER, baseline=baseline).statistics(["abc", ""], ["ab", "a"])
@@ -125,7 +125,7 @@ def test_a_baseline_is_the_zero():
         BERTScore(ENCODER, baseline=Baseline(((0.0, 0.0, 0.0),) * 7))
 
 
-def test_every_layer_at_once_is_each_by_itself():
+def test_by_layer_equals_one_layer_at_a_time():
     hypotheses, references = ["ab c", "", "cc a"], ["abc", "a", "b"]
     found = BERTScore(ENCODER, idf="references").by_layer(hypotheses, references)
     assert found.shape == (6, 3, 3)
@@ -134,7 +134,7 @@ def test_every_layer_at_once_is_each_by_itself():
         np.testing.assert_allclose(found[layer], alone[:, [1, 2, 0]], atol=1e-6)
 
 
-def test_a_baseline_of_a_corpus(tmp_path):
+def test_fitting_a_baseline(tmp_path):
     texts = ["ab c", "cab", "b", "ab c", "c c a b"]
     metric = BERTScore(ENCODER)
     baseline = metric.fit_baseline(texts, num_pairs=200)
@@ -163,7 +163,7 @@ def test_a_baseline_of_a_corpus(tmp_path):
         ("LAYER,P,R,F\n0,0.1,nan,0\n", "x.tsv: baseline of layer 0"),
     ],
 )
-def test_a_broken_baseline_is_named(tmp_path, text, line):
+def test_damaged_baselines_raise_errors(tmp_path, text, line):
     (tmp_path / "x.tsv").write_text(text)
     with pytest.raises(ValueError, match=line):
         Baseline.load(tmp_path / "x.tsv")

@@ -1,4 +1,4 @@
-"""BLEURT with a scorer of letters: references, cut pairs, and a score that only its own pair changes."""
+"""BLEURT with a toy scorer over letters."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ LONGEST = 20
 
 
 def tokenize(references, candidates):
-    """[1] reference [2] candidate [2], a piece a letter, cut at 20 pieces from the end of the reference first."""
+    """[1] reference [2] candidate [2] with one piece per letter, truncated to 20 pieces."""
     rows = []
     for reference, candidate in zip(references, candidates, strict=True):
         left = reference[: max(LONGEST - 3 - len(candidate), 0)]
@@ -26,7 +26,7 @@ def tokenize(references, candidates):
 
 
 def score(weights, ids, mask, segments):
-    """A weight of each letter in each segment, the mean over the row."""
+    """The mean weight over a row; weights depend on letter and segment."""
     found = jnp.where(mask, weights[segments, ids], 0.0)
     return jnp.sum(jnp.tanh(found), axis=1) / jnp.sum(mask, axis=1)
 
@@ -50,7 +50,7 @@ def test_the_reference_is_read_first():
     assert found.segments[0] != BLEURT(make())(["ab"], ["abc"]).score
 
 
-def test_the_largest_of_several_references_or_their_mean():
+def test_several_references_give_the_maximum_or_the_mean():
     groups = [["ab", "cd", "xyz"], ["q"]]
     each = [by_hand(reference, "abd") for reference in groups[0]]
     assert BLEURT(make())(["abd", "r"], groups).segments[0] == pytest.approx(max(each), abs=1e-6)
@@ -59,7 +59,7 @@ def test_the_largest_of_several_references_or_their_mean():
     assert "|multi_reference:mean|" in mean.signature
 
 
-def test_a_score_does_not_hang_on_its_neighbours():
+def test_a_score_is_independent_of_other_segments():
     metric, generator = BLEURT(make()), np.random.default_rng(1)
     texts = ["".join(chr(97 + one) for one in generator.integers(0, 8, size=n)) for n in generator.integers(0, 9, 300)]
     whole = metric(texts, texts[::-1]).segments
@@ -72,14 +72,14 @@ def test_a_score_does_not_hang_on_its_neighbours():
     assert metric.score(statistics.sum(axis=0)) == pytest.approx(metric(texts, texts[::-1]).score, abs=1e-12)
 
 
-def test_every_pair_equals_one_by_one():
+def test_pairwise_equals_single_scores():
     metric, hypotheses, references = BLEURT(make()), ["ab", "", "cab"], ["b", "ab"]
     expected = [[metric([h], [r]).score for r in references] for h in hypotheses]
     np.testing.assert_array_equal(metric.pairwise(hypotheses, references), expected)
     assert metric.pairwise([], references).shape == (0, 2)
 
 
-def test_cut_pairs_are_counted_or_an_error():
+def test_truncated_pairs_are_counted_or_raise_an_error():
     pairs = (["a" * 10, "b", "c" * 10], [["d" * 7], ["e"], ["f", "g" * 30]])
     assert BLEURT(make())(*pairs).parts == {"long": 1.0}
     assert BLEURT(make())(["a" * 10], ["d" * 7]).parts == {"long": 0.0}  # 20 pieces fit
@@ -89,7 +89,7 @@ def test_cut_pairs_are_counted_or_an_error():
     assert "long:truncate" in BLEURT(make()).signature
 
 
-def test_a_signature_is_the_metric():
+def test_a_signature_restores_the_metric():
     metric = BLEURT(make(), multi_reference="mean", long="error")
     assert metric.signature == f"bleurt|scorer:{'b' * 16}.float32|multi_reference:mean|long:error|version:0.1.0"
     assert parse(metric.signature, scorer=metric.scorer) == metric
@@ -99,7 +99,7 @@ def test_a_signature_is_the_metric():
         parse("bleurt")
 
 
-def test_bad_input_is_named():
+def test_invalid_input_raises_errors():
     metric = BLEURT(make())
     with pytest.raises(ValueError, match="2 hypotheses but 1 references"):
         metric(["a", "b"], ["a"])

@@ -1,4 +1,4 @@
-"""What holds for every metric of contextual vectors, whatever it makes of them."""
+"""Properties of all metrics over contextual vectors."""
 
 import dataclasses
 import re
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics_jax import BERTScore, Idf, MoverScore, YiSi1, parse
-from metrics_jax.embedding.contextual import spans, tiles
+from metrics_jax.embedding.token_batches import spans, tiles
 from tests.fixtures import texts, tiny_encoder
 
 ENCODER = tiny_encoder.make()
@@ -34,7 +34,7 @@ short = st.text("ab c", max_size=6)
 @each
 @given(texts.segments(short))
 @settings(max_examples=8, deadline=None)
-def test_a_segment_has_the_score_it_has_alone_to_the_last_bit(metric, pairs):
+def test_a_segment_score_is_bit_identical_without_other_segments(metric, pairs):
     hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     statistics = metric.statistics(hypotheses, references)
     alone = [metric.statistics([hypothesis], [group])[0] for hypothesis, group in pairs]
@@ -47,7 +47,7 @@ def test_a_segment_has_the_score_it_has_alone_to_the_last_bit(metric, pairs):
 
 
 @each
-def test_every_pair_equals_one_by_one(metric):
+def test_pairwise_equals_single_scores(metric):
     hypotheses, references = ["ab c", "", "cc", "abc abc ab"], ["ab c", "b", "a b c a b c a b c", " "]
     expected = [[metric([h], [r]).score for r in references] for h in hypotheses]
     np.testing.assert_allclose(metric.pairwise(hypotheses, references), expected, atol=2e-6)
@@ -61,7 +61,7 @@ def test_an_identical_text_scores_1(metric):
 
 
 @each
-def test_a_signature_is_the_metric(metric):
+def test_a_signature_restores_the_metric(metric):
     objects = {"encoder": ENCODER} | ({"idf": metric.idf} if isinstance(metric.idf, Idf) else {})
     assert parse(metric.signature, **objects) == metric
     with pytest.raises(ValueError, match="needs encoder"):
@@ -80,7 +80,7 @@ def test_any_text_has_a_score(metric, pairs):
 
 
 @kind
-def test_idf_is_counted_in_the_references_and_frozen(kind):
+def test_idf_from_references_can_be_frozen(kind):
     hypotheses, references = ["ab", "b c"], [["a b", "c"], ["c b"]]
     metric = kind(ENCODER, idf="references")
     frozen = metric.fitted(references)
@@ -99,7 +99,7 @@ def test_idf_is_counted_in_the_references_and_frozen(kind):
 
 
 @pytest.mark.parametrize("kind", [BERTScore, MoverScore])
-def test_tokens_of_every_sentence_are_weighed_alike(kind):
+def test_segments_with_zero_idf_get_equal_weights(kind):
     with pytest.warns(UserWarning, match="only tokens of idf weight 0"):
         score = kind(ENCODER, idf="references")(["ab"], ["ab"]).score
     assert score == pytest.approx(kind(ENCODER)(["ab"], ["ab"]).score, abs=1e-6)
@@ -125,7 +125,7 @@ def test_long_texts(kind):
     kind(encoder, idf="uniform", long="error")(["a"], ["abc"])
 
 
-def test_frequencies_are_counted_in_what_is_left_of_long_texts():
+def test_frequencies_are_counted_after_truncation():
     encoder = tiny_encoder.make(max_length=5)
     assert set(BERTScore(encoder).count(["abcz"]).frequencies) == {
         1,
@@ -136,7 +136,7 @@ def test_frequencies_are_counted_in_what_is_left_of_long_texts():
 
 
 @kind
-def test_damaged_weights_are_named(kind):
+def test_non_finite_vectors_raise_an_error(kind):
     table = np.full((3 + 2 * tiny_encoder.LETTERS, tiny_encoder.D), np.nan)
     metric = kind(tiny_encoder.make(table=table), idf="uniform")
     for call in (metric, metric.pairwise):
@@ -145,7 +145,7 @@ def test_damaged_weights_are_named(kind):
 
 
 @kind
-def test_bad_options_are_named(kind):
+def test_invalid_options_raise_errors(kind):
     with pytest.raises(ValueError, match="long='cut'"):
         kind(ENCODER, long="cut")
     with pytest.raises(ValueError, match="idf='hypotheses'"):
@@ -156,14 +156,14 @@ def test_bad_options_are_named(kind):
         kind(ENCODER)(["a", "b"], [["a"], []])
 
 
-def test_the_encoder_has_its_layers_only():
+def test_missing_layers_raise_an_error():
     with pytest.raises(ValueError, match=r"layers .*to 5"):
         BERTScore(ENCODER, layer=6)(["a"], ["a"])
 
 
 @given(st.lists(st.tuples(short, short), max_size=20), st.integers(1, 30))
 @settings(max_examples=30, deadline=None)
-def test_spans_hold_every_pair_once(pairs, size):
+def test_spans_contain_every_pair_once(pairs, size):
     hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     found = spans(hypotheses, references, size)
     assert sorted(np.concatenate(found).tolist()) == list(range(len(pairs)))
@@ -173,7 +173,7 @@ def test_spans_hold_every_pair_once(pairs, size):
 
 @given(st.lists(st.integers(0, 70), max_size=300))
 @settings(max_examples=30, deadline=None)
-def test_tiles_hold_every_text_once(lengths):
+def test_tiles_contain_every_text_once(lengths):
     found = list(tiles(np.array(lengths, int)))
     assert sorted(np.concatenate([np.zeros(0, int), *(tile.texts for tile in found)]).tolist()) == list(
         range(len(lengths))

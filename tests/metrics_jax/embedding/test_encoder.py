@@ -1,4 +1,4 @@
-"""Texts become vectors, each by itself: whatever its neighbours, batch, order, devices, or windows."""
+"""Encoding: vectors of a text are independent of other texts, batches, order and devices."""
 
 import contextlib
 import dataclasses
@@ -25,7 +25,7 @@ TRACES = []  # a shape for every compilation of `embed`
 
 
 def tokenize(texts):
-    """One token a letter, between two special ones."""
+    """One token per letter, between two special tokens."""
     rows = [[1, *(3 + ord(letter) % (V - 3) for letter in text), 2] for text in texts]
     mask = np.arange(max(map(len, rows)))[None] < np.array([[len(row)] for row in rows])
     ids, special = np.zeros(mask.shape, int), np.zeros(mask.shape, bool)
@@ -36,7 +36,7 @@ def tokenize(texts):
 
 
 def embed(table, ids, mask):
-    """Hidden states that see so many tokens to either side as their number says."""
+    """Hidden states; state n depends on n tokens to either side."""
     TRACES.append(ids.shape)
     x = jnp.where(mask[..., None], table[ids], 0.0)
     states = [x]
@@ -66,7 +66,7 @@ def assert_same(one, other, atol=1e-6):
             np.testing.assert_allclose(left, right, atol=atol, rtol=0)
 
 
-def test_a_text_has_the_vectors_that_it_has_alone():
+def test_vectors_of_a_text_equal_those_of_the_text_alone():
     encoder = make()
     together = encode(encoder, TEXTS, (1,), normalize=False)
     for number, text in enumerate(TEXTS):
@@ -79,14 +79,14 @@ def test_a_text_has_the_vectors_that_it_has_alone():
 
 @given(st.permutations(range(len(TEXTS))), st.integers(1, len(TEXTS)))
 @settings(max_examples=10, deadline=None)
-def test_neighbours_and_order_do_not_change_a_bit(order, count):
+def test_vectors_are_bit_identical_whatever_the_other_texts_and_their_order(order, count):
     encoder, kept = make(), order[:count]
     some, everything = encode(encoder, [TEXTS[number] for number in kept], (2,)), encode(encoder, TEXTS, (2,))
     for place, number in enumerate(kept):
         np.testing.assert_array_equal(some[place][0], everything[number][0])
 
 
-def test_the_last_of_a_length_are_few_in_a_batch(monkeypatch):
+def test_the_last_rows_of_a_length_form_smaller_batches(monkeypatch):
     shapes, start = [], Forward._start
     monkeypatch.setattr(
         Forward, "_start", lambda self, rows, batch: (shapes.append(batch), start(self, rows, batch))[1]
@@ -97,7 +97,7 @@ def test_the_last_of_a_length_are_few_in_a_batch(monkeypatch):
     assert [(len(one.numbers), one.height) for one in shapes[:4]] == [(8, 8), (8, 8), (3, 3), (2, 3)]
 
 
-def test_the_size_of_batches_does_not_matter():
+def test_vectors_are_independent_of_the_batch_size():
     assert_same(encode(make(), TEXTS, (2,), batch_tokens=24), encode(make(), TEXTS, (2,)))
 
 
@@ -127,13 +127,13 @@ def test_buckets(length):
     assert bucket(length, steps=8) <= bucket(length) <= bucket(length, steps=2) <= max(8, 2 * length)
 
 
-def test_half_and_twice_as_many_buckets():
+def test_steps_of_buckets():
     assert sorted({bucket(length, steps=2) for length in range(1, 129)}) == [8, 16, 24, 32, 48, 64, 96, 128]
     twice = [*range(8, 32, 2), *range(32, 64, 4), *range(64, 129, 8)]
     assert sorted({bucket(length, steps=8) for length in range(1, 129)}) == twice
 
 
-def test_a_generator_is_asked_for_no_more_layers_than_are_wanted():
+def test_a_generator_computes_only_the_needed_layers():
     asked = []
 
     def states(ids, mask):
@@ -147,7 +147,7 @@ def test_a_generator_is_asked_for_no_more_layers_than_are_wanted():
     assert asked == [0, 1]
 
 
-def test_layers_and_what_is_made_of_them():
+def test_combinations_of_layers():
     encoder = make()
     ids, mask, _ = tokenize(["some text"])
     states = np.asarray(encoder.embed(ids, mask), np.float64)[:, 0]
@@ -164,12 +164,12 @@ def test_layers_and_what_is_made_of_them():
     np.testing.assert_allclose(of(-3, -2, -1, combine="power_means"), powers, atol=1e-6)
 
 
-def test_a_vector_of_length_zero_stays():
+def test_zero_vectors_stay_zero():
     encoder = dataclasses.replace(make(), embed=lambda ids, mask: jnp.zeros((1, *ids.shape, D)))
     assert (encode(encoder, ["ab"]).vectors == 0).all()  # any function makes an encoder, and no NaN
 
 
-def test_windows_see_what_the_whole_text_sees():
+def test_windows_equal_the_whole_text_if_context_suffices():
     text = "".join(chr(97 + place * place % 26) for place in range(90))
     whole = encode(make(), [text, "short"], (2,))
     parts = encode(make(max_length=12), [text, "short"], (2,), long="window")  # a state sees two tokens on each side
@@ -179,7 +179,7 @@ def test_windows_see_what_the_whole_text_sees():
 
 
 @given(st.integers(0, 60), st.integers(3, 20), st.integers(0, 1), st.integers(0, 1))
-def test_windows_take_every_token_once(length, max_length, before, after):
+def test_windows_cover_every_token_once(length, max_length, before, after):
     ids = np.arange(1, length + before + after + 1, dtype=np.int32)
     special = np.zeros(len(ids), bool)
     special[:before] = True
@@ -204,7 +204,7 @@ def test_truncation_keeps_the_special_tokens():
     assert encoded.starts[0] == encoded.starts[1]
 
 
-def test_too_long_a_text_is_an_error_that_names_it():
+def test_a_text_that_is_too_long_raises_an_error():
     with pytest.raises(
         ValueError, match=r'text 1 has 8 tokens, but the encoder reads at most 6: choose long="truncate" or'
     ):
@@ -213,7 +213,7 @@ def test_too_long_a_text_is_an_error_that_names_it():
         encode(make(max_length=2), ["ab", "abcdef"], long="window")
 
 
-def test_bad_options_and_texts_are_named():
+def test_invalid_options_and_texts_raise_errors():
     for options, words in (
         ({"long": "cut"}, "long='cut' is none of error, truncate, window"),
         ({"combine": "sum"}, "combine='sum' is none of"),
@@ -235,7 +235,7 @@ def test_nothing_to_encode():
 
 
 def limited(monkeypatch, most, started):
-    """Devices that have memory for `most` rows."""
+    """Simulates devices with memory for `most` rows."""
     start = Forward._start
 
     def with_limit(self, rows, batch):
@@ -257,14 +257,14 @@ def test_batches_are_halved_when_memory_runs_out(monkeypatch):
 
 
 class Lost:
-    """An array that the devices had no memory for, as is known only when it is fetched."""
+    """An array whose computation ran out of memory, which shows only when it is fetched."""
 
     def __array__(self, dtype=None, copy=None):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.")
 
 
 @pytest.mark.parametrize("when", ["started", "fetched"])
-def test_batches_in_flight_are_not_lost_with_the_memory(monkeypatch, when):
+def test_running_batches_are_repeated_after_running_out_of_memory(monkeypatch, when):
     texts = [f"text {number:02}" for number in range(40)]
     expected, start, calls = encode(make(), texts), Forward._start, []
 
@@ -280,13 +280,13 @@ def test_batches_in_flight_are_not_lost_with_the_memory(monkeypatch, when):
     assert calls[-1] == 4
 
 
-def test_no_memory_for_one_row_is_said(monkeypatch):
+def test_too_little_memory_for_one_row_raises_an_error(monkeypatch):
     limited(monkeypatch, 0, [])
     with pytest.raises(MemoryError, match="not enough memory for one row of 9 tokens"):
         encode(make(), ["longest", "short"])
 
 
-def test_other_errors_are_not_taken_for_lack_of_memory(monkeypatch):
+def test_other_errors_are_not_treated_as_out_of_memory(monkeypatch):
     monkeypatch.setattr(Forward, "_start", lambda *arguments: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         encode(make(), ["a"])
@@ -312,7 +312,7 @@ def test_cached_vectors_are_not_computed_again(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("file", ["keys", "ends", "vectors"])
-def test_a_damaged_shard_is_passed_over(tmp_path, file):
+def test_a_damaged_shard_is_skipped(tmp_path, file):
     expected = encode(make(cache=tmp_path), TEXTS)
     (path,) = tmp_path.glob(f"*/shard-*/{file}.npy")
     path.write_bytes(path.read_bytes()[:-5])
@@ -320,13 +320,13 @@ def test_a_damaged_shard_is_passed_over(tmp_path, file):
         assert_same(encode(make(cache=tmp_path), TEXTS), expected)
 
 
-def test_a_cache_that_cannot_be_made_is_named(tmp_path):
+def test_a_cache_that_cannot_be_created_raises_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="file: cannot create the cache folder"):
         encode(make(cache=tmp_path / "file"), TEXTS)
 
 
-def test_any_function_of_numpy_encodes():
+def test_a_numpy_callback_can_be_an_encoder():
     table = np.random.default_rng(0).normal(size=(V, D)).astype(np.float32)
 
     def embed(ids, mask):
@@ -346,7 +346,7 @@ def test_a_cache_is_not_unpickled(tmp_path):
         encode(make(cache=tmp_path), TEXTS)
 
 
-def test_an_interrupted_run_keeps_what_it_has_done(tmp_path, monkeypatch):
+def test_an_interrupted_run_keeps_its_vectors(tmp_path, monkeypatch):
     texts, started = [f"text {number}" for number in range(8)], []
     limited(monkeypatch, 1000, started)
     whole = Forward._start
@@ -388,7 +388,7 @@ print(json.dumps([jax.device_count(), test_encoder.many().vectors.tolist()]))
 
 
 def many():
-    """Batches that do not fill all devices, and a text in windows."""
+    """Vectors of batches that do not fill all devices, and of a text in windows."""
     texts = [f"text {number:02}" for number in range(11)]
     return encode(make(max_length=20), [*texts, "a longer text than it takes"], long="window", batch_tokens=24)
 
@@ -402,7 +402,7 @@ def test_eight_devices_give_the_vectors_of_one():
     np.testing.assert_allclose(vectors, many().vectors, atol=1e-6)
 
 
-def test_importing_is_cheap():
+def test_import_loads_no_large_libraries():
     code = "import sys, metrics_jax.embedding.encoder; "
     code += "print({'jax', 'flax', 'torch', 'tokenizers', 'rich'} & sys.modules.keys())"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -20,7 +20,7 @@ def test_a_sentence_counts_once():
 
 
 @pytest.mark.parametrize("name", ["bertscore", "moverscore"])
-def test_the_tables_of_the_programs(shared, name):
+def test_equals_the_published_programs(shared, name):
     (case,) = [case for case in golden.read(shared, name)["cases"] if case["level"] == "idf"]
     table = case["expected"]["table"]
     n = table["[CLS]"] == 0 and round(math.exp(max(table.values())) * 2 - 1)  # the rarest token is in one sentence
@@ -48,7 +48,7 @@ def test_weights_of_padded_segments():
     assert idf.weights(table).all(axis=1).tolist() == [False, True]  # without a mask padding is a token like any other
 
 
-def test_segments_without_weight_are_weighed_alike():
+def test_segments_with_zero_idf_get_equal_weights():
     idf = Idf.fit([[1, 2], [1, 2]])
     table, mask = (
         np.array([[1, 2, 1], [1, 3, 3], [1, 0, 0], [0, 0, 0]]),
@@ -63,7 +63,7 @@ def test_segments_without_weight_are_weighed_alike():
 
 
 @pytest.mark.parametrize("sentences", [SENTENCES, [[3, 5], [5]], [["ü\x00", "\ud800", "日本"]], [np.array([2, 2, 4])]])
-def test_saved_and_loaded(tmp_path, sentences):
+def test_save_and_load(tmp_path, sentences):
     idf = Idf.fit(sentences, form="yisi")
     idf.save(tmp_path / "idf.json")
     loaded = Idf.load(tmp_path / "idf.json")
@@ -72,7 +72,7 @@ def test_saved_and_loaded(tmp_path, sentences):
     assert {type(token) for token in loaded.frequencies} == {type(token) for token in idf.frequencies}
 
 
-def test_the_fingerprint_is_of_all_that_counts():
+def test_the_fingerprint_covers_all_fields():
     same = Idf.fit([["b", "a"], ["a"]])
     others = [Idf.fit([["a", "b"], ["b"]]), Idf.fit([["a", "b"], ["a"]], form="yisi"), Idf.fit([["a", "b"], ["a"], []])]
     assert same.fingerprint == Idf.fit([["a", "b", "b"], ["a"]]).fingerprint
@@ -80,7 +80,7 @@ def test_the_fingerprint_is_of_all_that_counts():
     assert Idf.fit([[1]]).fingerprint != Idf.fit([["1"]]).fingerprint
 
 
-def test_mistakes_are_named(tmp_path):
+def test_invalid_input_raises_errors(tmp_path):
     with pytest.raises(ValueError, match="form='bert' is none of bertscore, yisi"):
         Idf.fit(SENTENCES, form="bert")
     with pytest.raises(ValueError, match="no sentences"):

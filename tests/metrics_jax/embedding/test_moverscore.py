@@ -16,7 +16,7 @@ short = st.text("ab c.", max_size=6)
 
 
 def compare(shared, encoder, wanted) -> int:
-    """Checks the golden cases that are wanted, returns how many."""
+    """Checks the selected golden cases and returns their number."""
     read = golden.read(shared, "moverscore")
     given = [one for one in read["inputs"].values() if "hypotheses" in one]
     counter = MoverScore(encoder)
@@ -43,14 +43,14 @@ def compare(shared, encoder, wanted) -> int:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*only tokens of idf weight 0")
 def test_equals_the_published_programs(shared, monkeypatch):
-    """v1 and v2 with pyemd, restated with weights that sum to 1 and POT's exact solver."""
+    """v1 and v2 with pyemd, recomputed with weights that sum to 1 and POT's exact solver."""
     encoder = minilm.load()
     monkeypatch.setattr(moverscore, "encode", minilm.Read(encoder, shared, "moverscore"))
     assert compare(shared, encoder, lambda case: True) > 100
 
 
 @pytest.mark.filterwarnings("ignore:.*only tokens of idf weight 0")
-def test_equals_the_published_programs_from_text_to_number(shared):
+def test_equals_the_published_programs_end_to_end(shared):
     encoder = minilm.load()
 
     def wanted(case):
@@ -61,7 +61,7 @@ def test_equals_the_published_programs_from_text_to_number(shared):
 
 
 def runs(text, metric, weigh):
-    """The vectors that are moved, and their weights, by the definition."""
+    """The vectors that are moved and their weights, from the definition."""
     vectors, ids, special = zip(*(tiny_encoder.states(ENCODER, text, layer) for layer in metric.layers), strict=True)
     pieces, kept = ENCODER.pieces(ids[0].tolist()), []
     for place, (piece, mark) in enumerate(zip(pieces, special[0], strict=True)):
@@ -115,7 +115,7 @@ def test_equals_the_definition(options, pairs, weighted):
     np.testing.assert_array_equal(found[:, 1], 0)
 
 
-def test_sinkhorn_is_below_by_the_gap_at_most():
+def test_the_gap_bounds_the_error_of_sinkhorn():
     hypotheses = ["abc a ca b", "a", "", "b c a b"]
     references = ["c b ab cc", "b", "a", "b c a"]
     for variant in ("v1", "v2"):
@@ -129,7 +129,7 @@ def test_sinkhorn_is_below_by_the_gap_at_most():
         assert exact.parts["gap"] == 0
 
 
-def test_where_nothing_is_left():
+def test_texts_without_remaining_tokens():
     plain = tiny_encoder.plain()
     for variant in ("v1", "v2"):
         np.testing.assert_array_equal(
@@ -141,13 +141,13 @@ def test_where_nothing_is_left():
         assert scores[2] == pytest.approx(1, abs=1e-6)
 
 
-def test_several_references_count_on_average():
+def test_several_references_are_averaged():
     metric, references = MoverScore(ENCODER), ["a b", "c", "b a c"]
     single = [metric(["a c"], [reference]).score for reference in references]
     assert metric(["a c"], [references]).score == pytest.approx(np.mean(single))
 
 
-def test_stop_words_may_be_named():
+def test_a_stop_word_list_by_name():
     smart = MoverScore(ENCODER, stop_words="smart")
     assert "|stop_words:smart|" in smart.signature
     pair = (["a 7 8"], ["b 8"])
@@ -165,6 +165,6 @@ def test_stop_words_may_be_named():
         ({"stop_words": "the"}, "stop_words='the'"),
     ],
 )
-def test_bad_options_are_named(options, line):
+def test_invalid_options_raise_errors(options, line):
     with pytest.raises(ValueError, match=line):
         MoverScore(ENCODER, **options)

@@ -1,4 +1,4 @@
-"""Neighbours: cosines by hand, sums of words, what is no question."""
+"""Nearest words and analogies."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ MATRIX = np.array([[1, 0, 0.1], [0, 1, 0.1], [3, 0, 3], [0, 2, 2], [1, 1, 1], [0
 NEIGHBOURS = Neighbours(Vectors(WORDS, MATRIX))
 
 
-def test_the_nearest_by_the_cosine_whatever_the_length():
+def test_nearest_words_are_independent_of_vector_length():
     found = NEIGHBOURS("king", 3)
     assert [word for word, _ in found] == ["-", "man", "queen"]
     king = MATRIX[2] / np.linalg.norm(MATRIX[2])
@@ -31,25 +31,25 @@ def test_an_analogy_is_a_sum_of_unit_vectors():
         solved(NEIGHBOURS, [])
 
 
-def test_words_of_the_query_are_no_answers_and_there_are_no_more_than_words():
+def test_query_words_are_excluded_from_the_answers():
     found = [word for word, _ in NEIGHBOURS("king - man + woman", 100)]
     assert sorted(found) == sorted({*WORDS} - {"king", "man", "woman"})
     assert [cosine for _, cosine in NEIGHBOURS("nothing", 2)] == [0.0, 0.0]
 
 
-def test_signs_stand_between_blanks():
+def test_signs_need_spaces_on_both_sides():
     assert parse("well-read") == [(1, "well-read")]
     assert parse("-") == [(1, "-")]
     assert parse(" a  - b + - ") == [(1, "a"), (-1, "b"), (1, "-")]
 
 
 @pytest.mark.parametrize("query", ["", "king -", "king man", "king - man woman", "king man woman"])
-def test_what_is_no_sum(query):
+def test_invalid_queries_raise_errors(query):
     with pytest.raises(ValueError, match="is neither a word nor a sum of words"):
         NEIGHBOURS(query)
 
 
-def test_a_word_without_a_vector_is_composed_or_named():
+def test_unknown_words_are_composed_or_raise_an_error():
     with pytest.raises(UnknownWordError, match="'prince' has no vector; it is not among the 7 known words"):
         NEIGHBOURS("prince")
     composed = Neighbours(NEIGHBOURS.vectors, lambda word: np.array([2.0, 0.0, 2.0]) if word == "prince" else None)

@@ -1,4 +1,4 @@
-"""RUSE: its features, its regressor by hand, and a score that only its own pair changes."""
+"""RUSE: features, regressor and scores."""
 
 import dataclasses
 
@@ -49,7 +49,7 @@ def test_a_score_by_hand(normalize):
     assert RUSE(found)(["a cat"], ["the cat"]).score == pytest.approx(float(expected[0]), abs=1e-4)
 
 
-def test_a_score_does_not_hang_on_its_neighbours():
+def test_a_score_is_independent_of_other_segments():
     metric = RUSE(regressor())
     whole = metric(TEXTS, TEXTS[::-1])
     alone = [metric([a], [b]).score for a, b in zip(TEXTS, TEXTS[::-1], strict=True)]
@@ -61,7 +61,7 @@ def test_a_score_does_not_hang_on_its_neighbours():
     )
 
 
-def test_the_largest_of_several_references_or_their_mean():
+def test_several_references_give_the_maximum_or_the_mean():
     each = [RUSE(regressor())(["a cat"], [reference]).score for reference in TEXTS]
     assert RUSE(regressor())(["a cat"], [TEXTS]).score == max(each)
     assert RUSE(regressor(), multi_reference="mean")(["a cat"], [TEXTS]).score == pytest.approx(np.mean(each))
@@ -81,7 +81,7 @@ def test_vectors_of_equal_texts_are_equal():
     np.testing.assert_allclose(np.mean(vectors**2, axis=1), 1, rtol=1e-6)
 
 
-def test_it_is_saved_and_signed(tmp_path):
+def test_save_load_and_signature(tmp_path):
     found = regressor(normalize=True)
     found.save(tmp_path / "ruse.npz")
     loaded = Regressor.load(tmp_path / "ruse.npz", encoders())
@@ -98,7 +98,7 @@ def test_it_is_saved_and_signed(tmp_path):
         Regressor.load(tmp_path / "bad.npz", encoders())
 
 
-def test_what_does_not_fit_is_named():
+def test_mismatches_raise_errors():
     zeros = np.zeros((3, 2), np.float32), np.zeros(2, np.float32)
     with pytest.raises(ValueError, match="each must read the outputs of the previous one"):
         Regressor(encoders(), (zeros, zeros))

@@ -70,7 +70,7 @@ def test_identical_and_empty_texts(metric):
     assert result.parts == {"gap": 0, "missing": 3}
 
 
-def test_words_alone_are_the_word_movers_distance():
+def test_words_only_equals_word_movers_distance():
     options = {"stop_words": (), "tokenize": "none", "alphabetic": False}
     hypotheses, references = ["the cat sat the", "dog ran house"], ["the mat", "dog dog cat"]
     distance = WMD(VECTORS, norm=False, **options)(hypotheses, references).segments
@@ -78,7 +78,7 @@ def test_words_alone_are_the_word_movers_distance():
 
 
 @each
-def test_vectors_of_an_encoder_are_moved_as_well(metric):
+def test_contextual_vectors_can_be_moved(metric):
     rows = VECTORS.rows(["the", "cat", "sat", "dog", "ran"])
     sentences = [VECTORS.matrix[rows[:3]], VECTORS.matrix[rows[:0]], VECTORS.matrix[rows[3:]]]
     (expected,) = metric.bags(["the cat sat. unknown!\nDog ran"])
@@ -89,7 +89,7 @@ def test_vectors_of_an_encoder_are_moved_as_well(metric):
     assert len(found.weights) == {"wms": 5, "sms": 2, "s+wms": 7}[metric.variant]
 
 
-def test_sinkhorn_is_as_near_as_it_says():
+def test_the_gap_bounds_the_error_of_sinkhorn():
     hypotheses, references = ["the cat sat. the dog ran", "new house", ""], ["dog ran the mat", "the house", "mat"]
     for metric in METRICS:
         near = SMS(VECTORS, metric.variant, transport="sinkhorn", stop_words=())
@@ -124,7 +124,7 @@ def test_which_words_count():
 
 
 @pytest.mark.parametrize("metric", [*METRICS, SMS(VECTORS, sentences="lines", transport="sinkhorn")])
-def test_a_signature_is_the_metric(metric):
+def test_a_signature_restores_the_metric(metric):
     assert parse(metric.signature, vectors=VECTORS) == metric
 
 
@@ -136,6 +136,6 @@ def test_a_signature_is_the_metric(metric):
         ({"transport": "emd"}, "transport='emd'"),
     ],
 )
-def test_an_option_that_does_not_exist(options, line):
+def test_invalid_options_raise_errors(options, line):
     with pytest.raises(ValueError, match=line):
         SMS(vectors=VECTORS, **options)

@@ -19,7 +19,7 @@ short = st.text("ab c", max_size=6)
 
 
 def tokens(text, metric, weigh=lambda token: 1.0, encoder=ENCODER):
-    """Unit vectors and shares of what is compared: all but [SEP]."""
+    """Unit vectors and normalized weights of the tokens that are compared: all but [SEP]."""
     vectors, ids, special = tiny_encoder.states(encoder, text, metric.layer)
     kept = np.flatnonzero(~special | (np.arange(len(special)) == 0))
     weights = np.array([weigh(int(token)) for token in ids[kept]])
@@ -27,7 +27,7 @@ def tokens(text, metric, weigh=lambda token: 1.0, encoder=ENCODER):
 
 
 def mean_cosine(x, a, y, b, metric):
-    """Under the plan whose sums over x are right, from its definition in products."""
+    """The mean cosine under the plan normalized last over x, from its definition."""
     cosines = x @ y.T
     plan = np.exp(cosines / metric.temperature)
     if metric.relaxed:
@@ -78,7 +78,7 @@ def test_many_iterations_are_entropic_transport():
             assert parts[name] == pytest.approx(expected, abs=1e-5)
 
 
-def test_relaxed_and_cold_is_the_best_match():
+def test_relaxed_at_low_temperature_is_the_best_match():
     cold = TemperedWMD(ENCODER, layer=2, temperature=1e-3, relaxed=True)
     (x, _), (y, _) = tokens("abc a", cold), tokens("c ab", cold)
     parts = cold(["abc a"], ["c ab"]).parts
@@ -89,7 +89,7 @@ def test_relaxed_and_cold_is_the_best_match():
 @each
 @given(texts.segments(short))
 @settings(max_examples=6, deadline=None)
-def test_a_segment_has_the_score_it_has_alone_to_the_last_bit(metric, pairs):
+def test_a_segment_score_is_bit_identical_without_other_segments(metric, pairs):
     hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     statistics = metric.statistics(hypotheses, references)
     alone = [metric.statistics([hypothesis], [group])[0] for hypothesis, group in pairs]
@@ -98,7 +98,7 @@ def test_a_segment_has_the_score_it_has_alone_to_the_last_bit(metric, pairs):
 
 
 @each
-def test_every_pair_equals_one_by_one(metric):
+def test_pairwise_equals_single_scores(metric):
     hypotheses, references = ["ab c", "", "cc", "abc abc ab"], ["ab c", "b", "a b c a b c a b c", " "]
     expected = [[metric([h], [r]).score for r in references] for h in hypotheses]
     np.testing.assert_allclose(metric.pairwise(hypotheses, references), expected, atol=1e-5)
@@ -110,7 +110,7 @@ def test_equal_texts_score_1(metric):
     np.testing.assert_allclose(metric(lines, lines).segments, 1, atol=1e-5)
 
 
-def test_without_tokens():
+def test_texts_without_tokens():
     plain = TemperedWMD(tiny_encoder.plain())
     np.testing.assert_array_equal(plain(["", "a", ""], ["a", "", ""]).segments, [0, 0, 1])
     np.testing.assert_array_equal(plain.pairwise(["", "a"], [""]), [[1], [0]])
@@ -119,7 +119,7 @@ def test_without_tokens():
     assert scores[2] == pytest.approx(1, abs=1e-6)
 
 
-def test_the_best_reference_counts_whole():
+def test_all_columns_come_from_the_best_reference():
     references = ["a b", "ac cab abc", "c"]
     single = METRICS[0].statistics(["abc a"] * 3, references)[:, :3]
     together = METRICS[0].statistics(["abc a"], [references])[0, :3]
@@ -127,7 +127,7 @@ def test_the_best_reference_counts_whole():
 
 
 @each
-def test_a_signature_is_the_metric(metric):
+def test_a_signature_restores_the_metric(metric):
     objects = {"encoder": ENCODER} | ({"idf": metric.idf} if isinstance(metric.idf, Idf) else {})
     assert parse(metric.signature, **objects) == metric
 
@@ -141,6 +141,6 @@ def test_a_signature_is_the_metric(metric):
         ({"relaxed": True, "num_iters": 2}, "num_iters=2"),
     ],
 )
-def test_bad_options_are_named(options, line):
+def test_invalid_options_raise_errors(options, line):
     with pytest.raises(ValueError, match=line):
         TemperedWMD(ENCODER, **options)

@@ -12,7 +12,7 @@ from tests.fixtures.problems import problems, word_like
 
 
 def linear_program(a, b, cost):
-    """The least cost, by a solver that knows nothing of transport."""
+    """The optimal cost from a general linear programming solver."""
     n, m = cost.shape
     sums = np.concatenate([np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))])
     tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -32,7 +32,7 @@ def test_golden_values(shared):
 
 @given(problems())
 @settings(max_examples=60, deadline=None)
-def test_the_exact_plan_is_the_linear_programs(problem):
+def test_the_exact_cost_equals_that_of_linear_programming(problem):
     a, b, cost = problem
     solution = exact(*problem)
     assert solution.value == pytest.approx(linear_program(*problem), abs=1e-8)
@@ -45,7 +45,7 @@ def test_the_exact_plan_is_the_linear_programs(problem):
 
 @given(problems())
 @settings(max_examples=60, deadline=None)
-def test_bounds_symmetry_and_shares(problem):
+def test_bounds_symmetry_and_scaling(problem):
     a, b, cost = problem
     value = exact(*problem).value
     left, right = relaxed(*problem)
@@ -57,7 +57,7 @@ def test_bounds_symmetry_and_shares(problem):
 
 @given(problems())
 @settings(max_examples=40, deadline=None)
-def test_units_of_no_weight_change_nothing(problem):
+def test_points_of_weight_0_change_nothing(problem):
     a, b, cost = problem
     wide_a, wide_b = np.insert(a, 2, 0.0), np.append(b, [0.0, 0.0])
     wide = np.full((len(wide_a), len(wide_b)), np.nan)
@@ -76,7 +76,7 @@ def test_the_relaxed_bounds_by_hand():
     assert (left, right) == (0.75 * 3, 0.5 * 2)
 
 
-def test_a_batch_is_its_problems():
+def test_a_batch_equals_single_problems():
     a, b, cost = word_like(150)  # more than one thread takes at once
     together = exact(a, b, cost)
     alone = [exact(*one) for one in zip(a, b, cost, strict=True)]
@@ -102,7 +102,7 @@ def test_problems_of_any_sizes():
         solve(some, "emd")
 
 
-def test_nothing_to_move():
+def test_empty_problems():
     none, some, cost = np.zeros(3), np.ones(2), np.ones((3, 2))
     for solution in (exact(none, some, cost), exact(none, np.zeros(2), cost), exact(none[:0], some, cost[:0])):
         assert solution.value == 0
@@ -110,7 +110,7 @@ def test_nothing_to_move():
     assert relaxed(none, some, cost) == (0, 0)
 
 
-def test_the_assignment_is_the_best_of_all():
+def test_the_assignment_is_optimal():
     generator = np.random.default_rng(2)
     for n, m in ((4, 4), (3, 5), (5, 2)):
         cost = generator.random((n, m))
@@ -135,7 +135,7 @@ def test_the_assignment_is_the_best_of_all():
         ([1.0], [1.0], [[np.inf]], "costs must be finite"),
     ],
 )
-def test_what_is_no_problem_is_named(a, b, cost, line):
+def test_invalid_problems_raise_errors(a, b, cost, line):
     for solver in (exact, relaxed, assignment):
         with pytest.raises(ValueError, match=line):
             solver(np.array(a), np.array(b), np.array(cost))

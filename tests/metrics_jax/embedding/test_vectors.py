@@ -36,7 +36,7 @@ FORMS = {
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_file(tmp_path, monkeypatch, form, packed):
+def test_all_file_formats(tmp_path, monkeypatch, form, packed):
     path = tmp_path / "vectors.any"
     path.write_bytes(gzip.compress(FORMS[form]) if packed else FORMS[form])
     for block in (vector_files._BLOCK, 16):  # at once, and a little at a time
@@ -50,7 +50,7 @@ def test_every_form_of_file(tmp_path, monkeypatch, form, packed):
     assert loaded.rows([]).tolist() == []
 
 
-def test_words_with_blanks(tmp_path):
+def test_words_with_spaces(tmp_path):
     path = tmp_path / "glove.txt"
     path.write_text("a 1 2\n. . . 3 4\nat name@domain.com 5 6\n")
     loaded = Vectors.load(path)
@@ -85,18 +85,18 @@ def test_words_with_blanks(tmp_path):
         (gzip.compress(GLOVE, mtime=0)[:-12], "damaged gzip file"),
     ],
 )
-def test_mistakes_are_named(tmp_path, content, line):
+def test_damaged_files_raise_errors(tmp_path, content, line):
     (tmp_path / "v").write_bytes(content)
     with pytest.raises(ValueError, match=line):
         Vectors.load(tmp_path / "v")
 
 
-def test_no_file(tmp_path):
+def test_a_missing_file_raises_an_error(tmp_path):
     with pytest.raises(ValueError, match="none: cannot be read: No such file"):
         Vectors.load(tmp_path / "none")
 
 
-def test_the_constructor_checks():
+def test_invalid_vectors_raise_errors():
     with pytest.raises(ValueError, match=r"2 words need a matrix of shape \(2, D\), not \(1, 2\)"):
         Vectors(("a", "b"), np.ones((1, 2)))
     with pytest.raises(ValueError, match="'b' contains NaN"):
@@ -105,7 +105,7 @@ def test_the_constructor_checks():
         Vectors(("a", "b", "a"), np.ones((3, 1)))
 
 
-def test_frozen_and_fingerprinted():
+def test_immutability_and_fingerprint():
     matrix = np.array([[1.0, 2.0], [3.0, 4.0]])
     frozen = Vectors(("a", "b"), matrix)
     matrix[0] = 9.0
@@ -125,7 +125,7 @@ def test_frozen_and_fingerprinted():
     assert "2 words, 2 numbers each" in repr(frozen)
 
 
-def test_word_vectors_encode():
+def test_word_vectors_as_encoder():
     given = Vectors(WORDS, MATRIX)
     encoder = given.encoder()
     texts = ["The unknown über", "", "日本 .", "unknown", "the"]
@@ -143,7 +143,7 @@ def test_word_vectors_encode():
 
 
 @pytest.mark.parametrize("kind", [BERTScore, YiSi1, functools.partial(MoverScore, layers=(-1,))])
-def test_unknown_words_are_passed_over(kind):
+def test_unknown_words_are_skipped(kind):
     metric = kind(Vectors(WORDS, MATRIX).encoder(), idf="uniform")
     segments = metric(["the unknown über", "unknown", ""], ["the über", "the", "the"]).segments
     np.testing.assert_allclose(segments, [1, 0, 0], atol=1e-6)

@@ -85,7 +85,7 @@ def test_segments_are_independent_and_bounded(pairs):
 
 @given(text)
 @settings(max_examples=30, deadline=None)
-def test_a_text_is_at_no_distance_from_itself(line):
+def test_a_text_has_distance_0_to_itself(line):
     score = METRIC([line], [" ".join(reversed(line.split(" ")))]).score
     assert score in (0, np.inf)
     assert np.isinf(score) == (not METRIC.bags([line])[0].weights.size)
@@ -121,7 +121,7 @@ def test_which_words_count():
 
 @given(st.lists(st.tuples(text, text), min_size=1, max_size=4))
 @settings(max_examples=15, deadline=None)
-def test_sinkhorn_is_as_near_as_it_says(pairs):
+def test_the_gap_bounds_the_error_of_sinkhorn(pairs):
     hypotheses, references = zip(*pairs, strict=True)
     approximate = WMD(VECTORS, transport="sinkhorn")
     for exact, row in zip(
@@ -139,7 +139,7 @@ def test_sinkhorn_is_as_near_as_it_says(pairs):
         WMD(VECTORS, stop_words="smart"),
     ],
 )
-def test_a_signature_is_the_metric(metric):
+def test_a_signature_restores_the_metric(metric):
     assert f"vectors:{VECTORS.fingerprint[:16]}" in metric.signature
     assert parse(metric.signature, vectors=VECTORS) == metric
     other = Vectors(("the",), np.ones((1, 1)))
@@ -149,7 +149,7 @@ def test_a_signature_is_the_metric(metric):
         parse("wmd")
 
 
-def test_systems_are_compared():
+def test_comparison_of_systems():
     references = ["the cat sat , the dog ran", "the dog ran", "a new house", "the mat"] * 10
     better = [line.replace("dog", "cat") for line in references]
     worse = ["the zero ," for _ in references]
@@ -159,7 +159,7 @@ def test_systems_are_compared():
     assert row.wins == 0  # a larger distance is no win
 
 
-def test_every_pair_equals_one_by_one():
+def test_pairwise_equals_single_scores():
     hypotheses, references = ["the cat sat", "", "mat the"], ["the mat", "", "cat the sat", "dog"]
     expected = [[METRIC([h], [r]).score for r in references] for h in hypotheses]
     np.testing.assert_allclose(METRIC.pairwise(hypotheses, references), expected, atol=1e-12)
@@ -177,12 +177,12 @@ def test_every_pair_equals_one_by_one():
         ({"stop_words": "the"}, "a tuple of words"),
     ],
 )
-def test_an_option_that_does_not_exist(options, line):
+def test_invalid_options_raise_errors(options, line):
     with pytest.raises(ValueError, match=line):
         WMD(vectors=VECTORS, **options)
 
 
-def test_importing_is_cheap():
+def test_import_loads_no_large_libraries():
     code = "import sys, metrics_jax.embedding.wmd, metrics_jax.embedding.sms; "
     code += "print(sorted({'jax', 'ot', 'torch'} & sys.modules.keys()))"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,7 +12,7 @@ short = st.text("ab c", max_size=6)
 
 
 def expected_score(hypothesis, reference, layer, n_gram, alpha, weigh):
-    """Score, precision and recall by their definitions, run by run."""
+    """Score, precision and recall from their definitions."""
     sides = []
     for text in (hypothesis, reference):
         vectors, ids, special = tiny_encoder.states(ENCODER, text, layer)
@@ -46,7 +46,7 @@ def test_equals_the_definition(pairs, n_gram, weighted):
     np.testing.assert_allclose(metric.statistics(*zip(*pairs, strict=True))[:, :3], expected, atol=1e-5)
 
 
-def test_alpha_goes_from_precision_to_recall():
+def test_alpha_weights_recall_against_precision():
     for alpha, part in ((0.0, "precision"), (1.0, "recall")):
         result = YiSi1(ENCODER, alpha=alpha)(["ab c", "c"], ["cab", "b c a"])
         assert result.score == pytest.approx(result.parts[part])
@@ -56,7 +56,7 @@ def test_alpha_goes_from_precision_to_recall():
         YiSi1(ENCODER, n_gram=0)
 
 
-def test_the_best_reference_counts_whole():
+def test_all_columns_come_from_the_best_reference():
     metric = YiSi1(ENCODER, layer=1, idf="uniform")
     references = ["a b", "ac cab abc", "c"]
     single = metric.statistics(["abc a"] * 3, references)[:, :3]
@@ -69,7 +69,7 @@ def test_an_empty_text_scores_0():
         np.testing.assert_array_equal(YiSi1(encoder)(["", "a", ""], ["a", "", ""]).segments, 0)
 
 
-def test_frequencies_are_counted_in_the_references_of_a_call():
+def test_idf_is_counted_in_the_references_of_a_call():
     result = YiSi1(ENCODER)(["ab", "b"], ["ab", "c"])
     idf = YiSi1(ENCODER).count(["ab", "c"])
     assert result.segments.tolist() == YiSi1(ENCODER, idf=idf)(["ab", "b"], ["ab", "c"]).segments.tolist()

@@ -1,4 +1,4 @@
-"""word2vec's files: what is written is read back bit for bit, by our reader and by gensim's."""
+"""Export to word2vec: exact when read back by our reader and by gensim."""
 
 import re
 
@@ -19,7 +19,7 @@ def vectors() -> Vectors:
 
 
 @pytest.mark.parametrize("name", [word2vec.TEXT, word2vec.BINARY])
-def test_what_is_written_is_read_back(name, vectors, tmp_path):
+def test_write_and_load(name, vectors, tmp_path):
     word2vec.write(vectors, tmp_path)
     assert Vectors.load(tmp_path / name) == vectors
     assert (tmp_path / name).read_bytes().startswith(b"7 5\nthe ")
@@ -43,7 +43,7 @@ def test_gensim_reads_it(name, vectors, tmp_path):
     np.testing.assert_array_equal(read.vectors, vectors.matrix)
 
 
-def test_a_ragged_row_is_told_with_its_line(vectors, tmp_path):
+def test_a_row_of_another_length_raises_an_error_with_its_line(vectors, tmp_path):
     word2vec.write(vectors, tmp_path)
     lines = (tmp_path / word2vec.TEXT).read_text().split("\n")
     lines[5] = lines[5].rpartition(" ")[0]

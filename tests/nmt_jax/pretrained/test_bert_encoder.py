@@ -1,4 +1,4 @@
-"""Pretrained models as encoders: a real one equals published numbers, and fingerprints tell models apart."""
+"""Pretrained models as encoders: golden values of a real model, fingerprints, compilation."""
 
 import dataclasses
 import json
@@ -64,7 +64,7 @@ def test_every_layer_equals_published_scores(minilm, shared):
     assert layers == list(range(7))
 
 
-def test_bfloat16_is_near_float32(minilm):
+def test_bfloat16_is_close_to_float32(minilm):
     rough = load_encoder(MINILM, dtype="bfloat16")
     texts = ["The old man sleeps in the garden.", "Nobody knows."]
     similarity = (encode(minilm, texts).vectors * encode(rough, texts).vectors).sum(axis=-1)
@@ -73,8 +73,8 @@ def test_bfloat16_is_near_float32(minilm):
     assert rough.fingerprint != minilm.fingerprint
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_neighbours_do_not_change_a_bit_of_a_real_encoder(minilm, dtype):
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
+def test_vectors_of_a_real_encoder_are_bit_identical_whatever_the_other_texts(minilm, dtype):
     encoder = minilm if dtype == "float32" else load_encoder(MINILM, dtype)
     random = np.random.default_rng(0)
     texts = [" ".join(random.choice([*"abcdefghijkl"], size)) for size in random.integers(1, 13, 250)]
@@ -86,7 +86,7 @@ def test_neighbours_do_not_change_a_bit_of_a_real_encoder(minilm, dtype):
             np.testing.assert_array_equal(alone[number][0], together[texts.index(text)][0])
 
 
-def test_windows_of_a_real_encoder_differ_little(minilm):
+def test_windows_of_a_real_encoder_are_similar_to_the_whole_text(minilm):
     text = "the old man whom anna knows did not want to open the window today because it was raining . " * 8
     whole = encode(minilm, [text]).vectors
     parts = encode(dataclasses.replace(minilm, max_length=100), [text], long="window").vectors
@@ -103,7 +103,7 @@ def test_one_model_in_two_files_has_one_fingerprint(tmp_path):
     assert first.fingerprint == second.fingerprint == load_encoder(tmp_path / "c").fingerprint
 
 
-def test_all_that_changes_the_numbers_changes_the_fingerprint(tmp_path):
+def test_the_fingerprint_covers_everything_that_changes_the_numbers(tmp_path):
     write_folder(tmp_path / "a")
     write_folder(tmp_path / "activation", hidden_act="relu")
     write_folder(tmp_path / "heads", num_attention_heads=4)
@@ -150,7 +150,8 @@ print(json.dumps([jax.device_count(), shares, vectors.tolist()]))
 """
 
 
-def test_eight_devices_share_the_rows_of_every_layer(tmp_path):
+@pytest.mark.slow
+def test_eight_devices_divide_the_rows_of_every_layer(tmp_path):
     folder = write_folder(tmp_path)
     command = [sys.executable, "-c", SCRIPT, str(folder)]
     finished = subprocess.run(command, env=with_devices(8), cwd=ROOT, capture_output=True, text=True, check=False)
@@ -161,7 +162,7 @@ def test_eight_devices_share_the_rows_of_every_layer(tmp_path):
     np.testing.assert_allclose(vectors, alone, atol=1e-6)
 
 
-def test_the_longest_text_is_the_tokenizers_or_the_tables(tmp_path):
+def test_max_length_is_the_smaller_of_tokenizer_and_position_table(tmp_path):
     folder = write_folder(tmp_path)
     assert load_encoder(folder).max_length == 10
     for given, expected in (("6", 6), ("512", 10), ("1000000000000000019884624838656", 10), ("null", 10)):

@@ -1,4 +1,4 @@
-"""BLEURT's weights: equal to the published program's scores with the golden file's random ones."""
+"""BLEURT with weights from folders: equal to the published program with the golden file's random weights."""
 
 import json
 
@@ -20,7 +20,7 @@ def folders(shared, tmp_path_factory):
 
 
 def test_equals_bleurt(shared, folders):
-    """google-research/bleurt cebe7e6, its own graph and input encoder; of 32 pieces most pairs are cut."""
+    """google-research/bleurt cebe7e6, its own graph and input encoder; at 32 pieces, most pairs are truncated."""
     stored, count, cut = golden.read(shared, "bleurt"), 0, 0
     for case in (case for case in stored["cases"] if case["level"] == "sentence"):
         hypotheses, references = (stored["inputs"][case["input"]][side] for side in ("hypotheses", "references"))
@@ -38,14 +38,14 @@ def test_equals_bleurt(shared, folders):
     assert cut > 30
 
 
-def test_of_two_equally_long_texts_the_candidate_is_cut(folders):
+def test_the_candidate_is_truncated_first_if_lengths_are_equal(folders):
     scorer = load_bleurt(folders[32])
     (row,) = scorer.tokenize(["the " * 40], ["the " * 40])
     assert (len(row.ids), row.num_pieces) == (32, 83)
     assert (np.count_nonzero(row.segments == 0), np.count_nonzero(row.segments)) == (17, 15)  # 15 and 14 pieces
 
 
-def test_the_names_of_either_kind_of_folder(shared, folders, tmp_path):
+def test_both_kinds_of_tensor_names(shared, folders, tmp_path):
     other = bleurt_folder.write(shared, tmp_path / "bleurt", 32, body="bleurt")
     tanh = bleurt_folder.write(shared, tmp_path / "tanh", 32, hidden_act="gelu_new")
     first, *others = (load_bleurt(folder) for folder in (folders[32], other, tanh))
@@ -55,7 +55,7 @@ def test_the_names_of_either_kind_of_folder(shared, folders, tmp_path):
     assert load_bleurt(relu).fingerprint != first.fingerprint
 
 
-def test_other_weights_are_another_metric(shared, folders, tmp_path):
+def test_other_weights_change_the_signature(shared, folders, tmp_path):
     folder = bleurt_folder.write(shared, tmp_path / "other", 32)
     weights = safetensors.numpy.load_file(folder / "model.safetensors")
     weights["classifier.bias"] = weights["classifier.bias"] + 1
@@ -66,7 +66,7 @@ def test_other_weights_are_another_metric(shared, folders, tmp_path):
     assert BLEURT(load_bleurt(folders[32], "bfloat16")).signature != one.signature
 
 
-def test_what_is_no_bleurt_is_one_line(shared, folders, tmp_path):
+def test_unsuitable_folders_raise_errors(shared, folders, tmp_path):
     for name, words in (("classifier", "no tensor classifier"), ("bert.pooler", "no tensor pooler")):
         folder = bleurt_folder.write(shared, tmp_path / name, 32)
         weights = safetensors.numpy.load_file(folder / "model.safetensors")

@@ -1,4 +1,4 @@
-"""ELMo's features: stored is computed, no sentence hangs on its neighbours, and unseen words have vectors."""
+"""ELMo features: independence of sentences, unseen words, caching."""
 
 import numpy as np
 import pytest
@@ -28,12 +28,12 @@ def test_every_layer_of_every_word(elmo):
     assert len(np.unique(found[2][0, :5].round(5), axis=0)) == 5
 
 
-def test_a_sentence_does_not_hang_on_its_neighbours(elmo):
+def test_a_sentence_is_independent_of_the_others(elmo):
     for words, features in zip(SENTENCES, elmo.features(SENTENCES), strict=True):
         np.testing.assert_allclose(elmo.features([words])[0], features, atol=1e-6)
 
 
-def test_stored_features_are_those_computed_and_are_read_again(workdir, elmo, tmp_path, monkeypatch):
+def test_cached_features_equal_computed_ones(workdir, elmo, tmp_path, monkeypatch):
     computed = elmo_features(workdir, SENTENCES)
     first = elmo_features(workdir, SENTENCES, tmp_path)
     (stored,) = tmp_path.iterdir()
@@ -49,7 +49,7 @@ def test_stored_features_are_those_computed_and_are_read_again(workdir, elmo, tm
         elmo_features(elmo, SENTENCES, tmp_path)
 
 
-def test_other_sentences_and_other_weights_are_stored_apart(elmo, tmp_path):
+def test_other_sentences_and_weights_get_other_files(elmo, tmp_path):
     elmo_features(elmo, SENTENCES, tmp_path)
     elmo_features(elmo, SENTENCES[:1], tmp_path)
     other = type(elmo)(
@@ -61,7 +61,7 @@ def test_other_sentences_and_other_weights_are_stored_apart(elmo, tmp_path):
     assert softmax.fingerprint == elmo.fingerprint != other.fingerprint
 
 
-def test_no_sentence_has_no_features(elmo, tmp_path):
+def test_no_sentences(elmo, tmp_path):
     assert elmo_features(elmo, [], tmp_path) == elmo_features(elmo, []) == []
 
 

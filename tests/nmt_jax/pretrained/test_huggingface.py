@@ -1,4 +1,4 @@
-"""Folders of models: read as the reference implementation reads them, written as it expects them, refused in a line."""
+"""Folders in Hugging Face's format: equal to the reference implementation, exact round trips, one-line errors."""
 
 import json
 import pickle
@@ -18,7 +18,7 @@ from tests.fixtures.encoder_folders import GOLDEN, WORDPIECES, tensors, words, w
 
 
 def hidden(pretrained, name):
-    """Hidden states and pooled state of the golden rows."""
+    """Hidden states and pooled output of the golden rows."""
     golden = GOLDEN[name]
     segments = golden["segments"] and np.array(golden["segments"])
     ids, mask = np.array(golden["ids"]), np.array(golden["mask"], bool)
@@ -43,7 +43,7 @@ def test_every_layer_equals_the_reference(tmp_path, name):
 
 
 @pytest.mark.parametrize("kind", ["xlm-roberta", "camembert"])
-def test_kin_of_roberta(tmp_path, kind):
+def test_models_related_to_roberta(tmp_path, kind):
     assert_golden(load(write_folder(tmp_path, "roberta", model_type=kind)), "roberta")
 
 
@@ -52,7 +52,7 @@ def test_the_body_of_a_model_with_a_head(tmp_path):
     assert_golden(load(write_folder(tmp_path, rename=lambda tensor: f"bert.{tensor}", extra=head)), "bert")
 
 
-def test_norms_as_tensorflow_named_them(tmp_path):
+def test_names_of_norms_from_tensorflow(tmp_path):
     def rename(tensor):
         return tensor.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta")
 
@@ -77,7 +77,7 @@ def test_without_a_pooler(tmp_path):
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_export_and_import_change_no_bit(tmp_path, name):
+def test_save_and_load_are_exact(tmp_path, name):
     first = load(write_folder(tmp_path / "theirs", name))
     save(first, tmp_path / "ours")
     written = safetensors.numpy.load_file(tmp_path / "ours" / "model.safetensors")
@@ -95,7 +95,7 @@ def test_export_and_import_change_no_bit(tmp_path, name):
     jax.tree.map(np.testing.assert_array_equal, first.params, second.params)
 
 
-def test_a_model_that_its_kind_cannot_be(tmp_path):
+def test_saving_a_model_as_an_unsuitable_kind(tmp_path):
     pretrained = load(write_folder(tmp_path / "a"))
     object.__setattr__(pretrained, "kind", "distilbert")
     with pytest.raises(UserError, match="distilbert model cannot have num_segments=2, pooler=True; save it as another"):
@@ -149,7 +149,7 @@ def _with(**changes):
         ("model.safetensors", b"", "model.safetensors: truncated or damaged"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(tmp_path, file, content, words):
+def test_errors_are_one_line(tmp_path, file, content, words):
     folder = write_folder(tmp_path / "model")
     if content is None:
         (folder / file).unlink()
@@ -193,7 +193,7 @@ def test_damaged_weights(tmp_path, content):
         load(folder)
 
 
-def test_integers_are_no_weights(tmp_path):
+def test_integer_tensors_are_refused(tmp_path):
     folder = write_folder(tmp_path, dtype=np.int32)
     with pytest.raises(UserError, match="is of type I32; save it as F32 or F16 or BF16"):
         load(folder)
@@ -213,7 +213,7 @@ def test_pickles_are_not_read(tmp_path, capsys):
     assert not capsys.readouterr().out
 
 
-def test_a_package_that_carries_a_model_is_not_imported(tmp_path, monkeypatch):
+def test_a_package_with_a_model_is_not_imported(tmp_path, monkeypatch):
     package = tmp_path / "a_model_of_tests"
     write_folder(package / "files" / "model")
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
@@ -224,7 +224,7 @@ def test_a_package_that_carries_a_model_is_not_imported(tmp_path, monkeypatch):
         load("a_model_of_tests")
 
 
-def test_nothing_is_downloaded_unasked(tmp_path, monkeypatch):
+def test_nothing_is_downloaded_without_permission(tmp_path, monkeypatch):
     asked = []
 
     def download(name, **options):

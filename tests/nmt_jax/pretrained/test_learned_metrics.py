@@ -1,4 +1,4 @@
-"""BLEURT and RUSE from beginning to end: trained by `nmt-jax train`, used by `nmt-jax score`."""
+"""BLEURT and RUSE end to end: trained by `nmt-jax train`, used by `nmt-jax score`."""
 
 import json
 import pathlib
@@ -20,7 +20,7 @@ from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
 
 BLEURT_PAGE, RUSE_PAGE = (f"{ROOT}/configs/{name}.py:smoke=true" for name in ("bleurt", "ruse"))
-STEPS = {"train.steps": "30", "train.eval_every": "30", "train.checkpoint_every": "30", "optimizer.warmup_steps": "1"}
+STEPS = {"train.steps": "4", "train.eval_every": "4", "train.checkpoint_every": "4", "optimizer.warmup_steps": "1"}
 TEXTS = ["the old man sleeps in the garden .", "she sees a house", ""]
 REFERENCES = ["the old man sleeps in the garden .", "she reads the old book", "karl sleeps"]
 
@@ -39,12 +39,12 @@ def ruse(tmp_path_factory):
     return workdir
 
 
-def test_the_metric_says_what_the_task_says(bleurt):
+def test_the_metric_equals_the_predictions_of_the_task(bleurt):
     task, params = open_trained(Workdir(bleurt), "sentences")
     ((origin, unit),) = task.scales.columns.values()
-    told = [float(found.label) for found in task.predict(params, list(zip(REFERENCES, TEXTS, strict=True)))]
+    predicted = [float(found.label) for found in task.predict(params, list(zip(REFERENCES, TEXTS, strict=True)))]
     metric = BLEURT(load_bleurt(bleurt))
-    np.testing.assert_allclose(origin + unit * metric(TEXTS, REFERENCES).segments, told, atol=1e-4)
+    np.testing.assert_allclose(origin + unit * metric(TEXTS, REFERENCES).segments, predicted, atol=1e-4)
     assert metric.scorer.max_length == task.config.data.max_length
 
 
@@ -58,7 +58,7 @@ def test_the_same_data_and_seed_give_the_same_fingerprint(bleurt, tmp_path):
     assert first.signature != other.signature
 
 
-def test_both_score_on_the_command_line(bleurt, ruse, tmp_path, capsys):
+def test_score_on_the_command_line(bleurt, ruse, tmp_path, capsys):
     paths = [tmp_path / name for name in ("h.txt", "r.txt")]
     for path, lines in zip(paths, (TEXTS, REFERENCES), strict=True):
         path.write_text("".join(f"{line}\n" for line in lines))
@@ -76,7 +76,7 @@ def test_both_score_on_the_command_line(bleurt, ruse, tmp_path, capsys):
         open_metric(rows[0]["signature"].replace("scorer:", "scorer:0"), bleurt=str(bleurt))
 
 
-def test_what_is_missing_or_of_another_kind_is_one_line(bleurt, ruse, tmp_path):
+def test_missing_or_unsuitable_models_raise_errors(bleurt, ruse, tmp_path):
     for spec, options, words in (
         ("bleurt", {}, r"--metrics=bleurt needs a trained model: --bleurt=PLACE"),
         ("ruse", {}, r"--metrics=ruse needs a trained model: --ruse=WORKDIR"),
@@ -89,7 +89,7 @@ def test_what_is_missing_or_of_another_kind_is_one_line(bleurt, ruse, tmp_path):
             open_metric(spec, **options)
 
 
-def test_a_line_that_is_too_long_is_named(bleurt, tmp_path):
+def test_errors_for_long_lines_name_the_line(bleurt, tmp_path):
     (tmp_path / "h").write_text("a\n" + "the old man sleeps " * 20 + "\n")
     (tmp_path / "r").write_text("a\nb\n")
     with pytest.raises(UserError, match=r"/h:2: this line or its reference is too long: .* choose long:truncate"):
@@ -97,7 +97,7 @@ def test_a_line_that_is_too_long_is_named(bleurt, tmp_path):
 
 
 @pytest.mark.slow
-def test_several_scores_are_learned_and_another_run_begins_there(tmp_path):
+def test_pretraining_on_several_scores_and_fine_tuning(tmp_path):
     page = f"{ROOT}/configs/bleurt.py:stage=pretrain,smoke=true"
     train(page, tmp_path / "several", STEPS)
     task, params = open_trained(Workdir(tmp_path / "several"), "sentences")

@@ -1,4 +1,4 @@
-"""Metrics of names and files: every mistake is one line that names the file, and what is read is signed."""
+"""Opening metrics with models and files: one-line errors that name the file, and signatures."""
 
 import json
 import shutil
@@ -46,7 +46,7 @@ def test_an_encoder_comes_from_a_folder_or_from_word_vectors(name, folder, vecto
         open_metric("wmd", encoder=folder)
 
 
-def test_the_precision_is_in_the_signature(folder):
+def test_the_dtype_is_in_the_signature(folder):
     signatures = {dtype: open_metric("bertscore", encoder=folder, dtype=dtype).signature for dtype in DTYPES}
     for dtype, signature in signatures.items():
         assert f".{dtype}|" in signature
@@ -60,7 +60,7 @@ def test_an_encoder_is_read_once(folder):
     assert first.encoder is second.encoder
 
 
-def test_programs_of_encoders_are_kept_for_the_next_run(tmp_path, folder, monkeypatch):
+def test_compiled_programs_are_cached(tmp_path, folder, monkeypatch):
     chosen = jax.config.values["jax_compilation_cache_dir"]
     monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path))
     jax.config.update("jax_compilation_cache_dir", None)
@@ -73,7 +73,7 @@ def test_programs_of_encoders_are_kept_for_the_next_run(tmp_path, folder, monkey
         jax.config.update("jax_compilation_cache_dir", chosen)
 
 
-def test_frequencies_take_the_form_of_the_metric(tmp_path, folder):
+def test_frequencies_are_used_with_the_formula_of_the_metric(tmp_path, folder):
     counted = Idf({5: 1, 6: 2}, 3)
     counted.save(tmp_path / "idf.json")
     given = {"encoder": folder, "idf": str(tmp_path / "idf.json")}
@@ -126,7 +126,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=lambda damage: damage.__name__.strip("_"))
-def test_a_broken_folder_is_one_line(damage, tmp_path):
+def test_damaged_folders_raise_one_line_errors(damage, tmp_path):
     folder = write_folder(tmp_path / "broken")
     damage(folder)
     with pytest.raises(UserError, match=BROKEN[damage]) as caught:
@@ -135,7 +135,7 @@ def test_a_broken_folder_is_one_line(damage, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_broken_files_beside_it_are_one_line(tmp_path, folder):
+def test_damaged_files_raise_one_line_errors(tmp_path, folder):
     (tmp_path / "broken").write_text("nothing of the kind\n")
     for option in ("baseline", "idf"):
         for name in ("broken", "nowhere"):
@@ -148,7 +148,7 @@ def test_broken_files_beside_it_are_one_line(tmp_path, folder):
         open_metric("bertscore", vectors=str(tmp_path / "nan.txt"))
 
 
-def test_weights_that_are_no_numbers_are_named(tmp_path):
+def test_non_finite_weights_raise_an_error(tmp_path):
     folder = write_folder(tmp_path / "bert")
     weights = {name: np.full_like(value, np.nan) for name, value in tensors("bert").items()}
     safetensors.numpy.save_file(weights, folder / "model.safetensors")

@@ -1,4 +1,4 @@
-"""A pretraining run as an encoder, from its workdir and from what `nmt-jax export` writes."""
+"""The encoder of a pretraining run, from its workdir and from the output of `nmt-jax export`."""
 
 import json
 import shutil
@@ -23,12 +23,12 @@ def workdir(pretraining_workdir):
 
 @pytest.fixture
 def copy(workdir, tmp_path):
-    """A copy to break, and its config."""
+    """A copy that may be damaged, and its config."""
     shutil.copytree(workdir, tmp_path / "w")
     return tmp_path / "w", json.loads((workdir / "config.json").read_text())
 
 
-def test_exported_it_has_the_same_hidden_states_bit_for_bit(workdir, tmp_path):
+def test_the_exported_model_has_bit_identical_hidden_states(workdir, tmp_path):
     export.run(workdir, "huggingface", tmp_path / "folder")
     ours, theirs = load_encoder(workdir), load_encoder(tmp_path / "folder")
     assert ours.fingerprint == theirs.fingerprint
@@ -44,7 +44,7 @@ def test_exported_it_has_the_same_hidden_states_bit_for_bit(workdir, tmp_path):
     assert load(tmp_path / "folder").model == load(workdir).model
 
 
-def test_it_is_the_encoder_that_was_trained(workdir):
+def test_load_workdir(workdir):
     loaded = load_workdir(workdir)
     assert loaded.model.dtype == "float32"  # whatever it was trained in
     assert load(workdir, "bfloat16").model.dtype == "bfloat16"
@@ -53,7 +53,7 @@ def test_it_is_the_encoder_that_was_trained(workdir):
     assert loaded.tokenizer.pieces(loaded.tokenizer(["she sleeps"])[0][0])[0] == "[CLS]"
 
 
-def test_what_is_no_encoder_is_refused(copy):
+def test_other_tasks_and_causal_models_are_refused(copy):
     folder, config = copy
     for model, line in (({"task": "translate"}, "its task is 'translate', but an encoder needs 'pretrain'"),):
         (folder / "config.json").write_text(json.dumps({**config, **model}))
@@ -67,7 +67,7 @@ def test_what_is_no_encoder_is_refused(copy):
     assert not (folder / "output").exists()
 
 
-def test_a_vocabulary_that_is_not_the_weights_is_refused(copy):
+def test_a_vocabulary_that_does_not_fit_the_weights_is_refused(copy):
     folder, _ = copy
     tokenizer = json.loads((folder / "vocab" / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"]["more"] = 400
@@ -76,7 +76,7 @@ def test_a_vocabulary_that_is_not_the_weights_is_refused(copy):
         load_encoder(folder)
 
 
-def test_other_tasks_have_nothing_for_hugging_face(tmp_path):
+def test_other_tasks_cannot_be_exported_to_hugging_face(tmp_path):
     config = configs.load(f"{ROOT}/configs/quickstart.py:smoke=true")
     (tmp_path / "w").mkdir()
     configs.save(config, tmp_path / "w" / "config.json")

@@ -1,5 +1,6 @@
-"""Tokenizers equal the reference's, cut nothing off, and survive a folder."""
+"""Tokenizers: equal to the reference, no truncation, saving, training."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -44,14 +45,14 @@ def test_word_pieces_equal_the_reference(shared, tmp_path):
     assert count > 80
 
 
-def test_settings_of_the_folder_count(tmp_path):
+def test_settings_in_the_folder_are_used(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join([*WORDPIECES, "A"]) + "\n")
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     tokenizer = Tokenizer.load(tmp_path)
     assert tokenizer.pieces(tokenizer(["A a"])[0][0]) == ["[CLS]", "A", "a", "[SEP]"]
 
 
-def test_nothing_is_cut_off_or_padded_for_good(tmp_path):
+def test_stored_truncation_and_padding_are_ignored(tmp_path):
     tokenizer = words()
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=10, pad_id=1, pad_token="<pad>")
@@ -63,7 +64,7 @@ def test_nothing_is_cut_off_or_padded_for_good(tmp_path):
     assert not (special & ~mask).any()
 
 
-def test_a_special_piece_that_is_spelt_out_is_text(letters):
+def test_special_pieces_in_the_text_are_text(letters):
     ids, _, special = letters(["a [SEP] b"])
     assert letters.pieces(ids[0]) == ["[CLS]", "a", "[SEP]", "b", "[SEP]"]
     assert special[0].tolist() == [True, False, False, False, True]
@@ -76,12 +77,12 @@ def test_any_text_has_tokens(letters):
     assert letters([])[0].shape == (0, 0)
 
 
-def test_unknown_ids_spell_nothing(letters):
+def test_pieces_of_unknown_ids_are_empty(letters):
     assert letters.pieces([5, 99]) == ["a", ""]
     assert (letters.id("a"), letters.id("zz")) == (5, None)
 
 
-def test_a_folder_keeps_it(tmp_path, letters):
+def test_save_and_load(tmp_path, letters):
     letters.save(tmp_path, 512)
     again = Tokenizer.load(tmp_path)
     assert again == letters
@@ -96,23 +97,20 @@ def sentences():
     return [side for pair in grammar.pairs("train", 300) for side in pair]
 
 
-TRAINING = """
-import hashlib, sys
-from tests.nmt_jax.pretrained.test_tokenizer import Tokenizer, sentences
-print(hashlib.sha256(Tokenizer.train(sentences(), size=300, algorithm=sys.argv[1]).model.encode()).hexdigest())
-"""
+def digests():
+    """A digest of the trained tokenizer of each algorithm."""
+    tokenizers = (Tokenizer.train(sentences(), size=300, algorithm=name) for name in ("wordpiece", "unigram"))
+    return [hashlib.sha256(tokenizer.model.encode()).hexdigest() for tokenizer in tokenizers]
+
+
+def test_training_is_the_same_in_every_process():
+    code = "from tests.nmt_jax.pretrained.test_tokenizer import digests; print(*digests())"
+    printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert printed.split() == digests()
 
 
 @pytest.mark.parametrize("algorithm", ["wordpiece", "unigram"])
-def test_trained_it_is_the_same_in_every_process(algorithm):
-    command = [sys.executable, "-c", TRAINING, algorithm]
-    digests = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout for _ in range(2)]
-    assert len(digests[0]) == 65
-    assert digests[0] == digests[1]
-
-
-@pytest.mark.parametrize("algorithm", ["wordpiece", "unigram"])
-def test_trained_it_reads_its_text_in_pieces_that_spell_it(algorithm, tmp_path):
+def test_a_trained_tokenizer_splits_text_into_its_pieces(algorithm, tmp_path):
     tokenizer = Tokenizer.train(sentences(), size=300, algorithm=algorithm)
     assert len(tokenizer) == 300
     assert tokenizer.pieces(range(5)) == list(FIRST)
@@ -129,7 +127,7 @@ def test_trained_it_reads_its_text_in_pieces_that_spell_it(algorithm, tmp_path):
     assert Tokenizer.load(tmp_path) == tokenizer
 
 
-def test_pieces_are_learned_of_the_normal_form_of_lines_of_any_length():
+def test_training_normalizes_lines_of_any_length():
     line = "Überall sind Wölfe ! " * 400
     assert len(line.encode()) > 4192  # past which SentencePiece would pass over it
     tokenizer = Tokenizer.train([line], size=60)
@@ -138,7 +136,7 @@ def test_pieces_are_learned_of_the_normal_form_of_lines_of_any_length():
     assert cased.pieces(cased.encode(["Überall Wölfe"])[0]) == ["Überall", "Wölfe"]
 
 
-def test_what_cannot_be_trained_is_named():
+def test_invalid_training_settings_raise_errors():
     with pytest.raises(UserError, match="'bpe' is not one of wordpiece, unigram"):
         Tokenizer.train(["a"], size=100, algorithm="bpe")
     for algorithm in ("wordpiece", "unigram"):

@@ -1,0 +1,132 @@
+"""Batches of token vectors: the tokens that a metric compares, padded and grouped into a few shapes."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from metrics_jax.embedding.encoder import Encoded, progress
+from metrics_jax.embedding.forward import bucket
+from metrics_jax.embedding.idf import Idf
+
+SPAN_BYTES = 2**20  # bytes of text encoded at a time, about 250,000 tokens whose vectors are in memory together
+BATCH_TOKENS = 4096  # per side of one batch
+TINY = 1e-30  # keeps zero vectors at zero instead of dividing by zero
+
+
+class Side(NamedTuple):
+    """The tokens of one or B texts: vectors [..., S, E], weights [..., S], real bool[..., S] (False: padding)."""
+
+    vectors: Any  # np.ndarray or jax.Array
+    weights: Any
+    real: Any
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Units:
+    """The tokens of N texts that a metric compares; those of text n are `rows[starts[n]:][:lengths[n]]` of the table.
+
+    The table has vectors float32[R, E], ids int[R] and words bool[R], which marks tokens that have weight. weigh: ids
+    int[B, S] and a mask bool[B, S] of those with weight -> weights float64[B, S].
+    """
+
+    vectors: np.ndarray
+    ids: np.ndarray
+    words: np.ndarray
+    rows: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    weigh: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+    @classmethod
+    def of(cls, encoded: Encoded, kept: np.ndarray, words: np.ndarray, idf: Idf | None) -> "Units":
+        """The tokens selected by kept bool[R], of which words bool[R] have weight.
+
+        Raises ValueError if a vector is not finite.
+        """
+        if not np.isfinite(encoded.vectors.sum()):
+            raise ValueError("the encoder's vectors contain NaN or infinity: its weights are damaged")
+        before = np.concatenate([[0], np.cumsum(kept)])
+        starts = before[encoded.starts]
+        lengths = before[encoded.starts + encoded.lengths] - starts
+        weigh = idf.weights if idf else lambda ids, mask: mask.astype(np.float64)
+        return cls(encoded.vectors, encoded.ids, words, np.flatnonzero(kept), starts, lengths, weigh)
+
+    def padded(self, texts: np.ndarray, size: int, length: int) -> Side:
+        """A batch of shape [size, length] with at most `size` texts of at most `length` tokens each."""
+        positions, real = np.arange(length)[None], np.zeros((size, length), bool)
+        real[: len(texts)] = positions < self.lengths[texts, None]
+        if not real.any():
+            return Side(np.zeros((*real.shape, self.vectors.shape[1]), np.float32), np.zeros(real.shape), real)
+        # Padding repeats some real token: it is never read, so it need not be filled with zeros.
+        starts = np.zeros((size, 1), int)
+        starts[: len(texts), 0] = self.starts[texts]
+        rows = self.rows[np.where(real, starts + positions, 0)]
+        weights, some = np.zeros(real.shape), slice(len(texts))
+        weights[some] = self.weigh(self.ids[rows[some]], (real & self.words[rows])[some])
+        return Side(self.vectors[rows], weights, real)
+
+    def means(self, texts: np.ndarray) -> np.ndarray:
+        """The weighted mean of each text's tokens, scaled to length 1: float64[N, E]; 0 for a text without tokens."""
+        means = np.zeros((len(texts), self.vectors.shape[1]))
+        for mean, text in zip(means, texts, strict=True):
+            rows = self.rows[self.starts[text] :][: self.lengths[text]]
+            mean += self.weigh(self.ids[rows][None], self.words[rows][None])[0] @ self.vectors[rows]
+        return means / np.maximum(np.linalg.norm(means, axis=-1, keepdims=True), TINY)
+
+
+def spans(hypotheses: Sequence[str], references: Sequence[str], size: int) -> list[np.ndarray]:
+    """Groups of pairs with about `size` bytes of text each, sorted by reference; equal references are adjacent."""
+    order = np.array(sorted(range(len(references)), key=lambda k: (len(references[k]), references[k])), int)
+    sizes = [len(text.encode("utf-8", "replace")) for k in order for text in (hypotheses[k], references[k])]
+    ends = np.cumsum(np.reshape(sizes, (-1, 2)).sum(axis=1))
+    return np.split(order, np.flatnonzero(np.diff(ends // size)) + 1)
+
+
+def compare_pairs(
+    x: Units,
+    y: Units,
+    left: np.ndarray,
+    right: np.ndarray,
+    compare: Callable[[Side, Side], np.ndarray],
+    num_columns: int,
+) -> np.ndarray:
+    """Values float64[P, C] of text `left[p]` of x and `right[p]` of y; batch shapes depend on text lengths only."""
+    values = np.zeros((len(left), num_columns))
+    longest = np.maximum(x.lengths[left], y.lengths[right])
+    # Fewer lengths than for encoding: here, compiling another program costs more than padding.
+    lengths = np.array([bucket(max(int(length), 1), steps=2) for length in longest], int)
+    with progress("comparing", len(left)) as advance:
+        for length in np.unique(lengths)[::-1].tolist():
+            numbers = np.flatnonzero(lengths == length)
+            size = _batch_size(length)
+            for first in range(0, len(numbers), size):
+                chosen = numbers[first : first + size]
+                sides = x.padded(left[chosen], size, length), y.padded(right[chosen], size, length)
+                values[chosen] = compare(*sides)[: len(chosen)]
+                advance(len(chosen))
+    return values
+
+
+class Tile(NamedTuple):
+    """The numbers of some texts, and the shape of the batch that holds them."""
+
+    texts: np.ndarray
+    size: int
+    length: int
+
+
+def tiles(lengths: np.ndarray) -> Iterator[Tile]:
+    """Divides texts of these lengths into batches of a few shapes, longest first."""
+    order = np.argsort(-lengths, kind="stable")
+    while len(order):
+        length = bucket(max(int(lengths[order[0]]), 1))
+        size = min(_batch_size(length), 1 << (len(order) - 1).bit_length())
+        chosen, order = order[:size], order[size:]
+        yield Tile(chosen, size, length)
+
+
+def _batch_size(length: int) -> int:
+    """The number of rows of this length in a batch, a power of two."""
+    return 1 << max(BATCH_TOKENS // length, 1).bit_length() - 1
