@@ -143,7 +143,7 @@ def test_any_text_has_a_score(metric):
         )
         return "".join(map(chr, points))  # lone surrogates, NUL and line separators among them
 
-    hypotheses, references = ([some_text() for _ in range(5000)] for _ in range(2))
+    hypotheses, references = ([some_text() for _ in range(2000)] for _ in range(2))
     result = metric(hypotheses, references)
     assert np.isfinite(result.segments).all()
     assert np.isfinite(result.score)
