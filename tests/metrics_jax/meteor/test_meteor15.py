@@ -98,6 +98,7 @@ def test_golden_values_of_words_and_stems(shared):
     assert check_golden(shared, with_tables=False) == 48
 
 
+@pytest.mark.slow  # the tables take half a minute to read
 def test_golden_values_of_synonyms_and_paraphrases(shared):
     try:
         Meteor15()
