@@ -18,7 +18,6 @@ from nmt_jax.reporting.html_page import Section, report_page, table
 from nmt_jax.reporting.report import write_report
 from nmt_jax.reporting.run_report import failures
 from nmt_jax.reporting.translation_report import Translated, differences
-from nmt_jax.training.run import train
 from tests.conftest import ROOT
 from tests.fixtures.sweep_folders import make_run
 
@@ -78,15 +77,16 @@ def check(text: str) -> Read:
 
 
 @pytest.fixture(scope="module")
-def workdir(tmp_path_factory) -> pathlib.Path:
-    """A tiny translator after one step."""
-    folder = tmp_path_factory.mktemp("report")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NMT_JAX_CACHE", str(folder / "cache"))
-        changes = {"eval.max_segments": "2", "decode.beam_size": "2", "decode.max_length_ratio": "0.5", "seed": "5"}
-        train(QUICKSTART + ":smoke=true", folder / "w", changes)
-        write_report(folder / "w", config_file=QUICKSTART + ":smoke=true", lines=4, samples=1)
-    return folder / "w"
+def workdir(translator_workdir, tmp_path_factory) -> pathlib.Path:
+    """A tiny translator with a report of four short translations."""
+    folder = tmp_path_factory.mktemp("report") / "w"
+    shutil.copytree(translator_workdir, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["seed"] = 5
+    config["decode"] |= {"beam_size": 2, "max_length_ratio": 0.5}
+    (folder / "config.json").write_text(json.dumps(config))
+    write_report(folder, config_file=QUICKSTART + ":smoke=true", lines=4, samples=1)
+    return folder
 
 
 @pytest.fixture
