@@ -32,16 +32,21 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Classify the lines of the input."""
     options = streams.prediction_options("classify", flag_values, positional)
-    labels, predictions = run(lines=streams.open_lines(flag_values.input), **options)
+    labels, predictions = run(lines=streams.open_lines(flag_values.input), name=flag_values.input or "stdin", **options)
     rows = format_rows(labels, predictions, flag_values.format == "json")
     streams.write_rows(rows, "classified", num_lines(flag_values.input))
     return 0
 
 
 def run(
-    workdir: pathlib.Path | str, lines: Iterable[str], *, checkpoint: str | int | None = None, chunk: int = CHUNK
+    workdir: pathlib.Path | str,
+    lines: Iterable[str],
+    *,
+    name: str = "stdin",
+    checkpoint: str | int | None = None,
+    chunk: int = CHUNK,
 ) -> tuple[list[str], Iterator[Prediction]]:
-    """Classify lines with the model of `workdir`; returns its labels and an iterator of predictions.
+    """Classify the lines of the file `name` with the model of `workdir`; returns its labels, and predictions as read.
 
     The sentences (or columns) of a text are separated by tabs. A model without labels predicts scores. checkpoint:
     "best", "last", or n for the mean of the last n. Raises UserError at once if the workdir has no trained classifier,
@@ -49,22 +54,22 @@ def run(
     """
     task, params = open_trained(Workdir(pathlib.Path(workdir)), "classify", "sentences", checkpoint=checkpoint)
     columns = task.columns if task.config.task == "sentences" else None
-    found = streams.predict_in_chunks(task, params, split_columns(lines, columns), chunk)
+    found = streams.predict_in_chunks(task, params, split_columns(lines, columns, name), chunk)
     return task.labels, (prediction for _, prediction in found)
 
 
-def split_columns(lines: Iterable[str], columns: int | None) -> Iterator[list[str]]:
+def split_columns(lines: Iterable[str], columns: int | None, name: str = "stdin") -> Iterator[list[str]]:
     """Yield the tab-separated texts of each line: `columns` of them, or any number if None.
 
-    A blank line stands for empty texts. If there is one column, tabs are blanks. Raises UserError, with the line
-    number, for a line with another number of texts.
+    A blank line stands for empty texts. If there is one column, tabs are blanks. Raises UserError `name:LINE`
+    for a line with another number of texts.
     """
     for number, line in enumerate(lines, start=1):
         texts = [line.replace("\t", " ")] if columns == 1 else line.split("\t")
         if not line.strip():
             texts = [""] * (columns or 1)
         if columns and len(texts) != columns:
-            raise UserError(f"line {number}: {len(texts)} tab-separated texts, but the model reads {columns}")
+            raise UserError(f"{name}:{number}: {len(texts)} tab-separated texts, but the model reads {columns}")
         yield texts
 
 

@@ -1,3 +1,5 @@
+"""The command line: help, errors, exit codes, and what a verb imports."""
+
 import importlib.util
 import pathlib
 import shutil
@@ -42,7 +44,7 @@ def test_every_verb_is_a_module_and_every_example_has_flags_that_exist():
         module = importlib.import_module(f"nmt_jax.commands.{name}")
         flag_values = cli.flags.FlagValues()
         module.define_flags(flag_values)
-        words = verb.example.split(" -- ")[0].split()  # behind it is another command
+        words = verb.example.split(" -- ")[0].split()  # another command follows
         flags = [word.split("=")[0].removeprefix("--") for word in words if word.startswith("--")]
         assert flags
         assert set(flags) <= set(flag_values)
@@ -105,7 +107,7 @@ def test_an_empty_or_missing_workdir(mistake, tmp_path):
 
 
 def _begin(folder: pathlib.Path, checkpoint: bool, **overrides: str) -> Workdir:
-    """A workdir as training leaves it, without the arrays."""
+    """A workdir as training leaves it, without arrays."""
     workdir = Workdir(folder)
     config = resolve_config(QUICKSTART, workdir, overrides)
     write_config(config, workdir)
@@ -120,7 +122,7 @@ def test_a_workdir_without_a_checkpoint(mistake, tmp_path):
     assert "no checkpoint yet" in mistake("translate", f"--workdir={tmp_path / 'w'}")
 
 
-def test_a_workdir_of_another_model_stays_as_it_is(mistake, tmp_path):
+def test_a_config_of_another_model_leaves_the_workdir_unchanged(mistake, tmp_path):
     workdir = _begin(tmp_path / "w", checkpoint=True)
     before = workdir.config_file.read_bytes()
     line = mistake("train", f"--config={QUICKSTART}", f"--workdir={workdir.path}", "--config.model.d_model=64")
@@ -130,7 +132,7 @@ def test_a_workdir_of_another_model_stays_as_it_is(mistake, tmp_path):
     assert workdir.vocab.is_dir()
 
 
-def test_going_on_needs_no_config_and_may_change_all_but_the_model(tmp_path):
+def test_a_continued_run_needs_no_config_and_keeps_only_the_model(tmp_path):
     workdir = _begin(tmp_path / "w", checkpoint=True, **{"model.d_model": "64", "train.steps": "7"})
     config = resolve_config(None, workdir, {"train.steps": "9"})
     assert (config.model.d_model, config.train.steps) == (64, 9)
@@ -138,7 +140,7 @@ def test_going_on_needs_no_config_and_may_change_all_but_the_model(tmp_path):
     assert workdir.config() == config
 
 
-def test_before_the_first_checkpoint_another_vocabulary_replaces_the_old(tmp_path):
+def test_before_the_first_checkpoint_the_vocabulary_may_change(tmp_path):
     workdir = _begin(tmp_path / "w", checkpoint=False)
     write_config(resolve_config(QUICKSTART, workdir, {"model.d_model": "64"}), workdir)
     assert workdir.vocab.is_dir()
@@ -146,14 +148,14 @@ def test_before_the_first_checkpoint_another_vocabulary_replaces_the_old(tmp_pat
     assert not workdir.vocab.exists()
 
 
-def test_a_workdir_that_cannot_be_made(mistake, tmp_path):
+def test_a_workdir_that_cannot_be_created(mistake, tmp_path):
     (tmp_path / "file").write_text("")
     assert "cannot write the workdir" in mistake(
         "train", f"--config={QUICKSTART}", f"--workdir={tmp_path / 'file' / 'w'}"
     )
 
 
-def test_a_log_cut_short_by_a_crash_is_read_without_its_last_line(tmp_path):
+def test_an_incomplete_last_line_of_the_log_is_ignored(tmp_path):
     workdir = Workdir(tmp_path)
     workdir.metrics_file.write_text('{"step": 1}\n{"step": 2}\n{"st')
     assert [row["step"] for row in workdir.metrics()] == [1, 2]

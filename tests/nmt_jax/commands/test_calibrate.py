@@ -1,4 +1,4 @@
-"""`nmt-jax calibrate` makes the files that `nmt-jax score` takes."""
+"""`nmt-jax calibrate` writes the files that `nmt-jax score` reads."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def corpus(tmp_path):
     return tmp_path
 
 
-def test_a_baseline_is_the_zero_of_the_metric(corpus, capsys):
+def test_a_baseline_rescales_the_metric(corpus, capsys):
     encoder, output = f"--encoder={corpus / 'bert'}", corpus / "zero.csv"
     command = ["calibrate", str(corpus / "corpus"), encoder, f"--baseline={output}", "--num_pairs=50", "--seed=3"]
     assert cli.main(command) == 0
@@ -29,18 +29,18 @@ def test_a_baseline_is_the_zero_of_the_metric(corpus, capsys):
     assert f"|baseline:{Baseline.load(output).fingerprint[:16]}|" in capsys.readouterr().out
 
 
-def test_frequencies_are_those_of_the_corpus(corpus, capsys):
+def test_token_frequencies_of_the_corpus(corpus, capsys):
     encoder, output = f"--encoder={corpus / 'bert'}", corpus / "idf.json"
     assert cli.main(["calibrate", str(corpus / "corpus"), encoder, f"--idf={output}"]) == 0
     idf = Idf.load(output)
-    assert idf.num_documents == 5  # blank lines are none
+    assert idf.num_documents == 5  # blank lines do not count
     assert idf.frequencies[5] == 2  # "a"
     score = ["score", str(corpus / "corpus"), f"--reference={corpus / 'corpus'}", "--metrics=bertscore", encoder]
     assert cli.main([*score, f"--idf={output}"]) == 0
     assert f"|idf:{idf.fingerprint[:16]}|" in capsys.readouterr().out
 
 
-def test_bad_input_is_one_line(corpus, capsys):
+def test_mistakes(corpus, capsys):
     (corpus / "one").write_text("a\na\n")
     text, encoder, output = str(corpus / "corpus"), f"--encoder={corpus / 'bert'}", f"--baseline={corpus / 'x'}"
     cases = {

@@ -1,4 +1,4 @@
-"""`nmt-jax export`: what other programs make of our parameters is what we make of them."""
+"""`nmt-jax export`: other programs compute with the exported parameters what the model computes."""
 
 import dataclasses
 import json
@@ -28,7 +28,7 @@ from tests.conftest import ROOT
 LENGTH = 12
 SENTENCES = ["the old man sees the house .", "she sleeps .", "we do not know where the children are .", "dog cat dog ."]
 TINY = {"num_encoder_layers": "2", "num_decoder_layers": "1", "d_model": "8", "d_ff": "12", "num_heads": "2"}
-SEEDS = {  # such that some end early, and none with a piece of rank K .. 2K, which counts in our search alone
+SEEDS = {  # some hypotheses end early, none with EOS at rank K … 2K, which only our search considers
     "post_gelu_learned": 118,
     "pre_swiglu_untied": 16,
     "post_gelu_erf_two_way": 58,
@@ -49,7 +49,7 @@ def _config(folder, model, **changes):
 
 
 def _params(task, seed):
-    """Random, of decided opinions: an end is likely or not at all, what is never written is never likely."""
+    """Random parameters with clear-cut predictions: EOS is very likely or unlikely, special pieces are never likely."""
     random = np.random.default_rng(seed)
     params = jax.tree_util.tree_map_with_path(
         lambda path, leaf: ("scale" in str(path)) + random.normal(scale=0.6, size=leaf.shape).astype(np.float32),
@@ -70,7 +70,7 @@ def _params(task, seed):
 
 
 def _save(workdir, config, *steps):
-    """A workdir with the checkpoints of these steps, drawn with them as seeds; the first is the best."""
+    """Write a workdir with checkpoints at `steps`, which are also the random seeds; the first is the best."""
     workdir.mkdir()
     configs.save(config, workdir / "config.json")
     task = make_task(config, workdir, sharding.make_mesh())
@@ -84,9 +84,9 @@ def _save(workdir, config, *steps):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a workdir `transformer`, whose vocabulary other tests take."""
+    """A folder with a workdir `transformer`, whose vocabulary other tests use."""
     folder = tmp_path_factory.mktemp("export")
-    decode = {"decode.length_penalty": "1.0", "decode.max_length_offset": "256"}  # CTranslate2's own limit
+    decode = {"decode.length_penalty": "1.0", "decode.max_length_offset": "256"}  # the limit of CTranslate2
     _save(folder / "transformer", _config(folder, {}, **decode), 107, 144)
     return folder
 
@@ -135,7 +135,7 @@ def test_every_field_of_the_transformer_is_known(folder):
     assert {field.name for field in dataclasses.fields(transformer.Model)} == exported | training
 
 
-def test_the_exported_folder_translates_by_itself_as_the_workdir_does(folder, tmp_path, capfdbinary):
+def test_the_exported_program_translates_like_the_workdir(folder, tmp_path, capfdbinary):
     pytest.importorskip("ctranslate2", reason="pip install 'nmt-jax[ctranslate2]'")
     text = "\n".join(["\ufeff" + SENTENCES[0], "", "a\u2028b \r <s> 🙂", " ", *SENTENCES[1:]])
     (tmp_path / "source").write_text(text, encoding="utf-8")
@@ -163,14 +163,14 @@ def test_quantized_matrices_take_less_space(folder, tmp_path):
     assert sizes["float32"] > 1.8 * sizes["float16"]
 
 
-def test_safetensors_come_back_bit_by_bit(folder, tmp_path):
+def test_safetensors_keep_every_bit(folder, tmp_path):
     workdir = folder / "transformer"
     for which, flags in {"best": [], "last": [("checkpoint", "last")], 2: [("average", 2)]}.items():
         output = tmp_path / "new" / str(which)
         assert _export(("workdir", workdir), ("to", "safetensors"), ("output", output), *flags) == 0
-        read, wanted = safetensors.load(output), load_params(workdir, which)
-        assert jax.tree.structure(read) == jax.tree.structure(wanted)
-        for leaf, other in zip(jax.tree.leaves(read), jax.tree.leaves(wanted), strict=True):
+        read, expected = safetensors.load(output), load_params(workdir, which)
+        assert jax.tree.structure(read) == jax.tree.structure(expected)
+        for leaf, other in zip(jax.tree.leaves(read), jax.tree.leaves(expected), strict=True):
             assert leaf.dtype == other.dtype
             assert leaf.tobytes() == np.asarray(other).tobytes()
         assert json.loads((output / "config.json").read_text()) == json.loads((workdir / "config.json").read_text())
@@ -180,7 +180,7 @@ def test_safetensors_come_back_bit_by_bit(folder, tmp_path):
         safetensors.load(output)
 
 
-def test_any_model_leaves_as_safetensors(folder, tmp_path):
+def test_any_model_can_be_exported_as_safetensors(folder, tmp_path):
     config = configs.load(
         f"{ROOT}/configs/rnn_lm.py:smoke=true",
         {"data.corpus": "grammar", "data.cache": f"{folder}/cache", "model.d_hidden": "4"},
@@ -190,7 +190,7 @@ def test_any_model_leaves_as_safetensors(folder, tmp_path):
     jax.tree.map(np.testing.assert_array_equal, safetensors.load(tmp_path / "out"), params)
 
 
-def test_bad_input_is_one_line_and_leaves_nothing(folder, tmp_path, capsys):
+def test_mistakes_leave_no_files(folder, tmp_path, capsys):
     rnn = configs.load(f"{ROOT}/configs/rnn_luong.py:smoke=true").to_dict()
     (tmp_path / "rnn" / "checkpoints" / "1").mkdir(parents=True)
     (tmp_path / "rnn" / "config.json").write_text(json.dumps(rnn))
@@ -224,7 +224,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(folder, tmp_path, capsys):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_what_fails_half_way_leaves_nothing(folder, tmp_path, monkeypatch, capsys):
+def test_a_full_disk_leaves_no_files(folder, tmp_path, monkeypatch, capsys):
     def full(path, tensors):
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
@@ -236,7 +236,7 @@ def test_what_fails_half_way_leaves_nothing(folder, tmp_path, monkeypatch, capsy
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_ctranslate2_one_line_says_how_to_get_it(folder, tmp_path, monkeypatch, capsys):
+def test_without_ctranslate2_the_error_names_the_package(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
     monkeypatch.delitem(sys.modules, "nmt_jax.export.ctranslate2", raising=False)

@@ -1,3 +1,5 @@
+"""`nmt-jax judge`: tables, files and mistakes."""
+
 import json
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""`nmt-jax perturb`: a table that training reads, the same for the same seed, whatever stands beside a sentence."""
+"""`nmt-jax perturb`: a reproducible table of perturbed sentences, which training reads."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ def mlm(pretraining_workdir):
     return pretraining_workdir
 
 
-def test_every_row_says_what_the_metrics_say():
+def test_every_row_has_the_scores_of_the_metrics():
     header, *rows = perturb.run(SENTENCES * 3)
     assert header == ["reference", "candidate", "how", "bleu", "rouge"]
     assert len(rows) == 9
@@ -29,10 +29,10 @@ def test_every_row_says_what_the_metrics_say():
         assert len(candidate.split()) < len(reference.split())
         assert float(bleu) == pytest.approx(BLEU(effective_order=True)([candidate], [reference]).score, rel=1e-5)
         assert float(rouge) == pytest.approx(Rouge("L")([candidate], [reference]).score, rel=1e-5, abs=1e-6)
-    assert len({candidate for _, candidate, *_ in rows}) > 6  # by its number, too
+    assert len({candidate for _, candidate, *_ in rows}) > 6  # candidates depend on the number of the sentence, too
 
 
-def test_masks_are_filled_in_and_nothing_hangs_on_neighbours(mlm):
+def test_masks_are_filled_in_independently_of_other_sentences(mlm):
     _, *rows = perturb.run(SENTENCES, mlm=mlm, metrics=["bleu"])
     assert [row[2] for row in rows] == ["drop"] * 3 + ["mask"] * 3
     filled = [row for row in rows if row[2] == "mask"]
@@ -52,7 +52,7 @@ def test_a_sentence_that_is_too_long_keeps_its_end(mlm):
 
 
 @pytest.mark.slow
-def test_there_and_back(tmp_path):
+def test_back_translation(tmp_path):
     for name, source, target in (("there", "en", "de"), ("back", "de", "en")):
         changes = {"data.source": source, "data.target": target, "data.cache": str(tmp_path / "cache")}
         train(f"{ROOT}/configs/quickstart.py:smoke=true", tmp_path / name, changes)
@@ -76,7 +76,7 @@ def test_the_table_is_what_training_reads(tmp_path, capfdbinary, mlm):
     assert {"dev/loss", "dev/pearson"} <= set(measures)
 
 
-def test_what_is_missing_is_one_line(tmp_path, mlm):
+def test_mistakes(tmp_path, mlm):
     for options, words in (
         ({"there": "x"}, "needs both --there=WORKDIR and --back=WORKDIR"),
         ({"mlm": tmp_path / "nowhere"}, "no such workdir"),

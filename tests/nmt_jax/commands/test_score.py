@@ -1,3 +1,5 @@
+"""`nmt-jax score`: tables, formats and mistakes."""
+
 import contextlib
 import gzip
 import io
@@ -19,7 +21,7 @@ from tests.fixtures.encoder_folders import write_folder
 
 @pytest.fixture
 def files(tmp_path):
-    """Writes {"name": "text" or bytes} -> the paths as strings."""
+    """Write {"name": text or bytes} and return the paths as strings."""
 
     def write(**contents: str | bytes) -> list[str]:
         for name, content in contents.items():
@@ -29,7 +31,7 @@ def files(tmp_path):
     return write
 
 
-def test_one_row_a_system_and_metric_in_a_pipe(files, capsys):
+def test_one_row_per_system_and_metric_in_a_pipe(files, capsys):
     good, bad, reference = files(good="a b c d e\nf\n", bad="a b c x y\nf\n", ref="a b c d e\nf\n")
     assert cli.main(["score", bad, "--metrics=bleu,ter", good, f"--reference={reference}"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
@@ -72,14 +74,14 @@ def test_lines_end_at_line_feeds_only_and_gz_is_read(files, tmp_path):
     assert score_files([hypothesis], [reference], metrics=["chrf"])[0].result.score < 50
 
 
-def test_the_verb_gives_the_number_of_the_metric(files):
+def test_the_verb_prints_the_score_of_the_metric(files):
     hypotheses, references = ["der alte Mann schläft .", "Ein Hund"], ["der alte mann schläft !", "ein Hund"]
     paths = files(h="\n".join(hypotheses), r="\n".join(references))
     for spec, metric in (("bleu", BLEU()), ("bleu|lowercase:true|tokenize:char", BLEU("char", lowercase=True))):
         assert score_files(paths[:1], paths[1:], metrics=[spec])[0].result.score == metric(hypotheses, references).score
 
 
-def test_a_signature_of_a_paper_gives_its_number(files, capsys):
+def test_a_complete_signature_selects_the_same_metric(files, capsys):
     paths = files(h="a b c d\nA b\n", r="a b c e\na b\n")
     result = BLEU(lowercase=True, effective_order=True)(["a b c d", "A b"], ["a b c e", "a b"])
     assert cli.main(["score", paths[0], f"--reference={paths[1]}", f"--metrics={result.signature}"]) == 0
@@ -89,7 +91,7 @@ def test_a_signature_of_a_paper_gives_its_number(files, capsys):
     ]
 
 
-def test_a_row_a_line(files, capsys):
+def test_one_row_per_line(files, capsys):
     a, b, reference = files(a="a b c d\nx\n", b="y\na b c d\n", r="a b c d\na b c d\n")
     command = ["score", a, b, f"--reference={reference}", "--metrics=bleu,chrf", "--segments"]
     assert cli.main([*command, "--format=tsv"]) == 0
@@ -102,7 +104,7 @@ def test_a_row_a_line(files, capsys):
     assert cli.main([*command, "--format=latex"]) == 2
 
 
-def test_a_row_a_line_of_bleu_comes_with_a_hint(files, capsys):
+def test_bleu_of_short_lines_comes_with_a_hint(files, capsys):
     hypothesis, reference = files(h="a b\na b c d\n", r="a b\na b c d\n")
     command = ["score", hypothesis, f"--reference={reference}"]
     hinted = {("--segments",): True, ("--segments", "--format=json"): True, (): False}
@@ -118,7 +120,7 @@ def test_a_row_a_line_of_bleu_comes_with_a_hint(files, capsys):
 LINES = [f"{word} old man sleeps in the garden of house {i}" for i in range(40) for word in ("the", "an")]
 
 
-def test_intervals_and_tests_against_the_first(files, capsys):
+def test_intervals_and_tests_against_the_first_system(files, capsys):
     worse = [line.replace("old", "red") if i % 3 else line for i, line in enumerate(LINES)]
     base, copy, good, ref = files(
         base="\n".join(worse), copy="\n".join(worse), good="\n".join(LINES), ref="\n".join(LINES)
@@ -148,7 +150,7 @@ def test_latex(files, capsys):
     assert "% chrf|nrefs:1|" in out
 
 
-def test_a_count_on_a_terminal_and_the_same_numbers(files, monkeypatch, capsys):
+def test_scores_do_not_depend_on_the_segments_per_call(files, monkeypatch, capsys):
     paths = files(h="\n".join(LINES), r="\n".join(reversed(LINES)))
     quiet = score_files(paths[:1], paths[1:], metrics=["nist", "bleu"])
     monkeypatch.setattr(AdditiveMetric, "segments_per_call", 7)
@@ -165,7 +167,7 @@ def test_stdin_is_a_system(files, monkeypatch):
         score_files(["-"], [reference])
 
 
-def test_bad_input_is_one_line(files, tmp_path, capsys):
+def test_mistakes(files, tmp_path, capsys):
     short, long, empty, broken = files(short="a\nb\n", long="a\nb\nc\n", empty="", broken=b"a\nb\xff\n")
     cases = {
         (short, f"--reference={long}"): [f"{short} has 2 lines but {long} has 3"],
@@ -189,7 +191,7 @@ def test_bad_input_is_one_line(files, tmp_path, capsys):
             assert word in err
 
 
-def test_word_vectors_come_from_a_file(tmp_path, capsys):
+def test_word_vectors_from_a_file(tmp_path, capsys):
     for name, lines in {"h": "the cat sat\na dog\n", "r": "the cat sat\na cat\n"}.items():
         (tmp_path / name).write_text(lines)
     words = {"the": (1, 0), "cat": (0, 1), "sat": (1, 1), "a": (1, 0.5), "dog": (0.6, 0.8)}
@@ -232,7 +234,7 @@ def test_contextual_metrics_of_several_systems(files, encoder, capsys):
         expected = open_metric(row["metric"], encoder=encoder.partition("=")[2])(systems[row["system"]], groups)
         assert row["signature"] == expected.signature
         assert row["parts"] == expected.parts
-        np.testing.assert_array_equal(row["segments"], expected.segments)  # no NaN among them
+        np.testing.assert_array_equal(row["segments"], expected.segments)  # no NaN
 
 
 def test_references_are_encoded_once_for_all_systems(files, encoder, monkeypatch):
@@ -265,7 +267,7 @@ def test_long_lines_under_each_policy(files, encoder, capsys):
     assert err.count("\n") == 1
 
 
-def test_what_an_encoder_cannot_do_is_one_line(files, encoder, tmp_path, capsys):
+def test_mistakes_with_an_encoder(files, encoder, tmp_path, capsys):
     hypothesis, reference = files(h="a b\n", r="a b\n")
     command = ["score", hypothesis, f"--reference={reference}"]
     cases = {
@@ -287,7 +289,7 @@ def test_what_an_encoder_cannot_do_is_one_line(files, encoder, tmp_path, capsys)
         assert words in err
 
 
-def test_a_cache_keeps_what_was_encoded(files, encoder, tmp_path, capsys):
+def test_the_cache_keeps_embeddings(files, encoder, tmp_path, capsys):
     hypothesis, reference = files(h="a b\nc\n", r="b\nc d\n")
     outputs = []
     for _ in range(2):
@@ -295,4 +297,4 @@ def test_a_cache_keeps_what_was_encoded(files, encoder, tmp_path, capsys):
         assert cli.main([*command, "--metrics=bertscore,yisi1"]) == 0
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]
-    assert len(list((tmp_path / "kept").glob("*/shard-*"))) == 1  # both metrics look at the same layer
+    assert len(list((tmp_path / "kept").glob("*/shard-*"))) == 1  # both metrics use the same layer

@@ -1,4 +1,4 @@
-"""The command itself, on a Transformer with dropout: killed twice and started again, it logs what it would have."""
+"""`nmt-jax train` on a Transformer with dropout: a run that is killed and restarted logs the same losses."""
 
 import json
 import signal
@@ -30,21 +30,21 @@ def start(workdir: Path) -> subprocess.Popen:
 
 
 def finish(workdir: Path) -> None:
-    """Start the command and let it end."""
+    """Run the command to its end."""
     process = start(workdir)
     errors = process.communicate()[1].decode()
     assert process.returncode == 0, errors
 
 
 def rows(workdir: Path) -> list[dict]:
-    """What was logged, without the clock."""
+    """The logged rows without times."""
     timed = ("tokens_per_second", "seconds")
     lines = (workdir / "metrics.jsonl").read_text().splitlines()
     return [{name: value for name, value in json.loads(line).items() if name not in timed} for line in lines]
 
 
 def stop_at(workdir: Path, step: int, number: int) -> None:
-    """Start the command, and send it a signal once that step is logged."""
+    """Start the command and send it a signal when `step` is logged."""
     process, log = start(workdir), workdir / "metrics.jsonl"
     deadline = time.monotonic() + 120
     while not (log.exists() and any(f'"step": {n},' in log.read_text() for n in range(step, STEPS + 1))):
@@ -57,7 +57,7 @@ def stop_at(workdir: Path, step: int, number: int) -> None:
 
 
 @pytest.mark.slow
-def test_killed_and_terminated_it_logs_the_same_losses(tmp_path):
+def test_a_killed_and_restarted_run_logs_the_same_losses(tmp_path):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     finish(whole)
     first = int(np.random.default_rng(0).integers(6, 12))

@@ -250,7 +250,7 @@ def test_lines_of_pairs_have_two_columns(trained, folder, tmp_path):
     assert list(classify.split_columns(["a\tb", "", " \t"], 2)) == [["a", "b"], ["", ""], ["", ""]]
     assert list(classify.split_columns(["a\tb", ""], 1)) == [["a b"], [""]]
     assert list(classify.split_columns(["a\tb\tc"], None)) == [["a", "b", "c"]]
-    with pytest.raises(UserError, match="line 2: 1 tab-separated texts, but the model reads 2"):
+    with pytest.raises(UserError, match="stdin:2: 1 tab-separated texts, but the model reads 2"):
         list(classify.split_columns(["a\tb", "c"], 2))
 
 
