@@ -12,6 +12,7 @@ The format of the files is described in docs/how-to/pretraining.md. This page is
 trained it, so there is no accuracy to report.
 """
 
+import bert_base
 import common
 from ml_collections import ConfigDict
 
@@ -19,14 +20,7 @@ from ml_collections import ConfigDict
 def get_config(arg: str = "") -> ConfigDict:
     """Return the config; `smoke=true` for a one-step test."""
     arguments = common.parse_arg(arg, smoke=False)
-    config = common.base("bert", "pretrain")
-    config.data.update(corpus="text", max_length=128, dev_share=0.001)
-    config.vocab.update(algorithm="wordpiece", size=30_522)
+    config = bert_base.get_config()
     config.model.update(num_layers=24, d_model=1024, d_ff=4096, num_heads=16)
-    config.model.update(dtype="bfloat16", remat=True)
-    config.optimizer.update(name="adamw", schedule="linear", learning_rate=1e-4, warmup_steps=10_000, weight_decay=0.01)
-    config.optimizer.update(beta2=0.999, epsilon=1e-6, clip_norm=1.0)
-    config.train.update(steps=900_000, batch_tokens=131_072, log_every=100, eval_every=10_000, checkpoint_every=10_000)
-    config.train.update(keep_last=2, accumulate=4)
-    config.eval.batch_tokens = 32_768
+    config.train.accumulate = 4
     return common.smoke(config) if arguments.smoke else config
