@@ -1,4 +1,4 @@
-"""The classification task on embedded text, in small: what holds between text, batches, model and prediction."""
+"""The classification task on a small part of the embedded corpus: batches, loss, evaluation and prediction."""
 
 import json
 
@@ -45,7 +45,7 @@ def changed(task, folder, **changes) -> Classify:
     return make_task(config, folder, task.mesh)
 
 
-def test_the_loss_is_the_cross_entropy_of_the_labels_of_real_rows(task, params):
+def test_the_loss_is_the_cross_entropy_without_padding_rows(task, params):
     batch = next(batch for batch in (task.batches(30)[n] for n in range(30)) if (batch["label"] == NO_LABEL).any())
     logits, _ = jax.jit(lambda words: task.model.apply({"params": params}, words))(batch["words"])
     real = batch["label"] != NO_LABEL
@@ -55,7 +55,7 @@ def test_the_loss_is_the_cross_entropy_of_the_labels_of_real_rows(task, params):
     assert float(weight) == real.sum() > 0
 
 
-def test_labels_are_smoothed_only_when_training(task, params):
+def test_label_smoothing_is_used_in_training_only(task, params):
     smoothed = changed(
         task, task.workdir, **{"loss.label_smoothing": 0.3, "model.dropout": 0.0, "model.word_dropout": 0.0}
     )
@@ -68,7 +68,7 @@ def test_labels_are_smoothed_only_when_training(task, params):
     np.testing.assert_allclose(loss, wanted, rtol=1e-5)
 
 
-def test_evaluation_counts_every_text_whatever_the_batches(task, params):
+def test_evaluation_counts_every_text_for_any_batch_size(task, params):
     measures = task.evaluate(params)
     other = changed(task, task.workdir, **{"eval.batch_tokens": 512, "data.num_buckets": 1})
     assert other.evaluate(params) == pytest.approx(measures, rel=1e-5)
@@ -80,7 +80,7 @@ def test_evaluation_counts_every_text_whatever_the_batches(task, params):
     assert measures["dev/loss"] == pytest.approx(np.mean(nats), rel=1e-4)
 
 
-def test_a_prediction_has_a_weight_for_every_word(task, params):
+def test_a_prediction_has_a_weight_per_word(task, params):
     first, _, *empty, last = task.predict(params, TEXTS)
     assert first.words == [sentence.split() for sentence in TEXTS[0]]
     assert last.words == [["x", "y", "z"], ["She", "sleeps."]]
@@ -94,7 +94,7 @@ def test_a_prediction_has_a_weight_for_every_word(task, params):
         assert (result.label, result.words, result.probabilities.sum()) == ("", [], 0)
 
 
-def test_a_prediction_never_depends_on_other_texts(task, params):
+def test_a_prediction_does_not_depend_on_other_texts(task, params):
     together = task.predict(params, TEXTS)
     alone = [task.predict(params, [text])[0] for text in TEXTS]
     backwards = task.predict(params, TEXTS[::-1])[::-1]
@@ -112,14 +112,14 @@ def test_a_second_call_compiles_nothing(task, params):
     assert task._predict._cache_size() == compiled
 
 
-def test_vocabulary_and_labels_are_made_once_and_then_read(task):
+def test_vocabulary_and_labels_are_saved_in_the_workdir(task):
     assert task.labels == ["de", "en"]
     assert json.loads((task.workdir / "vocab" / "labels.json").read_text()) == ["de", "en"]
     other = changed(task, task.workdir, **{"data.size": 10})
     assert (other.vocabulary.fingerprint, other.labels) == (task.vocabulary.fingerprint, task.labels)
 
 
-def test_weights_of_words_of_several_pieces_are_summed(task, tmp_path):
+def test_weights_of_the_pieces_of_a_word_are_summed(task, tmp_path):
     subwords = changed(task, tmp_path, **{"vocab.algorithm": "bpe", "vocab.size": 330, "data.max_words": 40})
     params = jax.jit(subwords.init)(jax.random.key(0))
     ((result,), ((sentence,), _)) = subwords.predict(params, [TEXTS[1]]), subwords.reader(TEXTS[1])
@@ -137,18 +137,18 @@ def write(folder, rows):
     }
 
 
-def test_numbers_as_labels_stand_in_their_order(task, tmp_path):
+def test_numeric_labels_are_sorted_as_numbers(task, tmp_path):
     settings = write(tmp_path, [(str(n), f"{word} {n}") for n in (10, 9, 2) for word in "abcd"])
     assert changed(task, tmp_path, **settings).labels == ["2", "9", "10"]
 
 
-def test_texts_of_one_label_teach_nothing(task, tmp_path):
+def test_a_single_label_is_an_error(task, tmp_path):
     settings = write(tmp_path, [("x", text) for text in "abcdef"])
     with pytest.raises(UserError, match=r"config\.data\.label='label': all training texts have the same label"):
         _ = changed(task, tmp_path, **settings).labels
 
 
-def test_words_start_from_their_vectors(task, tmp_path):
+def test_word_vectors_initialise_the_embedding(task, tmp_path):
     path = tmp_path / "vectors.txt"
     numbers = " ".join(map(str, range(16)))
     path.write_text(f"The {numbers}\nunheard-of {numbers}\n")
@@ -173,7 +173,7 @@ def test_words_start_from_their_vectors(task, tmp_path):
             changed(task, task.workdir, **{"data.vectors": str(path)}).summary()
 
 
-def test_the_dummy_batch_is_of_the_shape_and_all_of_it_counts(task, params):
+def test_the_dummy_batch_has_the_shape_and_no_padding(task, params):
     shape = task.batches(1).shapes[0]
     dummy = task.dummy_batch(shape)
     assert dummy["words"].shape == shape

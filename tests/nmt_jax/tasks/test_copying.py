@@ -1,4 +1,4 @@
-"""Words that the vocabulary lacks, from the text to the text: copied from the source, or looked up in a lexicon."""
+"""Translation of words that the vocabulary lacks, by copying and by a lexicon."""
 
 import io
 import json
@@ -78,7 +78,7 @@ def task(folder):
     return Translate(configs.load(PAGE, settings(folder)), folder / "untrained", sharding.make_mesh())
 
 
-def test_numbers_past_the_vocabulary_reach_the_model(task):
+def test_ids_of_unknown_words_reach_the_model(task):
     vocab = task.vocabularies[0]
     assert set(vocab.pieces(range(4, 14))) == {f"▁{digit}" for digit in string.digits}
     batch = task.batches(1)[0]
@@ -95,7 +95,7 @@ def test_numbers_past_the_vocabulary_reach_the_model(task):
     assert picture["target_pieces"] == ["▁bcd", "<unk>", "</s>"]
 
 
-def test_unreadable_pieces_are_never_written(task):
+def test_unknown_pieces_are_never_generated(task):
     params = jax.jit(task.init)(jax.random.key(0))
     params["decoder_layers"]["output"] = jax.tree.map(jnp.ones_like, params["decoder_layers"]["output"])
     table = params["source_embedding"]["table"]
@@ -113,7 +113,7 @@ def test_unreadable_pieces_are_never_written(task):
         ({"loss__label_smoothing": "0.1"}, r"config\.loss\.label_smoothing: .* set config\.loss\.label_smoothing=0"),
     ],
 )
-def test_what_copying_cannot_do(tmp_path, changes, message):
+def test_unsupported_settings_of_copying(tmp_path, changes, message):
     for split in ("train", "val"):
         write(tmp_path, split, [("1 2 3", "4 5 6")])
     task = Translate(configs.load(PAGE, settings(tmp_path, **changes)), tmp_path / "w", sharding.make_mesh())
@@ -125,7 +125,7 @@ def test_what_copying_cannot_do(tmp_path, changes, message):
         )
 
 
-def test_a_model_without_a_lexicon_says_so(folder, tmp_path):
+def test_a_lexicon_for_a_model_without_one_is_an_error(folder, tmp_path):
     (tmp_path / "table").write_text("1\t2\t0.5\n")
     page = f"{ROOT}/configs/multi30k.py"
     changes = {"data.directory": str(folder), "data.cache": str(tmp_path), "vocab.lexicon": str(tmp_path / "table")}
@@ -135,7 +135,7 @@ def test_a_model_without_a_lexicon_says_so(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_words_never_seen_are_copied(folder, monkeypatch, capfdbinary):
+def test_unseen_words_are_copied(folder, monkeypatch, capfdbinary):
     steps = {"train__steps": "200", "train__eval_every": "200", "train__checkpoint_every": "200"}
     train(PAGE, folder / "trained", settings(folder, **steps))
     workdir = (folder / "trained").rename(folder / "moved")
@@ -164,7 +164,7 @@ RARE = WORDS[25:]
 
 
 @pytest.mark.slow
-def test_a_word_never_learned_is_looked_up(tmp_path):
+def test_an_unseen_word_is_translated_by_the_lexicon(tmp_path):
     def translated(line):
         return " ".join(f"t{word[1:]}" for word in line.split())
 

@@ -1,4 +1,4 @@
-"""Tagging over stored features: frozen, looked up for every word, and mixed by learned shares."""
+"""Tagging over word vectors and ELMo features."""
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +76,7 @@ def workdir(folder, tmp_path_factory):
     return workdir
 
 
-def test_every_word_has_the_features_of_its_sentence(task, folder):
+def test_every_word_has_its_features(task, folder):
     elmo = elmo_features(folder / "elmo", SENTENCES)
     for sentence, words, expected in zip(task._sentences(SENTENCES), SENTENCES, elmo, strict=True):
         assert [len(row["ids"]) for row in sentence.rows] == {40: [32, 8], 0: []}.get(len(words), [len(words)])
@@ -88,7 +88,7 @@ def test_every_word_has_the_features_of_its_sentence(task, folder):
     assert np.abs(row["vectors"]).max(axis=1).astype(bool).tolist() == [True, True, False]
 
 
-def test_rows_of_a_batch_hold_features_and_tags(task):
+def test_batches_hold_features_and_tags(task):
     batch = task.batches(1)[0]
     assert batch["vectors"].shape == (*batch["mask"].shape, 5)
     assert batch["elmo"].shape == (*batch["mask"].shape, 3, 24)
@@ -98,7 +98,7 @@ def test_rows_of_a_batch_hold_features_and_tags(task):
     assert {n: (a.shape, a.dtype) for n, a in dummy.items()} == {n: (a.shape, a.dtype) for n, a in batch.items()}
 
 
-def test_a_mixture_begins_as_the_mean_of_all_layers(task):
+def test_a_mixture_is_initialised_to_the_mean_of_all_layers(task):
     params = jax.jit(task.init)(jax.random.key(0))
     assert set(params) == {"mixture_weights", "mixture_scale", "output", "states"}
     assert params["mixture_weights"].tolist() == [0, 0, 0]
@@ -113,7 +113,7 @@ def test_a_mixture_begins_as_the_mean_of_all_layers(task):
     assert np.abs(gradient["mixture_weights"]).min() > 0
 
 
-def test_one_layer_can_be_read_alone():
+def test_a_single_layer_can_be_used():
     elmo = jnp.asarray(np.random.default_rng(0).normal(size=(1, 4, 3, 6)), jnp.float32)
     words, mask = jnp.zeros((1, 4), jnp.int32), jnp.ones((1, 4), bool)
     model = Model(vocab_size=0, num_outputs=2, layers="1")
@@ -124,7 +124,7 @@ def test_one_layer_can_be_read_alone():
     np.testing.assert_array_equal(base, model.apply(variables, words, mask, None, other))
 
 
-def test_predictions_hang_on_their_sentence_only(task):
+def test_predictions_do_not_depend_on_other_sentences(task):
     params = jax.jit(task.init)(jax.random.key(0))
     whole = task.predict(params, SENTENCES)
     for words, found in zip(SENTENCES, whole, strict=True):
@@ -133,7 +133,7 @@ def test_predictions_hang_on_their_sentence_only(task):
         np.testing.assert_allclose(alone.probabilities, found.probabilities, atol=1e-5)
 
 
-def test_features_of_a_corpus_are_stored_and_those_of_predictions_are_not(folder, task, monkeypatch):
+def test_only_features_of_a_corpus_are_cached(folder, task, monkeypatch):
     task.train_corpus()
     params = jax.jit(task.init)(jax.random.key(0))
     task.evaluate(params)
@@ -146,12 +146,12 @@ def test_features_of_a_corpus_are_stored_and_those_of_predictions_are_not(folder
     assert again.evaluate(params) == task.evaluate(params)
 
 
-def test_a_workdir_keeps_its_features(folder, workdir):
+def test_changed_features_are_an_error(folder, workdir):
     with pytest.raises(UserError, match=r"config.data.vectors='': this workdir was started with something else"):
         train(PAGE, workdir, settings(folder, **{"data.vectors": ""}))
 
 
-def test_the_shares_of_the_layers_are_drawn(folder, workdir, tmp_path, capsys):
+def test_the_layer_weights_can_be_plotted(folder, workdir, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     table = plot_layers([str(workdir)], tmp_path / "layers.png")[0].split("\n")
     assert table[0].split("\t") == ["run", "gamma", "layer 0", "layer 1", "layer 2"]
@@ -181,6 +181,6 @@ def test_the_shares_of_the_layers_are_drawn(folder, workdir, tmp_path, capsys):
         ({"data.max_length": "0"}, "config.data.max_length=0 must be at least 1"),
     ],
 )
-def test_settings_that_cannot_be_meant_are_named_at_the_start(folder, tmp_path, changes, line):
+def test_invalid_settings_are_reported_at_the_start(folder, tmp_path, changes, line):
     with pytest.raises(UserError, match=line):
         train(PAGE, tmp_path / "w", settings(folder, **changes))

@@ -1,4 +1,4 @@
-"""The language-modelling task on the embedded corpus, in small: what holds between text, blocks, model and samples."""
+"""The language-modelling task on a small part of the embedded corpus: blocks, loss, perplexity and samples."""
 
 import flax.linen as nn
 import jax
@@ -47,7 +47,7 @@ def by_hand(task, params, ids) -> np.ndarray:
     return np.take_along_axis(np.asarray(jax.nn.log_softmax(logits))[0], np.asarray(ids)[:, None], -1)[:, 0]
 
 
-def test_the_loss_is_the_surprise_of_what_has_weight(task, params):
+def test_the_loss_is_the_weighted_cross_entropy(task, params):
     batch = task.batches(1)[0]
     total, weight = jax.jit(lambda *args: task.loss_fn(*args, None))(params, batch)
     assert float(weight) == batch["weights"].sum() == batch["weights"].size
@@ -58,14 +58,14 @@ def test_the_loss_is_the_surprise_of_what_has_weight(task, params):
     assert float(dropped) != pytest.approx(float(total), rel=1e-4)
 
 
-def test_a_short_text_is_measured_from_all_before_each_token(task, params):
+def test_a_short_text_is_scored_with_its_whole_context(task, params):
     ids = task.encode(LINES)[:15]
     nats, tokens = task.surprise(params, ids)
     assert tokens == 15
     assert nats == pytest.approx(-by_hand(task, params, ids).sum(), rel=1e-5)
 
 
-def test_perplexity_does_not_depend_on_the_size_of_a_batch(task, params):
+def test_perplexity_does_not_depend_on_the_batch_size(task, params):
     measures = task.evaluate(params)
     assert measures["dev/perplexity"] == pytest.approx(np.exp(measures["dev/loss"]))
     again = with_changes(task, **{"eval.batch_tokens": 48}).evaluate(params)
@@ -74,7 +74,7 @@ def test_perplexity_does_not_depend_on_the_size_of_a_batch(task, params):
     assert measures["dev/loss"] != pytest.approx(nearer["dev/loss"], rel=1e-7)
 
 
-def test_a_model_that_knows_nothing_has_the_perplexity_of_the_vocabulary(task, params):
+def test_a_uniform_model_has_the_perplexity_of_the_vocabulary(task, params):
     nothing = jax.tree.map(jnp.zeros_like, params)
     if "pointer" in nothing:  # a sentinel that is sure
         nothing["pointer"]["query"]["bias"] += 1.0
@@ -82,7 +82,7 @@ def test_a_model_that_knows_nothing_has_the_perplexity_of_the_vocabulary(task, p
     assert task.evaluate(nothing)["dev/perplexity"] == pytest.approx(len(task.vocab), rel=1e-3)
 
 
-def test_samples_hang_on_prompt_and_key_alone(task, params):
+def test_a_sample_depends_on_prompt_and_key_only(task, params):
     prompts = ["der alte Mann", "", "sie"]
     keys = jax.random.split(jax.random.key(5), 3)
     together = task.sample(params, prompts, keys, Sampling(), length=12)
@@ -97,7 +97,7 @@ def test_samples_hang_on_prompt_and_key_alone(task, params):
     assert len(set(many)) > 10
 
 
-def test_without_temperature_a_sample_is_the_likeliest_piece_each_time(task, params):
+def test_temperature_zero_takes_the_most_probable_piece(task, params):
     text = task.sample(params, ["sie"], jax.random.split(jax.random.key(0), 1), Sampling(temperature=0.0), length=5)[0]
     ids = task.encode(["sie"])[:-1].tolist()
     apply = jax.jit(task.model.apply)
@@ -129,7 +129,7 @@ class Bigram(nn.Module):
         return self.table[tokens], cache
 
 
-def test_any_model_that_reads_from_left_to_right_will_do(task):
+def test_any_left_to_right_model_can_be_trained(task):
     other = with_changes(task)
     other.model = Bigram(len(task.vocab))
     params = jax.jit(other.init)(jax.random.key(0))
@@ -139,7 +139,7 @@ def test_any_model_that_reads_from_left_to_right_will_do(task):
     assert len(other.sample(params, ["", "sie"], jax.random.split(jax.random.key(0), 2), Sampling(), length=4)) == 2
 
 
-def test_the_vocabulary_is_trained_once_and_then_read(task):
+def test_the_vocabulary_is_saved_in_the_workdir(task):
     again = with_changes(task)
     assert again.vocab.fingerprint == task.vocab.fingerprint
     given = with_changes(task, **{"vocab.model": str(task.workdir / "vocab" / "text.model")})
@@ -147,7 +147,7 @@ def test_the_vocabulary_is_trained_once_and_then_read(task):
     assert given.vocab.fingerprint == task.vocab.fingerprint
 
 
-def test_the_dummy_batch_is_of_the_shape_and_all_of_it_counts(task):
+def test_the_dummy_batch_has_the_shape_and_no_padding(task):
     batches = task.batches(1)
     for name, array in task.dummy_batch(batches.shapes[0]).items():
         assert array.shape == batches[0][name].shape
@@ -164,7 +164,7 @@ def test_the_dummy_batch_is_of_the_shape_and_all_of_it_counts(task):
         ({"eval.context": 16}, "config.eval.context=16 must be at least 0 and less than config.data.block_length=16"),
     ],
 )
-def test_settings_that_cannot_be_meant_are_named_at_the_start(task, changes, line):
+def test_invalid_settings_are_reported_at_the_start(task, changes, line):
     other = with_changes(task, **changes)
     with pytest.raises(UserError, match=line):
         other.batches(1)

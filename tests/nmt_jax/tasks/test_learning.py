@@ -1,4 +1,4 @@
-"""Small models learn what attention was invented for, through the same command as any other."""
+"""Small attention models learn to translate digits."""
 
 import random
 
@@ -33,7 +33,7 @@ SETTINGS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("task", "page"), [("reverse", "rnn_luong"), ("copy", "rnn_bahdanau")])
-def test_digits_are_learned(task, page, tmp_path):
+def test_digit_tasks_are_learned(task, page, tmp_path):
     generator = random.Random(0)
     for split, count in (("train", 8000), ("val", 50), ("test", 300)):
         rows = [generator.choices("0123456789", k=generator.randint(3, 10)) for _ in range(count)]

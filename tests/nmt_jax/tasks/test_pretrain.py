@@ -1,8 +1,4 @@
-"""The pretraining task on the embedded corpus, in small: what it asks, what it measures, and how it goes on."""
-
-import json
-import subprocess
-import sys
+"""The pretraining task on a small part of the embedded corpus: loss, measures and resumed runs."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +18,7 @@ from nmt_jax.tasks.pretrain import Pretrain
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
 from nmt_jax.training.run import train
 from nmt_jax.training.train_step import make_train_step
-from tests.conftest import ROOT, with_devices
+from tests.conftest import ROOT
 from tests.fixtures import toy
 
 PAGE = f"{ROOT}/configs/bert_tiny.py:smoke=true"
@@ -53,7 +49,7 @@ def with_changes(task, **changes):
     return Pretrain(config, task.workdir, task.mesh)
 
 
-def test_where_it_begins_is_one_of_two_ways(task):
+def test_normal_and_mimetic_initialization(task):
     mimetic, normal = with_changes(task, initialization="mimetic"), with_changes(task, initialization="normal")
     layers = [jax.jit(one.init)(jax.random.key(0))["encoder"]["layers_0"] for one in (mimetic, normal)]
     same = [np.array_equal(layer["query"]["kernel"], layer["key"]["kernel"]) for layer in layers]
@@ -62,7 +58,7 @@ def test_where_it_begins_is_one_of_two_ways(task):
         with_changes(task, initialization="warm").batches(1)
 
 
-def test_the_loss_is_that_of_masked_tokens_and_of_next_sentences(task, params):
+def test_the_loss_adds_masked_tokens_and_next_sentences(task, params):
     batch = task.batches(1)[0]
     total, weight = jax.jit(lambda *args: task.loss_fn(*args, None))(params, batch)
     assert float(weight) == batch["weights"].sum() > 0
@@ -78,7 +74,7 @@ def test_the_loss_is_that_of_masked_tokens_and_of_next_sentences(task, params):
     assert float(dropped) != pytest.approx(float(total), rel=1e-4)
 
 
-def test_accumulated_parts_have_the_loss_of_the_whole(task, params):
+def test_micro_batches_have_the_loss_of_the_whole_batch(task, params):
     batch = task.batches(1)[0]
     loss = jax.jit(lambda batch: task.loss_fn(params, batch, None))
     whole = loss(batch)
@@ -86,7 +82,7 @@ def test_accumulated_parts_have_the_loss_of_the_whole(task, params):
     np.testing.assert_allclose(np.sum(parts, axis=0), whole, rtol=1e-5)
 
 
-def test_only_what_is_asked_about_has_influence(task, params):
+def test_only_predicted_tokens_contribute_to_the_loss(task, params):
     """A label elsewhere, or one without weight, changes nothing; nor does the loss reach states elsewhere."""
     batch = task.batches(1)[0]
     loss = jax.jit(lambda batch: task.loss_fn(params, batch, None)[0])
@@ -108,7 +104,7 @@ def test_only_what_is_asked_about_has_influence(task, params):
     assert (gradient[asked] != 0).any(axis=-1).all()
 
 
-def test_measures_are_those_of_every_dev_example(task, params):
+def test_measures_cover_every_development_example(task, params):
     measures = task.evaluate(params)
     right = asked = nats = pairs = pair_right = 0
     for number in range(len(task.dev_batches)):
@@ -131,7 +127,7 @@ def test_measures_are_those_of_every_dev_example(task, params):
     assert {name.removeprefix("dev/") for name in measures} == set(task.measures)
 
 
-def test_dev_figures_do_not_hang_on_the_mixture_nor_on_the_seed_nor_on_the_size_of_a_batch(task, params):
+def test_measures_do_not_depend_on_masking_seed_or_batch_size(task, params):
     measures = task.evaluate(params)
     for changes in (
         {"corrupt.mask": 0.0, "corrupt.random": 1.0, "corrupt.share": 0.5, "corrupt.whole_words": True},
@@ -142,14 +138,14 @@ def test_dev_figures_do_not_hang_on_the_mixture_nor_on_the_seed_nor_on_the_size_
             assert value == pytest.approx(measures[name], rel=1e-5), (name, changes)
 
 
-def test_a_model_that_knows_nothing(task, params):
+def test_a_uniform_model(task, params):
     measures = task.evaluate(jax.tree.map(jnp.zeros_like, params))
     assert measures["dev/perplexity"] == pytest.approx(len(task.tokenizer), rel=1e-4)
     assert measures["dev/loss"] - measures["dev/mlm_loss"] == pytest.approx(np.log(2), rel=1e-5)
     assert 40 < measures["dev/nsp_accuracy"] < 60
 
 
-def test_from_left_to_right(task, params):
+def test_a_causal_model_predicts_every_next_token(task, params):
     other = with_changes(task, **{"model.causal": True, "model.next_sentence": False})
     few = {name: value for name, value in params.items() if name != "next_sentence_dense"}
     few["encoder"] = {name: value for name, value in params["encoder"].items() if name != "pooler_dense"}
@@ -164,7 +160,7 @@ def test_from_left_to_right(task, params):
     assert jax.tree.structure(few) == jax.tree.structure(jax.eval_shape(other.init, jax.random.key(0)))
 
 
-def test_the_dummy_batch_is_of_the_shape_and_all_of_it_counts(task):
+def test_the_dummy_batch_has_the_shape_and_no_padding(task):
     batches = task.batches(1)
     dummy = task.dummy_batch(batches.shapes[0])
     assert {name: (a.shape, a.dtype) for name, a in dummy.items()} == {
@@ -184,12 +180,12 @@ def test_the_dummy_batch_is_of_the_shape_and_all_of_it_counts(task):
         ({"model.causal": True}, "config.model: causal=True needs next_sentence=False"),
     ],
 )
-def test_settings_that_cannot_be_meant_are_named_at_the_start(task, changes, line):
+def test_invalid_settings_are_reported_at_the_start(task, changes, line):
     with pytest.raises(UserError, match=line):
         with_changes(task, **changes).batches(1)
 
 
-def test_a_tokenizer_of_another_kind_is_refused(task, tmp_path):
+def test_a_tokenizer_of_another_kind_is_an_error(task, tmp_path):
     (tmp_path / "vocab.txt").write_text("a\n[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
     for content, line in (
         ("a\n[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", r"\[PAD\] has the id 1; in BERT it is 0"),
@@ -202,7 +198,7 @@ def test_a_tokenizer_of_another_kind_is_refused(task, tmp_path):
             _ = other.tokenizer
 
 
-def test_a_vocabulary_that_the_weights_were_not_trained_with_is_refused(tmp_path):
+def test_another_vocabulary_than_that_of_the_weights_is_an_error(tmp_path):
     changes = {"data.cache": str(tmp_path / "cache")}
     train(PAGE, tmp_path / "w", changes)
     with pytest.raises(UserError, match=r"vocab\.size was 400, now 500"):
@@ -214,7 +210,7 @@ def test_a_vocabulary_that_the_weights_were_not_trained_with_is_refused(tmp_path
 
 
 @pytest.mark.slow
-def test_resumed_is_uninterrupted(tmp_path):
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
     changes = {"data.cache": str(tmp_path / "cache"), "train.steps": "6", "train.batch_tokens": "4096"}
     changes |= {"train.eval_every": "3", "train.checkpoint_every": "3", "data.size": "200"}  # an epoch is a few steps
     train(PAGE, tmp_path / "whole", changes)
@@ -229,28 +225,7 @@ def test_resumed_is_uninterrupted(tmp_path):
             assert parts[key] == row
 
 
-def on_devices(folder, devices: int) -> list[float]:
-    """The losses of a short run in a process with so many simulated devices."""
-    environment = with_devices(devices)
-    command = [sys.executable, "-m", "nmt_jax", "train", f"--config={PAGE}", f"--workdir={folder / str(devices)}"]
-    changes = {"data.cache": folder / "cache", "train.steps": 8, "train.accumulate": 2, "model.remat": "true"}
-    changes |= {"train.eval_every": 8, "train.checkpoint_every": 8, "model.dtype": "float32"}
-    command += [f"--config.{key}={value}" for key, value in changes.items()]
-    finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert finished.returncode == 0, finished.stderr
-    assert f"devices: {devices} x cpu" in finished.stderr
-    rows = [json.loads(line) for line in (folder / str(devices) / "metrics.jsonl").read_text().splitlines()]
-    return [row.get("loss", row.get("dev/loss")) for row in rows]
-
-
-@pytest.mark.slow
-def test_eight_devices_log_the_losses_of_one(tmp_path):
-    one, eight = on_devices(tmp_path, 1), on_devices(tmp_path, 8)
-    assert len(one) == 9
-    np.testing.assert_allclose(eight, one, atol=2e-5, rtol=0)
-
-
-def test_it_learns_a_batch_by_heart(task):
+def test_it_can_overfit_a_batch(task):
     """Both heads do: tokens and pairs."""
     changes = {"model.d_model": 32, "model.dropout": 0.0, "model.attention_dropout": 0.0, "model.init_stddev": 0.1}
     other = with_changes(task, **changes, **{"optimizer.learning_rate": 0.005, "optimizer.schedule": "constant"})
@@ -265,7 +240,7 @@ def test_it_learns_a_batch_by_heart(task):
 
 
 @pytest.mark.slow
-def test_it_learns_what_comes_next(tmp_path):
+def test_a_causal_model_learns(tmp_path):
     changes = {"data.cache": str(tmp_path / "cache"), "data.size": "4000", "train.steps": "300", "model.d_model": "32"}
     changes |= {"optimizer.learning_rate": "0.01", "optimizer.warmup_steps": "20", "model.init_stddev": "0.1"}
     changes |= {"train.eval_every": "300", "train.checkpoint_every": "300", "model.dropout": "0.0"}

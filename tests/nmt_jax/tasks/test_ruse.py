@@ -1,4 +1,4 @@
-"""RUSE's training: the encoders stay, the regressor learns, the workdir is the metric, the same data give the same."""
+"""Training of RUSE: the encoders do not change, the regressor learns, and the workdir is a metric."""
 
 import json
 import shutil
@@ -68,7 +68,7 @@ def trained(folder, tmp_path_factory):
     return workdir, train(PAGE, workdir, settings(folder))
 
 
-def test_it_learns_and_the_workdir_is_the_metric(trained, folder, tmp_path):
+def test_it_learns_and_the_workdir_is_a_metric(trained, folder, tmp_path):
     workdir, metrics = trained
     assert metrics["dev/pearson"] > 70
     moved = tmp_path / "moved"
@@ -84,14 +84,14 @@ def test_it_learns_and_the_workdir_is_the_metric(trained, folder, tmp_path):
     assert len(metric.regressor.encoders) == 2
 
 
-def test_the_encoders_are_those_that_were_given(trained, folder):
+def test_the_workdir_holds_the_given_encoders(trained, folder):
     given = [pretrained.load_encoder(folder / name).fingerprint for name in ("one", "two")]
     assert [encoder.fingerprint for encoder in load_ruse(trained[0]).encoders] == given
     with pytest.raises(UserError, match=r"this workdir contains a different model: encoders\.places was"):
         train(PAGE, trained[0], settings(folder, **{"encoders.places": f'["{folder / "two"}"]'}))
 
 
-def test_the_same_data_and_seed_give_the_same_fingerprint(trained, folder, tmp_path):
+def test_training_is_reproducible(trained, folder, tmp_path):
     same = train(PAGE, tmp_path / "same", settings(folder)) and load_ruse(tmp_path / "same")
     assert same.fingerprint == load_ruse(trained[0]).fingerprint
     other = train(PAGE, tmp_path / "other", settings(folder, seed=1)) and load_ruse(tmp_path / "other")
@@ -99,7 +99,7 @@ def test_the_same_data_and_seed_give_the_same_fingerprint(trained, folder, tmp_p
     assert RUSE(other).signature != RUSE(same).signature
 
 
-def test_each_file_has_its_own_columns_and_unit(folder, tmp_path):
+def test_each_file_has_its_own_columns_and_scale(folder, tmp_path):
     task = make_task(configs.load(PAGE, settings(folder)), tmp_path, sharding.make_mesh())
     assert set(task.scales.columns) == {"score", "human_z"}
     targets = task.corpus("train").targets
@@ -111,7 +111,7 @@ def test_each_file_has_its_own_columns_and_unit(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_encoder_that_stays_random(folder, tmp_path):
+def test_a_random_encoder(folder, tmp_path):
     changes = {"encoders.places": "[]", "vocab.size": "100", "encoders.num_layers": "1"}
     train(PAGE, tmp_path / "w", settings(folder, **changes, **{"train.steps": 2}))
     assert np.isfinite(RUSE(load_ruse(tmp_path / "w"))(["the film"], ["the man"]).score)
@@ -124,7 +124,7 @@ def test_a_linear_regression(folder, tmp_path):
     assert np.isfinite(found["dev/loss"])
 
 
-def test_what_cannot_be_meant_is_one_line(folder, tmp_path):
+def test_invalid_settings_are_errors(folder, tmp_path):
     (folder / "bad.tsv").write_text("reference\thypothesis\thuman_z\na\tb\t1\nc\td\thigh\n")
     for changes, words in (
         ({"data.train": "bad.tsv"}, r"bad\.tsv:3: the score 'high' is not a number"),

@@ -1,10 +1,11 @@
-"""Fine-tuning on sentences: the pretrained weights are there, what is frozen stays, a workdir stands alone."""
+"""Fine-tuning on sentences: pretrained and frozen weights, scores and labels, complete workdirs."""
 
 import json
 import shutil
 
 import flax.traverse_util
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from ml_collections import ConfigDict
@@ -58,6 +59,7 @@ def settings(folder, kind="single", **changes) -> dict[str, str]:
         "train.early_stopping_metric": "spearman" if kind == "pair" else "accuracy",
         "encoder.place": folder / "encoder",
         "encoder.dropout": "0.1",
+        "data.num_buckets": "1",
         "optimizer.schedule": "constant",
         "optimizer.learning_rate": "0.01",
         "optimizer.warmup_steps": "1",
@@ -83,7 +85,7 @@ def trained(folder, tmp_path_factory):
     return workdir, train(f"{ROOT}/configs/glue.py:smoke=true", workdir, settings(folder))
 
 
-def test_it_learns_and_stands_alone(trained, folder, tmp_path):
+def test_it_learns_and_the_workdir_is_complete(trained, folder, tmp_path):
     workdir, metrics = trained
     assert metrics["dev/accuracy"] == metrics["dev/f1"] == metrics["dev/matthews"] == 100
     lines = ["the great film", "", "the dull film was", "the\tgood film"]
@@ -98,7 +100,7 @@ def test_it_learns_and_stands_alone(trained, folder, tmp_path):
         (folder / "gone").rename(folder / "encoder")
 
 
-def test_another_encoder_is_another_model(trained, folder):
+def test_another_encoder_in_a_started_workdir_is_an_error(trained, folder):
     workdir, _ = trained
     for key, value in (("encoder.place", "other"), ("encoder.layers", "mixture"), ("encoder.frozen", "true")):
         with pytest.raises(
@@ -107,7 +109,8 @@ def test_another_encoder_is_another_model(trained, folder):
             train(f"{ROOT}/configs/glue.py:smoke=true", workdir, settings(folder, **{key: value}))
 
 
-def test_training_goes_on_as_if_it_had_not_stopped(folder, tmp_path):
+@pytest.mark.slow
+def test_a_resumed_run_equals_an_uninterrupted_one(folder, tmp_path):
     logs = []
     for name, stops in (("whole", (12,)), ("parts", (5, 12))):
         for steps in stops:
@@ -119,7 +122,7 @@ def test_training_goes_on_as_if_it_had_not_stopped(folder, tmp_path):
     assert len(logs[0]) == 12
 
 
-def test_training_begins_with_the_pretrained_weights(folder, tmp_path):
+def test_training_starts_with_the_pretrained_weights(folder, tmp_path):
     task = task_of(folder, tmp_path)
     drawn = jax.jit(task.init)(jax.random.key(0))
     params = task.warm_start(drawn)
@@ -136,7 +139,7 @@ def test_training_begins_with_the_pretrained_weights(folder, tmp_path):
         task_of(folder, tmp_path, **{"encoder.place": tmp_path / "other"}).warm_start(drawn)
 
 
-def test_a_frozen_encoder_stays_to_the_bit_while_the_mixture_learns(folder, tmp_path):
+def test_a_frozen_encoder_does_not_change(folder, tmp_path):
     changes = {"encoder.frozen": "true", "encoder.layers": "mixture", "optimizer.weight_decay": 0.0}
     page = f"{ROOT}/configs/glue.py:smoke=true"
     train(page, tmp_path / "w", settings(folder, **changes, **{"train.steps": 5}))
@@ -151,7 +154,7 @@ def test_a_frozen_encoder_stays_to_the_bit_while_the_mixture_learns(folder, tmp_
         train(page, tmp_path / "v", settings(folder, **changes | {"optimizer.weight_decay": 0.01}))
 
 
-def test_segments_of_pairs_and_of_encoders_without_them(folder, tmp_path):
+def test_segments_of_pairs(folder, tmp_path):
     batch = task_of(folder, tmp_path / "a", "pair").batches(1)[0]
     real = batch["mask"][:, 0]
     first = batch["ids"] == batch["ids"][0, 0]  # [CLS]
@@ -172,7 +175,7 @@ def test_segments_of_pairs_and_of_encoders_without_them(folder, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["single", "pair"])
-def test_rows_of_nothing_do_not_count(folder, tmp_path, kind):
+def test_padding_rows_do_not_count(folder, tmp_path, kind):
     task = task_of(folder, tmp_path, kind)
     params = jax.jit(task.init)(jax.random.key(0))
     batch = {name: np.concatenate([array, 0 * array]) for name, array in task.batches(1)[0].items()}
@@ -182,11 +185,12 @@ def test_rows_of_nothing_do_not_count(folder, tmp_path, kind):
     less = {name: array[: len(array) // 2] for name, array in batch.items()}
     np.testing.assert_allclose((total, weight), loss(params, less, None), rtol=1e-5)
     assert float(weight) == real
-    assert np.isfinite(task.loss_fn(params, batch, Step(0, jax.random.key(0)))[0])
+    step = Step(jnp.int32(0), jax.random.key(0))
+    assert np.isfinite(jax.jit(lambda params: task.loss_fn(params, less, step)[0])(params))
 
 
 @pytest.mark.parametrize("model_name", ["sentence_head", "siamese_head"])
-def test_scores_are_learned_and_written_as_numbers(folder, tmp_path, model_name):
+def test_scores_are_learned_and_predicted_as_numbers(folder, tmp_path, model_name):
     task = task_of(folder, tmp_path, "pair", model_name=model_name)
     params = task.warm_start(jax.jit(task.init)(jax.random.key(0)))
     if "output" in params:  # drawn so small that all scores are nearly the same
@@ -207,7 +211,7 @@ def test_scores_are_learned_and_written_as_numbers(folder, tmp_path, model_name)
     np.testing.assert_allclose(alone, found[:3], atol=2e-4)
 
 
-def test_long_pairs_are_cut_and_counted(folder, tmp_path):
+def test_long_pairs_are_cut_and_reported(folder, tmp_path):
     task = task_of(folder, tmp_path, "pair", **{"data.max_length": 10})
     assert task.train_corpus().lengths[:, 0].max() == 10
     report = dict(task.summary())["training texts"]
@@ -217,7 +221,7 @@ def test_long_pairs_are_cut_and_counted(folder, tmp_path):
         task_of(folder, tmp_path, **{"data.max_length": 49}).train_corpus()
 
 
-def test_bad_rows_are_named(folder, tmp_path):
+def test_errors_name_the_row(folder, tmp_path):
     for text, kind, words in (
         ("sentence\tlabel\na\tgood\nb\tbad\nc\tgud\n", "single", r":4: .*no label 'gud'; they have bad, good"),
         ("one\ttwo\tlabel\na\tb\t1\nc\td\thigh\n", "pair", ":3: the score 'high' is not a number"),
@@ -231,7 +235,7 @@ def test_bad_rows_are_named(folder, tmp_path):
             task_of(folder, tmp_path, kind, **{"data.dev": "bad.tsv"}).summary()
 
 
-def test_settings_that_cannot_be_meant(folder, tmp_path):
+def test_invalid_settings_are_errors(folder, tmp_path):
     page = f"{ROOT}/configs/glue.py:smoke=true"
     for changes, words in (
         ({"encoder.layers": "two"}, "layers='two': use last, mixture or"),
@@ -246,7 +250,7 @@ def test_settings_that_cannot_be_meant(folder, tmp_path):
             train(page, tmp_path / "w", settings(folder, **changes))
 
 
-def test_lines_of_pairs_have_two_columns(trained, folder, tmp_path):
+def test_a_pair_needs_two_columns(trained, folder, tmp_path):
     assert list(classify.split_columns(["a\tb", "", " \t"], 2)) == [["a", "b"], ["", ""], ["", ""]]
     assert list(classify.split_columns(["a\tb", ""], 1)) == [["a b"], [""]]
     assert list(classify.split_columns(["a\tb\tc"], None)) == [["a", "b", "c"]]

@@ -1,4 +1,4 @@
-"""A model of two sources, from files to translations, through the commands."""
+"""Training and translation with two sources, by the command line."""
 
 import io
 
@@ -39,14 +39,14 @@ def workdir(settings, tmp_path_factory):
 LINES = ["the old man sleeps\tspeels nam dlo eht", "", "she sleeps\t", "a b c d e f\tf e d c b a"]
 
 
-def test_a_line_out_for_every_line_in_whatever_stands_beside_it(workdir):
+def test_translations_do_not_depend_on_other_lines(workdir):
     together = [best[0] for best in translate.run(workdir, LINES, beam_size=2)]
     alone = [best[0] for line in LINES for best in translate.run(workdir, [line], beam_size=2)]
     assert [best.pieces for best in together] == [best.pieces for best in alone]
     assert [bool(best.pieces) for best in together] == [True, False, True, True]
 
 
-def test_a_line_without_its_tab_is_named(workdir, monkeypatch, capsys):
+def test_a_line_without_a_tab_is_an_error(workdir, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"one\teno\nno tab here\n")))
     assert cli.main(["translate", f"--workdir={workdir}", "--beam_size=2"]) == 2
     captured = capsys.readouterr()
@@ -54,7 +54,7 @@ def test_a_line_without_its_tab_is_named(workdir, monkeypatch, capsys):
     assert captured.out.count("\n") == 1  # what came before is translated
 
 
-def test_the_picture_has_both_sources_side_by_side(workdir):
+def test_the_plot_shows_both_sources(workdir):
     task, params = open_trained(Workdir(workdir), "translate")
     weights = task.attention(params, LINES[0], "der alte Mann")
     assert weights["source_pieces"].count("</s>") == 2
@@ -73,7 +73,7 @@ def test_the_picture_has_both_sources_side_by_side(workdir):
         ("rnn_luong", {"model.num_sources": "3"}, "model.num_sources"),
     ],
 )
-def test_what_cannot_be_meant_is_named(page, changes, line, settings, tmp_path):
+def test_invalid_settings_are_errors(page, changes, line, settings, tmp_path):
     with pytest.raises(UserError, match=line):
         train(f"{ROOT}/configs/{page}.py:smoke=true", tmp_path / "w", settings | changes)
     assert not list(tmp_path.glob("w/vocab/*"))  # told before the time it takes to make one

@@ -1,4 +1,4 @@
-"""Answers as spans: windows lose no piece of the context, answers come back as the characters that they are."""
+"""Question answering: windows cover the context, answers are spans of its characters."""
 
 import io
 import json
@@ -63,6 +63,7 @@ def settings(folder, **changes) -> dict[str, str]:
         "data.max_question": 8,
         "data.stride": 9,
         "encoder.place": folder / "encoder",
+        "data.num_buckets": "1",
         "optimizer.schedule": "constant",
         "optimizer.learning_rate": "0.01",
         "optimizer.warmup_steps": "1",
@@ -91,7 +92,7 @@ def workdir(folder, tmp_path_factory):
     return workdir
 
 
-def test_windows_hold_every_piece_of_the_context(task):
+def test_windows_cover_the_context(task):
     contexts = [*CONTEXTS, *("a " * count for count in range(20, 60))]  # whatever is left for the last window
     for context, windows in zip(contexts, task._windows([question(text) for text in contexts]), strict=True):
         pieces = task.reader.pieces([context])[0]
@@ -109,7 +110,7 @@ def test_windows_hold_every_piece_of_the_context(task):
 
 
 @pytest.mark.parametrize("text", ["Jérôme's", "ﬁlm", "\U0001f642", "Paris", "karl .", "film was good", "ôm"])
-def test_what_is_learned_is_where_the_answer_is(task, text):
+def test_targets_are_the_positions_of_the_answer(task, text):
     asked = question(LONG, text, where=150)
     (windows,) = task._windows([asked])
     items = task._training_items(asked, windows)
@@ -123,13 +124,13 @@ def test_what_is_learned_is_where_the_answer_is(task, text):
             assert len(LONG[first:last].split()) <= len(text.split()) + 1
 
 
-def test_an_answer_that_no_window_has_is_left_out(task):
+def test_a_question_without_a_complete_window_is_left_out(task):
     asked = question(LONG, LONG[:200])
     (windows,) = task._windows([asked])
     assert task._training_items(asked, windows) == []
 
 
-def test_the_best_spans_are_those_of_all_pairs(task):
+def test_the_best_spans_equal_a_full_search(task):
     asked = question(LONG)
     (windows,) = task._windows([asked])
     random = np.random.default_rng(0)
@@ -148,7 +149,7 @@ def test_the_best_spans_are_those_of_all_pairs(task):
     np.testing.assert_allclose([one.probability for one in found], shares / shares.sum(), rtol=1e-4)
 
 
-def test_answers_hang_on_their_question_only(task):
+def test_answers_do_not_depend_on_other_questions(task):
     params = task.warm_start(jax.jit(task.init)(jax.random.key(0)))
     asked = [question(context) for context in CONTEXTS]
     whole = task.predict(params, asked)
@@ -159,7 +160,7 @@ def test_answers_hang_on_their_question_only(task):
         assert sum(candidate.probability for candidate in found) == pytest.approx(float(bool(found)), abs=1e-5)
 
 
-def test_the_verb_answers(workdir, folder, monkeypatch, capfdbinary):
+def test_the_command_answers(workdir, folder, monkeypatch, capfdbinary):
     lines = [
         '{"question": "where ?", "context": "the man in  paris sees karl ."}',
         '{"question": "where ?", "context": ""}',
@@ -177,7 +178,7 @@ def test_the_verb_answers(workdir, folder, monkeypatch, capfdbinary):
     assert (found["q0"], found["q1"], len(found)) == ("paris", "bonn", 12)
 
 
-def test_requests_that_cannot_be_meant(workdir, monkeypatch, capfd):
+def test_invalid_requests_are_errors(workdir, monkeypatch, capfd):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"question": "a"}\n')))
     for arguments, words in (
         (["x.txt", f"--workdir={workdir}"], "< x.txt"),
@@ -190,7 +191,7 @@ def test_requests_that_cannot_be_meant(workdir, monkeypatch, capfd):
         assert words in capfd.readouterr().err
 
 
-def test_settings_that_cannot_be_meant(folder, tmp_path):
+def test_invalid_settings_are_errors(folder, tmp_path):
     for changes, words in (
         ({"data.stride": 29}, r"config\.data\.stride=29: .* with max_length=40 and max_question=8"),
         ({"data.stride": 0}, r"config\.data\.stride=0"),

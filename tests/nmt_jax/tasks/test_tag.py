@@ -1,4 +1,4 @@
-"""Tagging: the first piece of every word carries its tag, whatever the words are, and no word is lost."""
+"""Tagging: the first token of a word carries its tag, and every word has one."""
 
 import io
 import json
@@ -59,6 +59,7 @@ def settings(folder, **changes) -> dict[str, str]:
         "data.dev": "dev.conll",
         "data.scheme": "bio",
         "encoder.place": folder / "encoder",
+        "data.num_buckets": "1",
         "optimizer.schedule": "constant",
         "optimizer.learning_rate": "0.01",
         "optimizer.warmup_steps": "1",
@@ -83,7 +84,7 @@ def workdir(folder, tmp_path_factory):
     return workdir
 
 
-def test_the_first_piece_of_every_word_has_its_tag(task):
+def test_the_first_token_of_a_word_has_its_tag(task):
     for sentence, words in zip(task._sentences(TRICKY), TRICKY, strict=True):
         pieces = {}
         for row, places, numbers in zip(*sentence, strict=True):
@@ -109,7 +110,7 @@ def test_training_rows_have_the_tags_of_their_words(task):
         assert len(places) == len(own)
 
 
-def test_predictions_hang_on_their_sentence_only(task):
+def test_predictions_do_not_depend_on_other_sentences(task):
     params = task.warm_start(jax.jit(task.init)(jax.random.key(0)))
     whole = task.predict(params, TRICKY)
     for words, found in zip(TRICKY, whole, strict=True):
@@ -121,7 +122,7 @@ def test_predictions_hang_on_their_sentence_only(task):
     assert whole[2].tags == ["O"]
 
 
-def test_the_loss_counts_words_and_no_row_of_nothing(task):
+def test_the_loss_is_a_mean_over_words_without_padding_rows(task):
     params = task.warm_start(jax.jit(task.init)(jax.random.key(0)))
     batch = task.batches(1)[0]
     empty = {name: np.where(name == "tags", NO_TAG, 0 * array) for name, array in batch.items()}
@@ -132,7 +133,7 @@ def test_the_loss_counts_words_and_no_row_of_nothing(task):
     assert np.isfinite(task.loss_fn(params, batch, Step(0, jax.random.key(0)))[0])
 
 
-def test_an_unknown_type_is_named(folder, task, tmp_path):
+def test_an_unknown_entity_type_is_an_error(folder, task, tmp_path):
     (folder / "bad.conll").write_text("karl\tB-PER\n\nthe\tO\nrhine\tB-RIVER\n")
     given = settings(folder, **{"data.dev": "bad.conll"})
     with pytest.raises(
@@ -141,7 +142,7 @@ def test_an_unknown_type_is_named(folder, task, tmp_path):
         train(PAGE, tmp_path / "w", given)
 
 
-def test_the_verb_writes_conll_and_json(workdir, monkeypatch, capfdbinary):
+def test_the_command_writes_conll_and_json(workdir, monkeypatch, capfdbinary):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"karl was  in bonn .\n\nanna was in paris .\n")))
     assert cli.main(["tag", f"--workdir={workdir}"]) == 0
     blocks = capfdbinary.readouterr().out.decode().split("\n\n")
@@ -155,7 +156,7 @@ def test_the_verb_writes_conll_and_json(workdir, monkeypatch, capfdbinary):
     assert second == {"line": 2, "words": [], "tags": [], "probabilities": []}
 
 
-def test_requests_that_cannot_be_meant(workdir, capfd):
+def test_invalid_requests_are_errors(workdir, capfd):
     for arguments, words in (
         (["x.txt", f"--workdir={workdir}"], "< x.txt"),
         ([], "--workdir=FOLDER"),
@@ -167,7 +168,7 @@ def test_requests_that_cannot_be_meant(workdir, capfd):
     assert "its task is 'tag'" in capfd.readouterr().err
 
 
-def test_an_i_that_continues_nothing_is_written_b(task):
+def test_an_inside_tag_without_a_beginning_becomes_one(task):
     tags = tag.run  # the verb hands on what the task predicts
     assert tags
     logits = [np.full((3, len(task.tags)), -9.0, np.float32)]

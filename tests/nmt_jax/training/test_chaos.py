@@ -32,7 +32,7 @@ def steps_done(workdir):
 
 
 @pytest.mark.slow
-def test_twenty_kills_change_nothing(tmp_path):
+def test_twenty_kills_do_not_change_the_log(tmp_path):
     assert start(tmp_path / "whole").wait() == 0
     chance, workdir = random.Random(7), tmp_path / "killed"
     for kill in range(KILLS):

@@ -21,7 +21,7 @@ def schedule(name, steps=100, d_model=None, **changes):
 
 
 @pytest.mark.parametrize("n", [1, 7, 4000, 4001, 30_000])
-def test_noam_is_the_formula_of_the_paper(n):
+def test_noam_equals_the_formula_of_the_paper(n):
     expected = 2.0 * 512**-0.5 * min(n**-0.5, n * 4000**-1.5)
     ours = schedule("noam", 100_000, 512, learning_rate=2.0, warmup_steps=4000)(n)
     assert float(ours) == pytest.approx(expected, rel=1e-6)
@@ -37,7 +37,7 @@ def test_warm_up_is_linear_and_ends_at_the_peak(name, warmup):
     assert after == sorted(after, reverse=True)
 
 
-def test_decays():
+def test_decays_at_their_ends():
     assert float(schedule("inverse_sqrt")(40)) == pytest.approx(0.25)
     assert float(schedule("linear")(55)) == pytest.approx(0.5 * (1 - 45 / 91))
     assert float(schedule("cosine")(55)) == pytest.approx(0.25 * (1 + math.cos(math.pi * 45 / 91)), rel=1e-5)
@@ -48,7 +48,7 @@ def test_decays():
         assert float(schedule(name)(5000)) == pytest.approx(0, abs=1e-8)
 
 
-def test_unknown_names_and_impossible_settings():
+def test_invalid_settings_are_errors():
     with pytest.raises(UserError, match=r"optimizer\.schedule='nom' is unknown; use one of noam, "):
         schedule("nom")
     with pytest.raises(UserError, match="d_model"):
@@ -90,7 +90,7 @@ def test_adam_adamw_and_clipping_equal_optax():
     np.testing.assert_array_equal(pairs[0][0]["bias"], pairs[1][0]["bias"])  # no decay of biases
 
 
-def test_the_learning_rate_falls_from_layer_to_layer_downwards():
+def test_lower_layers_have_a_lower_learning_rate():
     leaf = {"kernel": jnp.ones((2, 2))}
     params = {"head": leaf, "encoder": {"embeddings": leaf, "layers_0": leaf, "layers_1": leaf, "layers_10": leaf}}
     config = toy.config(**{"optimizer.layer_decay": 0.5}).optimizer
@@ -106,7 +106,7 @@ def test_the_learning_rate_falls_from_layer_to_layer_downwards():
     assert layers == {"embeddings": 0.5**12, "layers_0": 0.5**11, "layers_1": 0.5**10, "layers_10": 0.5}
 
 
-def test_layer_decay_that_cannot_be_meant():
+def test_invalid_layer_decay_is_an_error():
     for decay in (0.0, -1.0, 1.5):
         with pytest.raises(UserError, match=r"optimizer\.layer_decay=.*: must be above 0 and at most 1"):
             make_optimizer(toy.config(**{"optimizer.layer_decay": decay}).optimizer)

@@ -9,7 +9,7 @@ from tests.fixtures import toy
 from tests.fixtures.toy import VOCABULARY, WIDTH
 
 
-def test_the_record_is_what_training_wrote(tmp_path):
+def test_the_record_of_a_trained_workdir(tmp_path):
     toy.train(tmp_path, **{"train.steps": 6, "train.eval_every": 2, "train.checkpoint_every": 2})
     record = read_record(Workdir(tmp_path))
     assert record is not None
@@ -20,7 +20,7 @@ def test_the_record_is_what_training_wrote(tmp_path):
     assert not has_ended(toy.config(**{"train.steps": 7}), record)
 
 
-def test_a_run_that_lost_patience_has_ended(tmp_path):
+def test_a_run_stopped_early_has_ended(tmp_path):
     changes = {"train.steps": 40, "train.eval_every": 1, "train.patience": 2, "optimizer.learning_rate": 9.0}
     end = toy.train(tmp_path, **changes)
     record = read_record(Workdir(tmp_path))
@@ -32,13 +32,13 @@ def test_a_run_that_lost_patience_has_ended(tmp_path):
 
 
 @pytest.mark.parametrize(("seconds", "ended"), [(59.0, False), (61.0, True)])
-def test_a_run_whose_time_is_up_has_ended(seconds, ended):
+def test_a_run_out_of_time_has_ended(seconds, ended):
     config = toy.config(**{"train.steps": 30, "train.minutes": 1.0})
     assert has_ended(config, Record(step=3, stale=0, seconds=seconds, parameters=1)) == ended
     assert not has_ended(config, None)
 
 
-def test_a_checkpoint_that_is_damaged_is_passed_over(tmp_path):
+def test_a_damaged_checkpoint_is_skipped(tmp_path):
     for step, text in (
         (5, json.dumps({"custom_metadata": {"shapes": {}, "meta": {"stale": 1, "seconds": 2.0}}})),
         (9, "{"),

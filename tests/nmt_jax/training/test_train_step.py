@@ -35,7 +35,7 @@ def follow(steps=8, poison=(), **options):
     return state, history
 
 
-def test_the_loss_is_that_of_all_tokens_together_and_falls():
+def test_the_loss_is_a_mean_over_all_tokens_and_falls():
     _, history = follow(40)
     for n, metrics in enumerate(history):
         assert metrics["weight"] == (toy.ToyBatches(40)[n]["target"] > 0).sum()
@@ -46,14 +46,14 @@ def test_the_loss_is_that_of_all_tokens_together_and_falls():
 
 
 @pytest.mark.parametrize("accumulate", [2, 4, 8])
-def test_accumulation_changes_nothing(accumulate):
+def test_accumulation_does_not_change_the_step(accumulate):
     whole, cut = follow(), follow(accumulate=accumulate)
     for a, b in zip(whole[1], cut[1], strict=True):
         assert a == pytest.approx(b, rel=1e-5)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), whole[0].params, cut[0].params)
 
 
-def test_micro_batches_keep_all_rows_each_in_place():
+def test_micro_batches_keep_all_rows():
     rows = jnp.arange(24).reshape(12, 2)
     cut = micro_batches({"x": rows}, 3)["x"]
     assert cut.shape == (3, 4, 2)
@@ -61,7 +61,7 @@ def test_micro_batches_keep_all_rows_each_in_place():
         np.testing.assert_array_equal(cut[i], rows[i::3])
 
 
-def test_the_dropout_key_depends_on_seed_and_step_alone():
+def test_the_dropout_key_depends_on_seed_and_step_only():
     dropout = {"toy.dropout": 0.5}
     first, again, other = (follow(3, **dropout, seed=seed)[1] for seed in (1, 1, 2))
     assert first == again
@@ -75,7 +75,7 @@ def test_the_dropout_key_depends_on_seed_and_step_alone():
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
-def test_a_broken_step_changes_nothing_and_is_counted(accumulate):
+def test_a_non_finite_step_is_skipped_and_counted(accumulate):
     options = {"ema_decay": 0.9, "accumulate": accumulate, "optimizer.clip_norm": 1.0}
     step, state = setup(**options)
     batches = toy.ToyBatches(4, poison=[1, 2])
@@ -91,7 +91,7 @@ def test_a_broken_step_changes_nothing_and_is_counted(accumulate):
     assert not np.array_equal(state.params["embedding"]["table"], before.params["embedding"]["table"])
 
 
-def test_an_infinite_gradient_of_a_finite_loss_is_skipped_too():
+def test_an_infinite_gradient_is_skipped():
     config = toy.config()
     optimizer = make_optimizer(config.optimizer)
 
@@ -117,7 +117,7 @@ def test_the_moving_average_follows_the_parameters():
     assert setup()[1].ema == ()
 
 
-def test_the_metrics_say_what_was_applied():
+def test_the_metrics_describe_the_step():
     step, state = setup(**{"optimizer.clip_norm": 1e-3, "optimizer.epsilon": 1.0})
     before = np.array(state.params["output"]["bias"])
     state, metrics = step(state, toy.ToyBatches(1)[0])

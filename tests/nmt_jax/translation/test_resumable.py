@@ -25,7 +25,7 @@ def write(path, first, last, stop=None, job=JOB):
     return file
 
 
-def test_what_was_begun_is_gone_on_with_and_nothing_comes_twice(tmp_path):
+def test_a_file_is_resumed_without_repeated_lines(tmp_path):
     path = tmp_path / "out"
     whole = "".join(f"line {n}\n" for n in range(10)).encode()
     with pytest.raises(KeyboardInterrupt):
@@ -35,7 +35,7 @@ def test_what_was_begun_is_gone_on_with_and_nothing_comes_twice(tmp_path):
     assert not path.with_name("out.progress").exists()
 
 
-def test_a_torn_line_is_cut_off(tmp_path):
+def test_an_incomplete_line_is_removed(tmp_path):
     path = tmp_path / "out"
     file = ResumableFile(path, JOB)
     file.write(b"line 0\n")
@@ -46,7 +46,7 @@ def test_a_torn_line_is_cut_off(tmp_path):
     assert lines(path) == b"line 0\nline 1\nline 2\nline 3\n"
 
 
-def test_another_job_is_refused_and_a_whole_file_kept(tmp_path):
+def test_another_job_and_a_complete_file_are_errors(tmp_path):
     path = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         write(path, 0, 4, stop=2)
@@ -65,13 +65,13 @@ def test_another_job_is_refused_and_a_whole_file_kept(tmp_path):
         ResumableFile(tmp_path / "nowhere" / "out", JOB)
 
 
-def test_what_failed_before_its_first_line_leaves_nothing(tmp_path):
+def test_a_failure_before_the_first_line_leaves_no_file(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "out", 0, 4, stop=0)
     assert not list(tmp_path.iterdir())
 
 
-def test_the_marker_says_how_far_it_is_safe(tmp_path):
+def test_the_marker_records_the_safe_lines(tmp_path):
     path = tmp_path / "out"
     file = ResumableFile(path, JOB)
     file.write("ä\n".encode())
