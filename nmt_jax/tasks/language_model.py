@@ -122,14 +122,14 @@ class LanguageModel(RunningText):
     def _sample(self) -> Any:
         """One compiled program per length and kind of sampling."""
 
-        def draw(params: Any, given: jax.Array, limits: jax.Array, keys: jax.Array, sampling: Sampling) -> jax.Array:
+        def draw(params: Any, prefix: jax.Array, limits: jax.Array, keys: jax.Array, sampling: Sampling) -> jax.Array:
             def step(tokens: jax.Array, cache: Any) -> tuple[NextLogits, Any]:
                 logits, cache = self.model.apply({"params": params}, tokens, cache, method="decode_step")
                 return predict(logits, (PAD, BOS)), cache
 
-            cache = self.model.apply({"params": params}, *given.shape, method="init_cache")
+            cache = self.model.apply({"params": params}, *prefix.shape, method="init_cache")
             # In training a line follows the EOS of the line before it.
-            return sample(step, cache, given, limits, keys, sampling, start=EOS, eos=EOS)[0]
+            return sample(step, cache, prefix, limits, keys, sampling, start=EOS, eos=EOS)[0]
 
         return jax.jit(draw, static_argnames="sampling")
 
@@ -151,13 +151,13 @@ class LanguageModel(RunningText):
             self._check_positions(
                 max_length, "the length of a prompt, rounded up to a power of two, plus the tokens drawn (--length)"
             )
-            given = np.full((ROWS, max_length), PAD, np.int32)
+            prefix = np.full((ROWS, max_length), PAD, np.int32)
             limits = np.zeros(ROWS, np.int32)
             for row, prompt in enumerate(group):
-                given[row, : len(prompt)] = prompt
+                prefix[row, : len(prompt)] = prompt
                 limits[row] = len(prompt) + length
             rows = keys[jnp.minimum(first + jnp.arange(ROWS), len(keys) - 1)]
-            drawn = self._sample(params, given, limits, rows, sampling=sampling)
+            drawn = self._sample(params, prefix, limits, rows, sampling=sampling)
             lines = [self.vocab.decode(row) for row in np.asarray(drawn)[: len(group)]]
             texts += [" ".join(filter(None, line.split(" "))) for line in lines]  # UNK is decoded with extra blanks
         return texts

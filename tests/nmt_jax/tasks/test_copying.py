@@ -47,7 +47,7 @@ def write(folder, split, pairs):
 
 
 def strings(seed, count):
-    """Lines of digits and of random strings, so many of them that no two are the same."""
+    """Distinct lines of digits and random strings."""
     generator = random.Random(seed)
 
     def word():

@@ -29,7 +29,7 @@ def task(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def params(task):
-    """Parameters that prefer some words: noise on the output's bias."""
+    """Parameters with noise on the output bias, so that some words are more probable."""
     params = jax.jit(task.init)(jax.random.key(0))
     return {**params, "output_bias": jax.random.normal(jax.random.key(1), params["output_bias"].shape)}
 
@@ -42,7 +42,7 @@ def with_changes(task, **changes):
 
 
 def by_hand(task, params, ids) -> np.ndarray:
-    """log p of every token of a text, from all before it."""
+    """Log-probability of every token of a text, given all tokens before it."""
     logits, _ = jax.jit(task.model.apply)({"params": params}, jnp.array([[EOS, *ids[:-1]]]))
     return np.take_along_axis(np.asarray(jax.nn.log_softmax(logits))[0], np.asarray(ids)[:, None], -1)[:, 0]
 
@@ -111,7 +111,7 @@ def test_temperature_zero_takes_the_most_probable_piece(task, params):
 
 
 class Bigram(nn.Module):
-    """A model of another kind: a table of what follows each token; it carries nothing."""
+    """A bigram model, without state."""
 
     vocab_size: int
     dtype: str = "float32"

@@ -34,7 +34,7 @@ def task(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def params(task):
-    """Parameters of decided opinions."""
+    """Parameters with noise, for predictions that are far from uniform."""
     random = np.random.default_rng(0)
     return jax.tree.map(
         lambda leaf: leaf + random.normal(scale=0.2, size=leaf.shape).astype(np.float32),
@@ -83,7 +83,7 @@ def test_micro_batches_have_the_loss_of_the_whole_batch(task, params):
 
 
 def test_only_predicted_tokens_contribute_to_the_loss(task, params):
-    """A label elsewhere, or one without weight, changes nothing; nor does the loss reach states elsewhere."""
+    """Labels without weight do not change the loss, and other positions have no gradient."""
     batch = task.batches(1)[0]
     loss = jax.jit(lambda batch: task.loss_fn(params, batch, None)[0])
     other = {**batch, "labels": np.where(batch["weights"] > 0, batch["labels"], 7)}
@@ -226,7 +226,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
 
 
 def test_it_can_overfit_a_batch(task):
-    """Both heads do: tokens and pairs."""
+    """Both heads can, for tokens and pairs."""
     changes = {"model.d_model": 32, "model.dropout": 0.0, "model.attention_dropout": 0.0, "model.init_stddev": 0.1}
     other = with_changes(task, **changes, **{"optimizer.learning_rate": 0.005, "optimizer.schedule": "constant"})
     batch, settings = other.batches(1)[0], other.config.optimizer

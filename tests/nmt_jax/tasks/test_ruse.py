@@ -23,7 +23,7 @@ WORDS = tiny_encoder.TEXT.replace(" , ", " ").split()
 
 
 def rows(count: int, label: str, seed: int) -> str:
-    """Pairs of a line and what is left of it, and the share that is left."""
+    """Pairs of a line and a shortened copy, scored by the share of the line that is left."""
     random = np.random.default_rng(seed)
     lines = [f"reference\thypothesis\t{label}"]
     for _ in range(count):

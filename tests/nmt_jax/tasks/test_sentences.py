@@ -26,7 +26,7 @@ GOOD, BAD = ("good", "great"), ("bad", "dull")
 
 
 def rows(count: int, pair: bool) -> str:
-    """Single: is the film good? Pairs: how many of two words are the same, as a score."""
+    """Single sentences: whether a film is good. Pairs: the number of equal words, as a score."""
     lines = ["sentence\tlabel" if not pair else "one\ttwo\tlabel"]
     for number in range(count):
         good = number % 2
@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
 
 
 def settings(folder, kind="single", **changes) -> dict[str, str]:
-    """Overrides of the page for one kind of rows."""
+    """Overrides of the config for one kind of rows."""
     found = {
         "data.corpus": "files",
         "data.directory": folder,

@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory):
-    """A corpus of sentences, the same backwards, and their translations; and a config that reads it."""
+    """Config changes for a corpus of sentences, reversed sentences and translations."""
     folder = tmp_path_factory.mktemp("corpus")
     for split in ("train", "val"):
         pairs = list(grammar.pairs("train", 60))

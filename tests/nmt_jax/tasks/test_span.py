@@ -30,7 +30,7 @@ def question(context: str, text: str = "", where: int = 0) -> Question:
 
 
 def squad(count: int) -> str:
-    """Where is somebody? Behind `in`."""
+    """Questions where somebody is; the answer follows the word `in`."""
     paragraphs = []
     for number in range(count):
         town = ("paris", "bonn")[number % 2]

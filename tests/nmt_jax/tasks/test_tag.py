@@ -31,7 +31,7 @@ TRICKY = [
 
 
 def conll(count: int) -> str:
-    """Paris and bonn are places behind `in`, karl is a person."""
+    """Sentences in which paris and bonn after `in` are locations, and karl is a person."""
     lines = []
     for number in range(count):
         words = [("anna", "karl", "karl")[number % 3], "was", "in", ("paris", "bonn")[number % 2], "."]

@@ -30,7 +30,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., subprocess.Popen]]:
-    """Start the toy program in a workdir; whatever is left of it ends with the test."""
+    """Start the toy program in a workdir; it is killed at the end of the test."""
     started = []
 
     def start(workdir: Path, *arguments: str) -> subprocess.Popen:

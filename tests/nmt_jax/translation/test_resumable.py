@@ -13,7 +13,7 @@ def lines(path):
 
 
 def write(path, first, last, stop=None, job=JOB):
-    """Write lines first to last, saving after every second; `stop` falls dead after so many."""
+    """Write lines first to last, saving after every second one; fails after `stop` lines."""
     with ResumableFile(path, job) as file:
         assert file.num_inputs == first
         for number in range(first, last):
