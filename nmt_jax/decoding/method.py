@@ -1,7 +1,7 @@
 """The interface of decoding methods: beam search, and sampling with and without replacement."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 
@@ -11,8 +11,21 @@ from nmt_jax.decoding.next_logits import Step
 Array = jax.Array
 
 
+class StepModel(NamedTuple):
+    """A model or an ensemble as decoding sees it, for B*K hypotheses."""
+
+    step: Step
+    cache: Any
+    max_length: int  # T, EOS included
+    bos: int
+    eos: int
+    attention: Callable[[Any], Array] | None = None  # takes a cache to the weights float[B*K, S] of the last step
+    source_mask: Array | None = None  # bool[B, S]: the source positions that count for coverage
+    halve: bool = False  # see `beam_search`
+
+
 class DecodingMethod(Protocol):
-    """A hashable way to find hypotheses with a step closure and a cache; each one has its own compiled program."""
+    """A hashable way to find hypotheses; each one has its own compiled program."""
 
     @property
     def width(self) -> int:
@@ -28,27 +41,13 @@ class DecodingMethod(Protocol):
 
     @property
     def needs_attention(self) -> bool:
-        """Whether `run` needs the arguments `attention` and `source_mask`."""
+        """Whether the method needs `attention` and `source_mask` of a model."""
 
     def check_phrases(self) -> None:
         """Raise ValueError if the method cannot make a hypothesis contain given phrases."""
 
-    def run(
-        self,
-        step: Step,
-        cache: Any,
-        request: SearchRequest,
-        seeds: Array,
-        *,
-        max_length: int,
-        bos: int,
-        eos: int,
-        attention: Callable[[Any], Array] | None = None,
-        source_mask: Array | None = None,
-        halve: bool = False,
-    ) -> tuple[Array, Array]:
-        """Decode B sentences: tokens int32[B, n, T] with 0 after `eos`, scores float32[B, n].
+    def run(self, model: StepModel, request: SearchRequest, seeds: Array) -> tuple[Array, Array]:
+        """Decode B sentences: tokens int32[B, n, T] with 0 after EOS, scores float32[B, n].
 
-        step, cache: of B*K hypotheses. seeds uint32[B]: a seed per sentence. attention: takes a cache to the weights
-        float[B*K, S] of the last step. source_mask bool[B, S]. halve: see `beam_search`.
+        seeds uint32[B]: a random seed per sentence.
         """

@@ -2,13 +2,13 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from nmt_jax.decoding.beam_search import SearchRequest
+from nmt_jax.decoding.method import StepModel
 from nmt_jax.decoding.next_logits import IMPOSSIBLE, Step
 from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
 
@@ -76,25 +76,12 @@ class Sampling:
         """Raise ValueError."""
         raise ValueError("constraints need a beam search; they are not supported by sampling")
 
-    def run(
-        self,
-        step: Step,
-        cache: Any,
-        request: SearchRequest,
-        seeds: Array,
-        *,
-        max_length: int,
-        bos: int,
-        eos: int,
-        attention: Callable[[Any], Array] | None = None,
-        source_mask: Array | None = None,
-        halve: bool = False,
-    ) -> tuple[Array, Array]:
+    def run(self, model: StepModel, request: SearchRequest, seeds: Array) -> tuple[Array, Array]:
         """Draw `num_samples` texts for each of B sentences: tokens int32[B, n, T], log-probabilities float32[B, n].
 
-        A sample depends on the seed of its sentence and on its number among the samples. `attention`, `source_mask` and
-        `halve` are not used.
+        A sample depends on the seed of its sentence and on its number among the samples.
         """
+        step, cache, max_length, bos, eos, *_ = model
         count, batch_size = self.num_samples, len(seeds)
         prefix = jnp.zeros((batch_size, max_length), jnp.int32) if request.prefix is None else request.prefix
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.key(self.seed), seeds)

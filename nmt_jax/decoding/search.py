@@ -1,13 +1,11 @@
 """Beam search as a decoding method."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
 
 import jax
 
 from nmt_jax.decoding.beam_search import SearchRequest, beam_search
-from nmt_jax.decoding.next_logits import Step
+from nmt_jax.decoding.method import StepModel
 from nmt_jax.decoding.search_options import SearchOptions
 
 Array = jax.Array
@@ -40,30 +38,8 @@ class Search(SearchOptions):
     def check_phrases(self) -> None:
         """A beam search supports constraints."""
 
-    def run(
-        self,
-        step: Step,
-        cache: Any,
-        request: SearchRequest,
-        seeds: Array,
-        *,
-        max_length: int,
-        bos: int,
-        eos: int,
-        attention: Callable[[Any], Array] | None = None,
-        source_mask: Array | None = None,
-        halve: bool = False,
-    ) -> tuple[Array, Array]:
+    def run(self, model: StepModel, request: SearchRequest, seeds: Array) -> tuple[Array, Array]:
         """Search with `beam_search`; there are no random draws, so `seeds` is not used."""
-        return beam_search(
-            step,
-            cache,
-            request,
-            search=self,
-            max_length=max_length,
-            bos=bos,
-            eos=eos,
-            attention=attention,
-            source_mask=source_mask,
-            halve=halve,
-        )
+        step, cache, *_ = model
+        options = {name: value for name, value in model._asdict().items() if name not in ("step", "cache")}
+        return beam_search(step, cache, request, search=self, **options)

@@ -13,7 +13,7 @@ from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.ensemble import ensemble
 from nmt_jax.decoding.forced import token_log_probs
-from nmt_jax.decoding.method import DecodingMethod
+from nmt_jax.decoding.method import DecodingMethod, StepModel
 from nmt_jax.decoding.next_logits import NextLogits, Step, predict
 
 MIN_HALVED = 16  # sentences: a smaller batch is not worth a second program
@@ -80,18 +80,17 @@ class Programs:
             attends = method.needs_attention
             step, cache = self._step(params, source, method.width, max_length, attends)
             flat = source.reshape(len(source), -1)
-            return method.run(
+            prepared = StepModel(
                 step,
                 cache,
-                request,
-                seeds,
-                max_length=max_length,
-                bos=BOS,
-                eos=EOS,
+                max_length,
+                BOS,
+                EOS,
                 attention=_mean_attention if attends else None,
                 source_mask=(flat != PAD) & (flat != EOS) if attends else None,
                 halve=self.halve and len(source) >= MIN_HALVED,
             )
+            return method.run(prepared, request, seeds)
 
         return jax.jit(decode, static_argnames=("method", "max_length"))
 
