@@ -14,7 +14,7 @@ from nmt_jax.translation.translator import Line, Translator
 from tests.conftest import ROOT
 
 # Lines of similar length, so that few shapes are compiled.
-LINES = ["the old man sees .", "she sleeps .", "", "we see the house .", "she sleeps .", "the dog ."]
+LINES = ["the old man sees .", "she sleeps .", "", "we see the house .", "she sleeps .", "the dog sleeps ."]
 METHODS = {
     "beam": Search(beam_size=3, n_best=2, length_penalty=0.6, coverage_penalty=0.3, no_repeat_ngram_size=2),
     "groups": Search(beam_size=4, num_groups=2, n_best=3, min_length=2),
