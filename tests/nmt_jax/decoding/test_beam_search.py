@@ -7,7 +7,8 @@ import pytest
 
 from nmt_jax.decoding.beam_search import SearchRequest, beam_search
 from nmt_jax.decoding.constraints import Phrases
-from nmt_jax.decoding.search import Search, coverage
+from nmt_jax.decoding.search import Search
+from nmt_jax.decoding.search_options import coverage
 from tests.fixtures.markov import BOS, EOS, T, V, log_probability, make, make_cache, make_step, texts, until_end
 
 
@@ -315,8 +316,8 @@ def test_coverage_ranks_what_looked_everywhere_first():
         ({"beam_size": 0}, "beam_size=0"),
         ({"beam_size": 2, "n_best": 3}, "beam_size=3"),
         ({"beam_size": 4, "num_groups": 3}, "num_groups=3"),
-        ({"normalization": "words"}, "none of wu, length"),
-        ({"stopping": "now"}, "none of bound, beam, limit"),
+        ({"normalization": "words"}, "one of wu, length"),
+        ({"stopping": "now"}, "one of bound, beam, limit"),
         ({"length_penalty": -1.0}, "length_penalty=-1.0"),
         ({"repetition_penalty": 0.5}, "repetition_penalty=0.5"),
     ],

@@ -189,7 +189,7 @@ def test_without_replacement_all_are_different_and_in_the_end_all_there_are(tabl
         ({"epsilon": 1.0}, "epsilon=1.0"),
         ({"temperature": -1.0}, "temperature=-1.0"),
         ({"num_samples": 0}, "num_samples=0"),
-        ({"replacement": False, "top_k": 3}, "the model as it is"),
+        ({"replacement": False, "top_k": 3}, "without replacement excludes"),
     ],
 )
 def test_what_cannot_be_drawn_is_named(options, line):
