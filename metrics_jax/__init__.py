@@ -10,7 +10,7 @@ import importlib
 from typing import Any
 
 from metrics_jax.registry import REGISTRY, parse
-from metrics_jax.version import __version__
+from metrics_jax.signature import __version__
 
 _MODULE_OF = {
     **{class_name: module for module, class_name in REGISTRY.values()},

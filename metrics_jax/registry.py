@@ -8,8 +8,7 @@ import typing
 import warnings
 from typing import Any
 
-from metrics_jax.signature import format_value
-from metrics_jax.version import __version__
+from metrics_jax.signature import __version__, format_value
 
 REGISTRY: dict[str, tuple[str, str]] = {  # metric name: module and class
     "bleu": ("surface.bleu", "BLEU"),

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from metrics_jax.version import __version__
+__version__ = "0.1.0"
 
 
 def sign(metric: Any, **call: object) -> str:
@@ -11,8 +11,8 @@ def sign(metric: Any, **call: object) -> str:
 
     `call` adds what only a call knows, such as the number of references.
     """
-    items = [f"{name}:{format_value(value)}" for name, value in call.items()]
-    items += [f"{field.name}:{format_value(getattr(metric, field.name))}" for field in dataclasses.fields(metric)]
+    options = {field.name: getattr(metric, field.name) for field in dataclasses.fields(metric)}
+    items = [f"{name}:{format_value(value)}" for name, value in [*call.items(), *options.items()]]
     return "|".join([metric.name, *items, f"version:{__version__}"])
 
 

@@ -33,7 +33,7 @@ LAYERS = (
     ("metrics_jax.judging",),
     ("metrics_jax.meteor", "metrics_jax.embedding", "metrics_jax.prediction"),
     ("metrics_jax.surface",),
-    tuple(f"metrics_jax.{name}" for name in ("references", "api", "significance", "signature", "version")),
+    tuple(f"metrics_jax.{name}" for name in ("api", "significance", "signature")),
 )
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from metrics_jax.api import starts
 from metrics_jax.embedding.baseline import Baseline
 from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
 from metrics_jax.embedding.encoder import Encoded, Encoder, encode
 from metrics_jax.embedding.forward import shape_of_states
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.token_batches import SPAN_BYTES, Side, Units, compare_pairs, spans
-from metrics_jax.references import starts
 
 
 @dataclasses.dataclass(frozen=True)

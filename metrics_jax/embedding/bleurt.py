@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from metrics_jax.api import References, check_sequences
+from metrics_jax.api import References, check_sequences, flatten, pair
 from metrics_jax.embedding.contextual import TextTooLongError
 from metrics_jax.embedding.encoder import progress
 from metrics_jax.embedding.forward import Forward
 from metrics_jax.embedding.learned import LearnedMetric
-from metrics_jax.references import flatten, pair
 
 if TYPE_CHECKING:
     from jax import Array

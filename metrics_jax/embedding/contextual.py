@@ -9,11 +9,11 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from metrics_jax import api
 from metrics_jax.api import AdditiveMetric, IndexedTexts, References, Result, check_sequences, check_texts
 from metrics_jax.embedding.encoder import LONG, Encoded, Encoder, encode, tokenized, truncated
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.token_batches import SPAN_BYTES, TINY, Side, Units, compare_pairs, spans, tiles
-from metrics_jax.references import best, flatten, pair
 
 IdfMode = Literal["uniform", "references"]
 LongText = Literal["error", "truncate", "window"]
@@ -71,7 +71,7 @@ class ContextualMetric(AdditiveMetric):
 
         By default those of the reference with the highest score, the first one if scores are equal.
         """
-        return values[best(values[:, 0], owner)]
+        return values[api.best(values[:, 0], owner)]
 
     @property
     def hypothesis_weights(self) -> Idf | None:
@@ -80,7 +80,7 @@ class ContextualMetric(AdditiveMetric):
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """Returns float64[N, C + 2]: the score, the other columns, whether a text was too long for the encoder, 1."""
-        texts, owner = flatten(hypotheses, references)
+        texts, owner = api.flatten(hypotheses, references)
         texts = [text.strip() for text in texts]
         if self.long == "error":
             segments = np.concatenate([np.arange(len(hypotheses)), owner])
@@ -88,7 +88,7 @@ class ContextualMetric(AdditiveMetric):
                 if len(ids) > self.encoder.max_length:
                     raise TextTooLongError(int(segment), len(ids), self.encoder.max_length)
         metric = self.fitted(references)
-        values, long = metric.score_pairs(*pair(texts, owner))
+        values, long = metric.score_pairs(*api.pair(texts, owner))
         scores = self.over_references(values, owner)
         too_long = np.bincount(owner, weights=long) > 0
         if self.long == "truncate" and too_long.any():

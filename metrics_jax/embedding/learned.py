@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric
-from metrics_jax.references import starts
+from metrics_jax.api import AdditiveMetric, starts
 
 
 class LearnedMetric(AdditiveMetric):

@@ -7,13 +7,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from metrics_jax.api import starts
 from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
 from metrics_jax.embedding.encoder import Encoded, Encoder, encode
 from metrics_jax.embedding.exact_transport import Problem
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.token_batches import Side, Units
 from metrics_jax.embedding.transport import check_method, solution
-from metrics_jax.references import starts
 from metrics_jax.surface import stop_words
 
 LAYERS = {"v1": (-5, -4, -3, -2, -1), "v2": (-1,)}  # by variant

@@ -13,10 +13,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from metrics_jax.api import References
+from metrics_jax.api import References, flatten, pair
 from metrics_jax.embedding.encoder import Encoder, encode
 from metrics_jax.embedding.learned import LearnedMetric
-from metrics_jax.references import flatten, pair
 
 TEXTS = 4096  # encoded at a time: the vectors of all their tokens are in memory together
 Layer = tuple[np.ndarray, np.ndarray]  # kernel float32[in, out] and bias float32[out]

@@ -8,11 +8,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from metrics_jax.api import AdditiveMetric, References, check_sequences
+from metrics_jax.api import AdditiveMetric, References, best, check_sequences, flatten, pair
 from metrics_jax.embedding.exact_transport import Problem, relaxed
 from metrics_jax.embedding.transport import check_method, solve
 from metrics_jax.embedding.vectors import Vectors
-from metrics_jax.references import best, flatten, pair
 from metrics_jax.surface import stop_words
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 

@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References
+from metrics_jax.api import AdditiveMetric, References, best, flatten, pair
 from metrics_jax.meteor.alignment import Group, count_chunks, extend
-from metrics_jax.references import best, flatten, pair
 from metrics_jax.surface.stemmers import porter
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 from metrics_jax.surface.wordnet import WordNet

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References
+from metrics_jax.api import AdditiveMetric, References, best, flatten, pair
 from metrics_jax.meteor import meteor15_tables
 from metrics_jax.meteor.meteor import check_modules
 from metrics_jax.meteor.meteor15_aligner import MODULES, Aligner, Match
@@ -17,7 +17,6 @@ from metrics_jax.meteor.meteor15_normalizer import LANGUAGES as NORMALIZED
 from metrics_jax.meteor.meteor15_normalizer import Normalizer
 from metrics_jax.meteor.meteor15_stemmers import STEMMED, stemmer
 from metrics_jax.meteor.meteor15_tables import Tables
-from metrics_jax.references import best, flatten, pair
 
 MODULES_OF = {  # the default modules of each language
     "en": MODULES,

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, check_sequences
-from metrics_jax.references import best, flatten
+from metrics_jax.api import AdditiveMetric, References, best, check_sequences, flatten
 from metrics_jax.surface.ngrams import (
     Tokens,
     clipped_matches,

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References
-from metrics_jax.references import best, flatten, pair
+from metrics_jax.api import AdditiveMetric, References, best, flatten, pair
 from metrics_jax.surface.ngrams import clipped_matches, encode_words
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, check_sequences
-from metrics_jax.references import best, flatten, pair
+from metrics_jax.api import AdditiveMetric, References, best, check_sequences, flatten, pair
 from metrics_jax.surface import lcs
 from metrics_jax.surface.ngrams import Tokens, clipped_matches, encode_words, num_ngrams, pairwise_matches
 from metrics_jax.surface.stemmers import porter

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import References
-from metrics_jax.references import best, flatten, pair, starts
+from metrics_jax.api import References, best, flatten, pair, starts
 from metrics_jax.surface import lcs, rouge155_stemmer, stop_words
 from metrics_jax.surface.ngrams import Tokens, encode_words
 from metrics_jax.surface.rouge import MeanF, ascii_words, count_ngrams, count_subsequences, split_sentences, stem_words

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from metrics_jax.references import best, flatten, pair, starts
+from metrics_jax.api import best, flatten, pair, starts
 
 TEXTS, OWNER = flatten(["a", "b"], [["r", "s", "t"], "u"])
 
