@@ -1,1 +1,1 @@
-"""Searches over one step closure and one cache; no model class is known here."""
+"""Search and sampling over a step function and a cache, without knowledge of model classes."""

@@ -1,4 +1,4 @@
-"""Ensembles: several models, of any kind, as one step closure."""
+"""Ensembles: several models as one step function."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ Array = jax.Array
 
 
 def ensemble(steps: Sequence[Step]) -> Step:
-    """The step closure of models with one vocabulary, its cache the tuple of theirs.
+    """The step function of several models with the same vocabulary; its cache is the tuple of theirs.
 
     Log of the mean of their probabilities, (1/n) sum_i p_i(y | ·) (Sutskever et al., 2014, average so); of one model
     its own, to the bit.

@@ -1,4 +1,4 @@
-"""Scoring: what a model thinks of given texts, token by token, over a step closure and a cache."""
+"""Forced decoding: log-probabilities of given texts, token by token."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +14,10 @@ Array = jax.Array
 def token_log_probs(
     step: Step, cache: Any, given: Array, *, start: int, attention: Callable[[Any], Array] | None = None
 ) -> tuple[Array, Array]:
-    """Log-probabilities float[B, T] of given int[B, T], each after those before it, and what they looked at.
+    """Return log p(y_t | y_1 .. y_{t-1}) of given int[B, T], float[B, T], and the attention weights float[B, T, S].
 
-    0 where given is 0. `step` takes the tokens before, int[B] (`start` at first), and the cache to what may come next
-    and a new cache, in which `attention` finds the weights float[B, S] of the step: float[B, T, S] in all,
-    S = 0 without it.
+    Both are 0 where given is 0. step: maps the previous tokens, int[B] (`start` at first), and the cache to the next
+    logits and a new cache. attention: extracts the weights float[B, S] of the step from the cache; S = 0 without it.
     """
 
     def advance(carry: tuple[Array, Any], tokens: Array) -> tuple[tuple[Array, Any], tuple[Array, Array]]:

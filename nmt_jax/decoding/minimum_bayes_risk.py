@@ -1,6 +1,7 @@
-"""Minimum-Bayes-risk decoding: of many candidates the one that is expected to be best, by metrics, under the model.
+"""Minimum-Bayes-risk decoding: choose the candidate of maximum expected utility under the model.
 
-Kumar and Byrne (2004); by samples Eikema and Aziz (2020, 2022); with metrics of embeddings Freitag et al. (2022).
+y* = argmax_y sum_r w_r u(y, r) over pseudo-references r (Kumar and Byrne, 2004); with samples as pseudo-references
+Eikema and Aziz (2020, 2022); with neural metrics as utilities Freitag et al. (2022).
 """
 
 import dataclasses
@@ -15,20 +16,20 @@ from nmt_jax.errors import UserError
 
 METHODS = ("exact", "aggregate", "prune")
 WEIGHTS = ("uniform", "probability")
-PERCENT = frozenset({"bleu", "chrf", "ter", "cder", "wer", "per"})  # metrics whose scale ends at 100, not at 1
-FIRST_REFERENCES = 8  # of the first round of pruning; each further round has twice as many
+PERCENT = frozenset({"bleu", "chrf", "ter", "cder", "wer", "per"})  # metrics on a scale of 0 to 100
+FIRST_REFERENCES = 8  # in the first round of pruning; doubled in each further round
 NUM_BOOTSTRAPS = 500  # as Cheng and Vlachos (2023)
 
 
 class Utility(NamedTuple):
-    """A metric, and its share in a mix of several."""
+    """A metric and its weight among several."""
 
     metric: AdditiveMetric
     weight: float = 1.0
 
 
 class Expected(NamedTuple):
-    """Means over the pseudo-references: of the utility, 0 to 1 or less, and of the other metric, on its own scale."""
+    """Expectations over the pseudo-references: of the utility, at most 1, and of the other metric, on its own scale."""
 
     utility: float
     evaluated: float
@@ -36,11 +37,11 @@ class Expected(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Choice:
-    """What was chosen of the C candidates of a line.
+    """The choice among the C candidates of a line.
 
-    index: its place among them. first: the same of the first candidate, what would have been chosen without all this.
-    utilities: float[C], NaN for candidates that were dropped before they were compared with all pseudo-references.
-    num_pairs: how many pairs of different texts the utilities compared.
+    index: the chosen candidate. chosen: its expectations. first: those of the first candidate, the result without this
+    decoding. utilities: float[C], NaN for candidates dropped before they were compared with all pseudo-references.
+    num_pairs: number of pairs of different texts that the utilities compared.
     """
 
     index: int
@@ -52,21 +53,21 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class MinimumBayesRisk:
-    """Chooses the candidate of the highest expected utility; of equals the first.
+    """Chooses the candidate of maximum expected utility, the first among equals.
 
-    utilities: what is expected is their mean by weight; metrics in percent are divided by 100, and distances negated.
-    evaluated: a metric that was not optimised: what is gained by the utility alone is no gain. weights: of the
-    pseudo-references, each alike ("uniform": samples), or in proportion to p ** (1 / temperature) ("probability":
-    n-best lists, as in Kumar and Byrne, 2004, and Ehling et al., 2007).
+    utilities: the utility is their weighted mean; percentages are divided by 100, and distances negated. evaluated:
+    another metric, which is reported but not optimised. weights of the pseudo-references: "uniform" (for samples), or
+    "probability", proportional to p ** (1 / temperature) (for n-best lists; Kumar and Byrne, 2004; Ehling et al.,
+    2007).
 
     method: which candidates are compared with every pseudo-reference. "exact": all. "aggregate": the best `finalists`
-    of a comparison with all references as one: for BLEU and chrF of their expected n-gram counts (DeNero et al., 2009;
-    Vamvas and Sennrich, 2024), for metrics of embeddings their centroid; that is a cosine, not the metric itself.
-    "prune": those that, after 8, 16, 32 ... pseudo-references, still have a chance of more than 1 - `confidence` to be
-    at least as good as the best, by bootstrap (Cheng and Vlachos, 2023, algorithm 1); which come first `seed` says.
+    by comparison with an aggregate of all references: for BLEU and chrF the expected n-gram counts (DeNero et al.,
+    2009; Vamvas and Sennrich, 2024), for embedding metrics the cosine to the centroid instead of the metric itself.
+    "prune": those that, after 8, 16, 32 ... pseudo-references in an order drawn by `seed`, are at least as good as the
+    best with a bootstrap probability above 1 - `confidence` (Cheng and Vlachos, 2023, algorithm 1).
 
-    UserError for an option that does not exist, a metric without `pairwise` or, to aggregate, without `aggregated`, and
-    for an `evaluated` that is one of the utilities.
+    Raises UserError if an option is invalid, if a metric has no `pairwise` or, for "aggregate", no `aggregated`, and if
+    `evaluated` is one of the utilities.
     """
 
     utilities: tuple[Utility, ...]
@@ -83,20 +84,20 @@ class MinimumBayesRisk:
         for metric in (*metrics, self.evaluated):
             if not hasattr(metric, "pairwise"):
                 name = getattr(metric, "name", type(metric).__name__)
-                raise UserError(f"{name} cannot compare every candidate with every other: it has no `pairwise`")
+                raise UserError(f"{name} cannot be a utility: it has no `pairwise`")
         if not metrics or not all(0 < utility.weight < np.inf for utility in self.utilities):
-            raise UserError("utilities: at least one, each of a weight above 0")
+            raise UserError("utilities must be at least one metric, each with a positive weight")
         if self.evaluated.name in {metric.name for metric in metrics}:
-            raise UserError(f"{self.evaluated.name} is what is optimised: evaluate by another metric")
+            raise UserError(f"{self.evaluated.name} is one of the utilities: evaluate with another metric")
         for name, choices in (("method", METHODS), ("weights", WEIGHTS)):
             if getattr(self, name) not in choices:
-                raise UserError(f"{name}={getattr(self, name)!r} is none of {', '.join(choices)}")
+                raise UserError(f"{name}={getattr(self, name)!r}: use one of {', '.join(choices)}")
         if not 0 < self.temperature < np.inf or not 0 < self.confidence < 1 or self.finalists < 1:
-            raise UserError("temperature is above 0, confidence between 0 and 1, finalists at least 1")
+            raise UserError("temperature must be above 0, confidence between 0 and 1, and finalists at least 1")
         for metric in metrics if self.method == "aggregate" else []:
             if not hasattr(metric, "aggregated"):
                 known = ", ".join(name for name in REGISTRY if hasattr(metric_class(name), "aggregated"))
-                raise UserError(f"{metric.name} has no aggregate of references; these have: {known}")
+                raise UserError(f"{metric.name} cannot aggregate references: use one of {known}")
 
     def __call__(
         self,
@@ -104,17 +105,19 @@ class MinimumBayesRisk:
         log_probs: Sequence[Sequence[float]] | None = None,
         references: Sequence[Sequence[str]] | None = None,
     ) -> list[Choice]:
-        """N lists of candidates, which may differ in length -> what was chosen of each; no list changes another's.
+        """Return the choice for each of N lists of candidates, which may differ in length.
 
-        references: N lists of pseudo-references, the candidates themselves if not given. log_probs: N lists, of the
-        pseudo-references. Equal texts count as often as they occur and are compared once; a line does not depend on
-        the others or, ties apart, on the order of its candidates. UserError for an empty list, lists of unequal length,
-        and where weights="probability" lacks log-probabilities. Time: what metrics do to read a text is done once for
-        all lines, so many lines of a call are faster than one.
+        references: N lists of pseudo-references, by default the candidates themselves. log_probs: N lists, of the
+        pseudo-references. Repeated texts count as often as they occur, but are compared once. A choice does not depend
+        on other lists nor, ties apart, on the order of the candidates. Metrics read each text once per call, so one
+        call with many lists is faster than many calls. Raises UserError if a list is empty, if lengths differ, or if
+        log-probabilities are missing for weights="probability".
         """
         others = candidates if references is None else references
         if len(others) != len(candidates) or (log_probs is not None and len(log_probs) != len(candidates)):
-            raise UserError(f"{len(candidates)} lists of candidates: as many of pseudo-references and log_probs")
+            raise UserError(
+                f"{len(candidates)} lists of candidates need as many lists of pseudo-references and log_probs"
+            )
         texts = sorted({text for side in (candidates, others) for group in side for text in group})
         numbers = {text: number for number, text in enumerate(texts)}
         mixed = [(utility.metric.index_texts(texts), self._factor(utility)) for utility in self.utilities]
@@ -124,18 +127,18 @@ class MinimumBayesRisk:
             if not group or not other:
                 raise UserError(f"list {n + 1} has no candidates or no pseudo-references")
             shares = self._shares(n, len(other), None if log_probs is None else log_probs[n])
-            own, theirs = ([numbers[text] for text in side] for side in (group, other))
-            choices.append(self._choose(_Line.of(own, theirs, shares, mixed), evaluated))
+            rows, columns = ([numbers[text] for text in side] for side in (group, other))
+            choices.append(self._choose(_Line.of(rows, columns, shares, mixed), evaluated))
         return choices
 
     def _factor(self, utility: Utility) -> float:
-        """What its scores are multiplied by in the mix."""
+        """The factor of its scores in the weighted mean."""
         sign = 1 if utility.metric.higher_is_better else -1
         scale = 100 if utility.metric.name in PERCENT else 1
         return sign * utility.weight / sum(one.weight for one in self.utilities) / scale
 
     def _shares(self, n: int, count: int, log_probs: Sequence[float] | None) -> np.ndarray:
-        """Weights float64[N] of the pseudo-references of line n, adding up to 1."""
+        """Weights float64[N] of the pseudo-references of line n; their sum is 1."""
         if self.weights == "uniform":
             return np.full(count, 1 / count)
         values = np.asarray([] if log_probs is None else log_probs, np.float64) / self.temperature
@@ -145,7 +148,7 @@ class MinimumBayesRisk:
         return shares / shares.sum()
 
     def _choose(self, line: "_Line", evaluated: IndexedTexts) -> Choice:
-        """The best of a line's finalists."""
+        """Choose among the finalists of a line."""
         rows = np.arange(len(line.hypotheses))
         narrow = {"aggregate": self._aggregate, "prune": self._prune}.get(self.method)
         left = narrow(line) if narrow else rows
@@ -161,12 +164,12 @@ class MinimumBayesRisk:
         return Choice(int(line.place[best]), of[best], of[int(first)], utilities[line.inverse], line.num_pairs)
 
     def _aggregate(self, line: "_Line") -> np.ndarray:
-        """The finalists, by one comparison each."""
+        """The best candidates by comparison with the aggregated pseudo-references."""
         scores = line.aggregated()
         return np.sort(line.ranked(scores, np.arange(len(scores)))[: self.finalists])
 
     def _prune(self, line: "_Line") -> np.ndarray:
-        """The candidates that more and more pseudo-references leave."""
+        """The candidates left after pruning with more and more pseudo-references."""
         generator = np.random.default_rng(self.seed)
         order = generator.permutation(len(line.copies))
         left, seen = np.arange(len(line.hypotheses)), FIRST_REFERENCES
@@ -185,11 +188,12 @@ class MinimumBayesRisk:
 
 @dataclasses.dataclass(eq=False)
 class _Line:
-    """The H different candidates and R different pseudo-references of a line, and what is known of their pairs.
+    """The H distinct candidates and R distinct pseudo-references of a line, and the utilities computed so far.
 
-    hypotheses int[H], references int[R]: numbers of the texts. inverse int[C]: which of H each candidate is; place
-    int[H]: the first such candidate. copies int[N]: which of R each pseudo-reference is, by number; shares float[N]
-    their weights, weights float[R] those of equal ones together. mixed: readers of the texts, with factors.
+    hypotheses int[H], references int[R]: indices of the texts. inverse int[C]: index into H of each candidate; place
+    int[H]: the first candidate with that text. copies int[N]: index into R of each pseudo-reference; shares float[N]:
+    their weights; weights float[R]: the sums for equal texts. mixed: the indexed texts of each metric, with its factor.
+    scores, known [H, R]: utilities, and whether they are computed.
     """
 
     hypotheses: np.ndarray
@@ -212,7 +216,7 @@ class _Line:
         shares: np.ndarray,
         mixed: Sequence[tuple[IndexedTexts, float]],
     ) -> "_Line":
-        """Pseudo-references that weigh nothing are left out; the others are sorted, so that order does not matter."""
+        """Leave out pseudo-references of weight 0, and sort the others, so that their order does not matter."""
         hypotheses, place, inverse = np.unique(candidates, return_index=True, return_inverse=True)
         numbers = np.asarray(others)
         order = np.lexsort((shares, numbers))
@@ -226,7 +230,7 @@ class _Line:
         )
 
     def compare(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """-> float[rows, columns], the utilities of these pairs; those not known yet are computed, as one block."""
+        """Return the utilities float[rows, columns] of these pairs; missing ones are computed as one block."""
         missing = ~self.known[np.ix_(rows, columns)]
         if missing.any():
             some, others = rows[missing.any(axis=1)], columns[missing.any(axis=0)]
@@ -237,10 +241,10 @@ class _Line:
         return self.scores[np.ix_(rows, columns)]
 
     def aggregated(self) -> np.ndarray:
-        """-> float[H], the utility of each candidate with all pseudo-references as one."""
+        """Return the utility float[H] of each candidate against the aggregate of all pseudo-references."""
         sides = self.hypotheses, self.references, self.weights
         return np.sum([factor * texts.aggregated(*sides) for texts, factor in self.mixed], axis=0)
 
     def ranked(self, scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Scores of some candidates -> their order, best first, of equals the first of the list."""
+        """Order of the candidates `rows` by falling scores; equal ones by their place in the list."""
         return np.lexsort((self.place[rows], -scores))

@@ -1,4 +1,4 @@
-"""Sampling without replacement: stochastic beam search, Gumbel top-k over all texts (Kool et al., 2019)."""
+"""Sampling without replacement by stochastic beam search, the Gumbel top-k of all texts (Kool et al., 2019)."""
 
 from typing import Any, NamedTuple
 
@@ -14,13 +14,13 @@ Array = jax.Array
 
 
 class Perturbed(NamedTuple):
-    """The state of the search: K different beginnings a sentence, ended or not, with the largest perturbed scores."""
+    """The state of the search: the K prefixes of each sentence with the largest perturbed log-probabilities."""
 
     position: Array  # int32[]
     last: Array  # int32[B, K]
     tokens: Array  # int32[B, K, T]
     log_probs: Array  # float32[B, K]: phi
-    scores: Array  # float32[B, K]: G, the largest perturbed log-probability of all texts that begin so
+    scores: Array  # float32[B, K]: G, the maximum perturbed log-probability over all texts with this prefix
     ended: Array  # bool[B, K]
     cache: Any
 
@@ -28,11 +28,11 @@ class Perturbed(NamedTuple):
 def stochastic_beam_search(
     step: Step, cache: Any, given: Array, limits: Array, keys: Array, *, num_samples: int, start: int, eos: int
 ) -> tuple[Array, Array]:
-    """Draw K different texts a sentence -> tokens int32[B, K, T], in the order drawn, log-probabilities float[B, K].
+    """Draw K different texts per sentence -> tokens int32[B, K, T] in the order drawn, log-probabilities float[B, K].
 
-    The first is a sample of the model; each next one is a sample of what is left. Arguments as those of `sample`, but
-    given int[B, T], limits int[B] and keys [B] are a sentence's. A sentence that has fewer than K texts gives some of
-    log-probability below -1e8.
+    The first is a sample from the model; each further one is a sample from the remaining texts. The arguments are those
+    of `sample`, but given int[B, T], limits int[B] and keys [B] belong to sentences. If a sentence has fewer than K
+    possible texts, the surplus ones have log-probabilities below -1e8.
     """
     batch_size, max_length = given.shape
     shape = (batch_size, num_samples)
@@ -45,9 +45,9 @@ def stochastic_beam_search(
         following, cache = step(state.last.reshape(-1), state.cache)
         log_probs = force(following.log_probs, jnp.repeat(given[:, state.position], num_samples))
         vocab_size = log_probs.shape[-1]
-        # What has ended goes on as itself, by piece 0.
-        itself = jnp.where(jnp.arange(vocab_size) == 0, 0.0, IMPOSSIBLE)[None, None]
-        phi = state.log_probs[..., None] + jnp.where(state.ended[..., None], itself, log_probs.reshape(*shape, -1))
+        # A text that has ended is continued by piece 0 with probability 1.
+        unchanged = jnp.where(jnp.arange(vocab_size) == 0, 0.0, IMPOSSIBLE)[None, None]
+        phi = state.log_probs[..., None] + jnp.where(state.ended[..., None], unchanged, log_probs.reshape(*shape, -1))
         own = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, state.position)
         perturbed = phi + jax.vmap(lambda key: jax.random.gumbel(key, phi.shape[1:]))(own)
         scores = _with_maximum(perturbed, state.scores[..., None])
@@ -79,9 +79,9 @@ def stochastic_beam_search(
 
 
 def _with_maximum(perturbed: Array, maximum: Array) -> Array:
-    """perturbed float[..., V] -> the same given that their maximum is `maximum` float[..., 1].
+    """Condition Gumbel-perturbed values float[..., V] on their maximum, float[..., 1].
 
-    Kool et al. (2019), appendix B.3: without the loss of digits of its equation 7.
+    The numerically stable form of equation 7 of Kool et al. (2019), appendix B.3.
     """
     largest = perturbed.max(axis=-1, keepdims=True)
     gap = jnp.minimum(perturbed - largest, 0.0)

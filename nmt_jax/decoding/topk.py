@@ -50,12 +50,12 @@ IMPLEMENTATIONS = {"direct": _direct, "blocks": _by_blocks}  # by `Platform.top_
 
 
 def block_maxima(rows: Array) -> Array:
-    """rows float[N, V] -> the largest value of each block of a row, float[N, V / BLOCK]."""
+    """rows float[N, V] -> the maximum of each block of a row, float[N, V / BLOCK]."""
     return jnp.max(_blocks(rows), axis=-1)
 
 
 def _blocks(rows: Array) -> Array:
-    """rows float[N, V] -> [N, V / BLOCK, BLOCK], filled up with -inf."""
+    """rows float[N, V] -> [N, V / BLOCK, BLOCK], padded with -inf."""
     num_blocks = -(-rows.shape[1] // BLOCK)
     padded = jnp.pad(rows, ((0, 0), (0, num_blocks * BLOCK - rows.shape[1])), constant_values=-jnp.inf)
     return padded.reshape(len(rows), num_blocks, BLOCK)

@@ -1,1 +1,1 @@
-"""Training objectives: each returns (sum, weight)."""
+"""Training losses: each returns (sum, weight)."""

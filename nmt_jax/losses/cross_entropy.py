@@ -1,4 +1,4 @@
-"""Losses: each returns (sum, weight); one division, at the end, over all devices."""
+"""Cross-entropy, computed in chunks, and the expected risk; each loss returns (sum, weight)."""
 
 import functools
 
@@ -12,9 +12,9 @@ Array = jax.Array
 
 
 def smoothed_cross_entropy(logits: Array, labels: Array, label_smoothing: float) -> Array:
-    """-sum_v q(v) log p(v) with q = (1 - a) onehot + a / V (Szegedy et al., 2016, section 7), a in [0, 1).
+    """-sum_v q(v) log p(v) with q = (1 - a) onehot + a / V (Szegedy et al., 2016, section 7).
 
-    logits float[..., V], labels int[...] -> float32[...].
+    logits float[..., V], labels int[...], label_smoothing a in [0, 1) -> float32[...], in nats.
     """
     logits = logits.astype(jnp.float32)
     log_normalizer = jax.nn.logsumexp(logits, axis=-1)
@@ -27,8 +27,8 @@ def cross_entropy(
 ) -> tuple[Array, Array]:
     """Label-smoothed cross-entropy of softmax(hidden kernel), in nats -> (sum, weight), float32 scalars.
 
-    hidden float[B, T, D], kernel float[D, V], labels int[B, T], weights float[B, T]. The B*T*V logits are never held at
-    once: a scan over chunks of T computes loss and gradient together, so that the logits are computed only once.
+    hidden float[B, T, D], kernel float[D, V], labels int[B, T], weights float[B, T]. A scan over chunks of T computes
+    the loss and its gradient together, so that the B*T*V logits are computed only once and never held all at once.
     """
     chunk = functools.partial(_chunks, num_chunks=_num_chunks(labels.shape, kernel.shape[1]))
     total = _chunked_sum(chunk(hidden), kernel, chunk(labels), chunk(weights), label_smoothing, dtype)
@@ -38,8 +38,8 @@ def cross_entropy(
 def sequence_log_probs(hidden: Array, kernel: Array, labels: Array, weights: Array, dtype: str = "float32") -> Array:
     """log p(labels) of each row under softmax(hidden kernel), in nats -> float32[B].
 
-    hidden float[B, T, D], kernel float[D, V], labels int[B, T], weights float[B, T]: 0 where a label does not count.
-    The gradient computes the logits of a chunk of T again rather than hold all.
+    hidden float[B, T, D], kernel float[D, V], labels int[B, T], weights float[B, T], 0 for padding. The backward pass
+    recomputes the logits chunk by chunk.
     """
     chunk = functools.partial(_chunks, num_chunks=_num_chunks(labels.shape, kernel.shape[1]))
 
@@ -55,14 +55,14 @@ def sequence_log_probs(hidden: Array, kernel: Array, labels: Array, weights: Arr
 def minimum_risk(
     log_probs: Array, risks: Array, distinct: Array, weights: Array, sharpness: float
 ) -> tuple[Array, Array]:
-    """The expected risk of each line's candidates, sum_y Q(y) risk(y) -> (sum by weight, weight), float32 scalars.
+    """The expected risk sum_y Q(y) risk(y) over the candidates of each line -> (weighted sum, weight), float32 scalars.
 
-    log_probs float[B, N], of whole candidates. risks float[B, N]: what each costs; no gradient flows through it.
-    distinct bool[B, N]: False for a candidate that came before, at least one of a line True. weights float[B].
-    Q(y) = p(y)^a / sum_y' p(y')^a over the distinct candidates, a = sharpness > 0: Shen et al. (2016), eq. 8 to 10.
+    Q(y) = p(y)^a / sum_y' p(y')^a over the distinct candidates, a = sharpness > 0 (Shen et al., 2016, eq. 8 to 10).
+    log_probs, risks float[B, N] of the candidates; risks are constants in the gradient. distinct bool[B, N]: False for
+    repetitions of an earlier candidate. weights float[B].
     """
-    shares = jax.nn.softmax(jnp.where(distinct, sharpness * log_probs.astype(jnp.float32), -jnp.inf), axis=-1)
-    expected = jnp.sum(shares * jax.lax.stop_gradient(risks), axis=-1)
+    q = jax.nn.softmax(jnp.where(distinct, sharpness * log_probs.astype(jnp.float32), -jnp.inf), axis=-1)
+    expected = jnp.sum(q * jax.lax.stop_gradient(risks), axis=-1)
     return jnp.sum(weights * expected), jnp.sum(weights)
 
 
@@ -78,7 +78,7 @@ def _num_chunks(shape: tuple[int, ...], vocab_size: int) -> int:
 
 
 def _chunks(x: Array, num_chunks: int) -> Array:
-    """x [B, T, ...] -> [C, B, T / C, ...], padded with zeros; a device keeps its own rows of B."""
+    """x [B, T, ...] -> [C, B, T / C, ...], padded with zeros; rows of B stay on their device."""
     x = jnp.pad(x, ((0, 0), (0, -x.shape[1] % num_chunks)) + ((0, 0),) * (x.ndim - 2))
     return x.reshape(x.shape[0], num_chunks, -1, *x.shape[2:]).swapaxes(0, 1)
 
@@ -114,7 +114,7 @@ def _chunked_forward(
         label_logit = jnp.take_along_axis(logits, y, axis=-1)
         mean_logit = jnp.mean(logits, axis=-1, keepdims=True) if label_smoothing else 0.0
         loss = top + jnp.log(normalizer) - (1 - label_smoothing) * label_logit - label_smoothing * mean_logit
-        # d loss / d logits = softmax - q, with q the smoothed label
+        # d loss / d logits = softmax - q, where q is the smoothed label
         onehot = (jnp.arange(vocab_size)[None, :] == y).astype(jnp.float32)
         d_logits = exponentials * (w / normalizer) - w * ((1 - label_smoothing) * onehot + label_smoothing / vocab_size)
         d_hidden = product(d_logits, kernel_t, dtype).reshape(h.shape)

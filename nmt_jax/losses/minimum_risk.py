@@ -1,6 +1,6 @@
-"""Minimum-risk training (Shen et al., 2016): what a metric thinks of the model's own translations, as a loss.
+"""Minimum-risk training (Shen et al., 2016): the loss is the expected error of sampled translations under a metric.
 
-A step draws candidates, scores them by the metric on the host, and makes the good ones more probable.
+Each step samples candidates, scores them on the host, and takes the gradient of their expected risk.
 """
 
 import dataclasses
@@ -30,10 +30,10 @@ Array = jax.Array
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MinimumRisk:
-    """The expected risk of what the one model of `translator` says, as `settings` has it: `config.loss.risk`.
+    """The expected risk R = sum over lines of sum_y Q(y) (1 - metric(y, reference)) (Shen et al., 2016, eq. 8).
 
-    mesh: that of the training.
-    UserError for a metric that does not exist or needs more than text, and for settings out of their range.
+    translator: has one model, which is trained. settings: `config.loss.risk`. mesh: the training mesh. Raises UserError
+    if the metric does not exist or needs more than text, or if a setting is out of range.
     """
 
     translator: Translator
@@ -41,40 +41,40 @@ class MinimumRisk:
     mesh: Mesh
 
     def __post_init__(self) -> None:
-        settings, where = self.settings, "config.loss.risk"
+        settings, key = self.settings, "config.loss.risk"
         if settings.num_samples < 1:
-            raise UserError(f"{where}.num_samples={settings.num_samples}: at least 1")
+            raise UserError(f"{key}.num_samples={settings.num_samples} must be at least 1")
         if not 0 < settings.temperature < float("inf"):
-            raise UserError(f"{where}.temperature={settings.temperature} must be above 0")
+            raise UserError(f"{key}.temperature={settings.temperature} must be above 0")
         if not 0 < settings.sharpness < float("inf"):
-            raise UserError(f"{where}.sharpness={settings.sharpness} must be above 0")
+            raise UserError(f"{key}.sharpness={settings.sharpness} must be above 0")
         if not 0 < settings.share <= 1:
-            raise UserError(f"{where}.share={settings.share} must be above 0 and at most 1; metric='' is none of it")
+            raise UserError(f"{key}.share={settings.share} must be above 0 and at most 1; metric='' turns the loss off")
         if self.translator.num_unknown:
-            raise UserError(f"{where}: candidates of a copying model cannot be read here; set its metric to ''")
+            raise UserError(f"{key}: not supported for models with copying; set metric=''")
         _ = self.metric
 
     @functools.cached_property
     def metric(self) -> AdditiveMetric:
-        """What candidates are scored by: one that reads text alone, since the host may run no JAX during a step."""
+        """The metric; one of text alone, because the host must not run JAX during a step."""
         spec = self.settings.metric
         try:
             if missing := needs(spec):
                 raise UserError(
-                    f"config.loss.risk.metric={spec!r} needs {', '.join(missing)}, which a training step does not "
-                    "have: take a metric of text alone, such as chrf or bleu|effective_order:true"
+                    f"config.loss.risk.metric={spec!r} needs {', '.join(missing)}, which is not available in training: "
+                    "use a metric of text alone, such as chrf or bleu|effective_order:true"
                 )
             metric = parse(spec)
         except ValueError as error:
             raise UserError(f"config.loss.risk.metric: {error}") from None
         if metric.fitted(["one text"]) is not metric:
             raise UserError(
-                f"config.loss.risk.metric={spec!r} learns from a whole corpus: a step has a few lines of it"
+                f"config.loss.risk.metric={spec!r} depends on statistics of a whole corpus, but a step has only a batch"
             )
         return metric
 
     def __call__(self, params: Any, batch: dict[str, Array], step: Step) -> tuple[Array, Array]:
-        """-> (sum over target pieces of the expected risk of their line, number of target pieces), 0 the best."""
+        """Return (sum of the expected risk of each line times its target pieces, number of target pieces)."""
         drawing, dropout = jax.random.split(step.rng)
         drawn = self.draw(jax.lax.stop_gradient(params), batch, drawing)
         reference = jnp.pad(batch["target"], ((0, 0), (0, drawn.shape[2] - batch["target"].shape[1])))
@@ -89,13 +89,13 @@ class MinimumRisk:
         )
 
     def draw(self, params: Any, batch: dict[str, Array], key: Array) -> Array:
-        """Candidates of each line -> int32[B, N, T + decode.max_length_offset], PAD after EOS; without dropout.
+        """Sample candidates of each line, without dropout: int32[B, N, T + decode.max_length_offset], PAD after EOS.
 
-        The sampler is the one that translates. A candidate that has no end by then is taken as it is.
+        Uses the sampler of translation. Candidates that reach the maximum length are cut off.
         """
         source, target = batch["source"], batch["target"]
         max_length = target.shape[1] + self.translator.config.decode.max_length_offset
-        limits = jnp.where(jnp.any(target != PAD, axis=1), max_length, 0)  # nothing is said of a row of padding
+        limits = jnp.where(jnp.any(target != PAD, axis=1), max_length, 0)  # 0 for rows of padding
         sampling = Sampling(self.settings.num_samples, self.settings.temperature)
         seeds = jax.random.bits(key, (len(source),), jnp.uint32)
         drawn = self.translator.programs.decode(
@@ -104,7 +104,7 @@ class MinimumRisk:
         return drawn[0]
 
     def log_probs(self, params: Any, source: Array, candidates: Array, key: Array) -> Array:
-        """What the model, with dropout, thinks of candidates int[B, N, T] -> float32[B, N], in nats."""
+        """Log-probabilities, with dropout, of candidates int[B, N, T] -> float32[B, N], in nats."""
         count = candidates.shape[1]
         labels = candidates.reshape(-1, candidates.shape[2])
         model = self.translator.models[0]
@@ -113,25 +113,25 @@ class MinimumRisk:
         )
         weights = (labels != PAD).astype(jnp.float32)
         if "output_kernel" in out:
-            found = losses.sequence_log_probs(out["hidden"], out["output_kernel"], labels, weights, model.dtype)
+            log_probs = losses.sequence_log_probs(out["hidden"], out["output_kernel"], labels, weights, model.dtype)
         else:
-            found = -jnp.sum(weights * losses.smoothed_cross_entropy(logits, labels, 0.0), axis=1)
-        return found.reshape(-1, count)
+            log_probs = -jnp.sum(weights * losses.smoothed_cross_entropy(logits, labels, 0.0), axis=1)
+        return log_probs.reshape(-1, count)
 
     def risks(self, candidates: Array) -> Array:
-        """What candidates int[B, N, T] cost, of which the first is the reference -> float32[B, N], 0 the best.
+        """Risks of candidates int[B, N, T], the first of which is the reference -> float32[B, N]; 0 is the best.
 
-        Every device asks the host about its own rows.
+        Each device calls the host for its own rows.
         """
 
-        def ask(rows: Array) -> Array:
+        def score_on_host(rows: Array) -> Array:
             return jax.pure_callback(self.score, jax.ShapeDtypeStruct(rows.shape[:2], jnp.float32), rows)
 
         rows = PartitionSpec("data")
-        return jax.shard_map(ask, mesh=self.mesh, in_specs=rows, out_specs=rows)(candidates)
+        return jax.shard_map(score_on_host, mesh=self.mesh, in_specs=rows, out_specs=rows)(candidates)
 
     def score(self, candidates: np.ndarray) -> np.ndarray:
-        """`risks` on the host; a text that comes twice in a line is scored once."""
+        """`risks` on the host; equal texts of a line are scored once."""
         vocab = self.translator.vocabularies[1]
         texts = [[vocab.decode(ids) for ids in line] for line in np.asarray(candidates).tolist()]
         pairs = list(dict.fromkeys((text, line[0]) for line in texts for text in line))
@@ -142,6 +142,6 @@ class MinimumRisk:
 
 
 def distinct(candidates: Array) -> Array:
-    """Which candidates int[B, N, T] of a line are not the same, piece by piece, as one before them -> bool[B, N]."""
+    """Which candidates int[B, N, T] differ from all earlier ones of their line -> bool[B, N]."""
     same = jnp.all(candidates[:, :, None] == candidates[:, None], axis=-1)  # [B, N, N]
     return ~jnp.any(jnp.tril(same, -1), axis=-1)

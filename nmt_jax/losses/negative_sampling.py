@@ -1,4 +1,4 @@
-"""Negative sampling: what did come against what could have, drawn by how often it comes (Mikolov et al., 2013b)."""
+"""Negative sampling (Mikolov et al., 2013b), and sampling from a fixed distribution by the alias method."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,9 +13,9 @@ Array = jax.Array
 
 
 class Alias(NamedTuple):
-    """A distribution over 0 … V-1 that is drawn from with two look-ups: Walker (1977), as set up by Vose (1991).
+    """A distribution over 0 .. V-1 sampled with two table lookups (Walker, 1977; tables after Vose, 1991).
 
-    keep float32[V], other int32[V]: v, drawn evenly, stays v with probability keep[v], and else becomes other[v].
+    keep float32[V], other int32[V]: a uniform draw v stays v with probability keep[v], and else becomes other[v].
     """
 
     keep: np.ndarray
@@ -23,10 +23,10 @@ class Alias(NamedTuple):
 
     @classmethod
     def of(cls, weights: np.ndarray) -> "Alias":
-        """What draws v in proportion to weights[v] >= 0, float[V], of which one is more than 0."""
+        """The tables of p(v) proportional to weights[v] >= 0, float[V], at least one of them positive."""
         share = np.asarray(weights, np.float64) * len(weights) / np.sum(weights)
         keep, other = share.copy(), np.arange(len(share), dtype=np.int32)
-        order = np.argsort(-share, kind="stable")  # what has no weight is settled first, whatever rounding leaves over
+        order = np.argsort(-share, kind="stable")  # zero weights come first, so that rounding cannot affect them
         small, large = [v for v in order if share[v] < 1], [v for v in order if share[v] >= 1]
         while small and large:
             poor, rich = small.pop(), large[-1]
@@ -38,7 +38,7 @@ class Alias(NamedTuple):
         return cls(keep.astype(np.float32), other)
 
     def draw(self, rng: Array, shape: tuple[int, ...]) -> Array:
-        """-> int32[shape]; pure."""
+        """Draw int32[shape]; a pure function."""
         column, coin = jax.random.split(rng)
         drawn = jax.random.randint(column, shape, 0, len(self.keep))
         stays = jax.random.uniform(coin, shape) < jnp.asarray(self.keep)[drawn]
@@ -58,11 +58,11 @@ LOG_SIGMOID: dict[str, Callable[[Array], Array]] = {"jax": jax.nn.log_sigmoid, "
 
 
 def negative_sampling(scores: Array, pairs: Array, num_negatives: int) -> Array:
-    """-sum over pairs of log sigmoid(s) + k times the mean over their negatives of log sigmoid(-s), in nats; a scalar.
+    """-sum over pairs of (log sigmoid(s) + k * mean over negatives of log sigmoid(-s)), in nats; a scalar.
 
-    scores float[B, T, P + K]: of the P pairs of a word, weighted by `pairs` float[B, T, P], and of the K negatives that
-    all of them share. Mikolov et al. (2013b), section 2.2, eq. 4, with its expectation over negatives taken as k times
-    the mean of K draws: sharing makes sums of products matrix products (Ji et al., 2016, section 3).
+    scores float[B, T, P + K]: of the P pairs of each word, weighted by `pairs` float[B, T, P], and of K negatives
+    shared by all pairs. Mikolov et al. (2013b), section 2.2, eq. 4, with k = num_negatives times the mean over K draws
+    in place of k draws per pair: with shared negatives the scores are matrix products (Ji et al., 2016, section 3).
     """
     count = scores.shape[-1] - pairs.shape[-1]
     each = num_negatives / count * jnp.sum(pairs, axis=-1, keepdims=True)

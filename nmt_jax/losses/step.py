@@ -1,4 +1,4 @@
-"""The training step that a loss is computed at: its number and its random key."""
+"""The step number and random key that a loss may depend on."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import jax
 
 
 class Step(NamedTuple):
-    """A training step: its number int32[], from 0, and a random key that belongs to it alone."""
+    """A training step: its number int32[], from 0, and a random key of its own."""
 
     number: jax.Array
     rng: jax.Array

@@ -1,4 +1,4 @@
-"""How often a decoder that is trained reads the true previous piece instead of its own (Bengio et al., 2015)."""
+"""The schedule of scheduled sampling (Bengio et al., 2015): the probability of reading the true previous piece."""
 
 import jax
 import jax.numpy as jnp
@@ -10,16 +10,16 @@ SCHEDULES = ("constant", "linear", "exponential", "inverse_sigmoid")
 
 
 def ratio(config: ConfigDict, step: jax.Array) -> jax.Array | None:
-    """The share of true pieces at a step, float32[] in [0, 1]; None where it is always 1.
+    """Return the probability of the true piece at step i, float32[] in [0, 1], or None if it is always 1.
 
-    config: schedule, start, end, decay_steps (k). From `start` towards `end`, by Bengio et al. (2015), section 2.4:
-    "linear" in k steps; "exponential" exp(-i / k); "inverse_sigmoid" k / (k + exp(i / k)). UserError for what cannot be
-    meant.
+    config: schedule, start, end, decay_steps (k). It falls from `start` to `end` (Bengio et al., 2015, section 2.4):
+    "linear" in k steps; "exponential" as exp(-i / k); "inverse_sigmoid" as k / (k + exp(i / k)). Raises UserError if a
+    setting is invalid.
     """
     if config.schedule not in SCHEDULES:
-        raise UserError(f"config.loss.teacher_forcing.schedule={config.schedule!r} is none of {', '.join(SCHEDULES)}")
+        raise UserError(f"config.loss.teacher_forcing.schedule={config.schedule!r}: use one of {', '.join(SCHEDULES)}")
     if not 0.0 <= config.end <= config.start <= 1.0:
-        raise UserError("config.loss.teacher_forcing: 0 <= end <= start <= 1, please")
+        raise UserError("config.loss.teacher_forcing: start and end must satisfy 0 <= end <= start <= 1")
     if config.end == 1.0 or (config.schedule == "constant" and config.start == 1.0):
         return None
     if config.schedule == "constant":

@@ -227,15 +227,15 @@ class Unpaired:
 
 def test_bad_input_is_one_line():
     mistakes = {
-        "unpaired cannot compare": lambda: decide(Unpaired()),
-        "chrf is what is optimised": lambda: decide(ChrF(), evaluated=ChrF(word_order=2)),
-        "ter has no aggregate of references; these have: bleu, chrf": lambda: decide(TER(), method="aggregate"),
+        "unpaired cannot be a utility": lambda: decide(Unpaired()),
+        "chrf is one of the utilities": lambda: decide(ChrF(), evaluated=ChrF(word_order=2)),
+        "ter cannot aggregate references: use one of bleu, chrf": lambda: decide(TER(), method="aggregate"),
         "method='fast': use one of exact, aggregate": lambda: decide(ChrF(), method="fast"),
         "weights='even': use one of": lambda: decide(ChrF(), weights="even"),
         "at least one": lambda: decide(),
         "confidence between 0 and 1": lambda: decide(ChrF(), confidence=1.0),
         "list 2 has no candidates": lambda: decide(ChrF())([["a"], []]),
-        "1 lists of candidates": lambda: decide(ChrF())([["a"]], references=[["a"], ["b"]]),
+        "1 lists of candidates need as many": lambda: decide(ChrF())([["a"]], references=[["a"], ["b"]]),
         "a log-probability for each of 2 texts": lambda: decide(ChrF(), weights="probability")([["a", "b"]]),
         "a log-probability for each": lambda: decide(ChrF(), weights="probability")([["a", "b"]], [[-1.0, np.nan]]),
     }

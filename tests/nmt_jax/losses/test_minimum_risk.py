@@ -153,13 +153,13 @@ def test_a_share_of_the_loss_can_be_cross_entropy(tmp_path):
     [
         ({"metric": "blue"}, "no metric 'blue'; did you mean bleu"),
         ({"metric": "chrf|order:2"}, "chrf has no option 'order:2'"),
-        ({"metric": "bertscore"}, "'bertscore' needs encoder, which a training step does not have"),
-        ({"metric": "nist"}, "'nist' learns from a whole corpus"),
-        ({"num_samples": 0}, "num_samples=0: at least 1"),
+        ({"metric": "bertscore"}, "'bertscore' needs encoder, which is not available in training"),
+        ({"metric": "nist"}, "'nist' depends on statistics of a whole corpus"),
+        ({"num_samples": 0}, "num_samples=0 must be at least 1"),
         ({"temperature": 0.0}, "temperature=0.0 must be above 0"),
         ({"sharpness": 0.0}, "sharpness=0.0 must be above 0"),
         ({"share": 1.5}, "share=1.5 must be above 0 and at most 1"),
-        ({"page": "copy_summarize"}, "candidates of a copying model"),
+        ({"page": "copy_summarize"}, "not supported for models with copying"),
     ],
 )
 def test_what_cannot_be_meant_is_named(risk, line, tmp_path):
