@@ -129,7 +129,7 @@ def test_mistakes(mbr):
         "nmt-jax mbr reads stdin": (rows, "candidates.txt"),
         "--metrics: no metric 'chr'": (rows, "--utility=chr"),
         "--utility=chrf@x: 'x' is not a weight": (rows, "--utility=chrf@x"),
-        "each of a weight above 0": (rows, "--utility=chrf@-1"),
+        "each with a positive weight": (rows, "--utility=chrf@-1"),
         "needs an encoder": (rows, "--utility=bertscore"),
         "chrf is one of the utilities": (rows, "--evaluate=chrf++"),
         "--evaluate=METRIC: name a metric": (rows, "--utility=bleu,chrf,ter"),

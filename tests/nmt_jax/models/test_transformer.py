@@ -1,3 +1,7 @@
+"""The Transformer: causality, padding, cached decoding, tied weights and precision."""
+
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,11 +24,16 @@ TINY = {
 }
 
 
-def make(**fields):
-    model = Model(**{**TINY, **fields})
-    source = jnp.array([[4, 5, 6, 7, EOS], [8, 9, EOS, PAD, PAD]])
-    target = jnp.array([[5, 6, 7, 8, 9, EOS], [4, 10, EOS, PAD, PAD, PAD]])
-    return model, jax.jit(model.init)(jax.random.key(0), source, target), source, target
+SOURCE = jnp.array([[4, 5, 6, 7, EOS], [8, 9, EOS, PAD, PAD]])
+TARGET = jnp.array([[5, 6, 7, 8, 9, EOS], [4, 10, EOS, PAD, PAD, PAD]])
+
+
+@functools.cache
+def make(*fields):
+    """A model, its parameters, and its compiled call."""
+    model = Model(**{**TINY, **dict(fields)})
+    variables = jax.jit(model.init)(jax.random.key(0), SOURCE, TARGET)
+    return model, variables, jax.jit(functools.partial(model.apply, variables))
 
 
 VARIANTS = [
@@ -34,44 +43,43 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.parametrize("fields", VARIANTS)
-def test_a_label_moves_only_later_steps(fields):
-    model, variables, source, target = make(**fields)
-    # Tokens are integers: change each one and see which logits move.
-    base = model.apply(variables, source, target)[0]
+@pytest.fixture(params=VARIANTS)
+def variant(request):
+    return make(*request.param.items())
+
+
+def test_a_label_affects_only_later_steps(variant):
+    _, _, apply = variant
+    # Tokens are integers: change each one and see which logits change.
+    base = apply(SOURCE, TARGET)[0]
     for t in range(T):
-        changed = target.at[:, t].set(jnp.where(target[:, t] == 4, 5, 4))
-        moved = np.abs(np.asarray(model.apply(variables, source, changed)[0] - base)).max(axis=(0, 2)) > 0
+        changed = TARGET.at[:, t].set(jnp.where(TARGET[:, t] == 4, 5, 4))
+        moved = np.abs(np.asarray(apply(SOURCE, changed)[0] - base)).max(axis=(0, 2)) > 0
         assert not moved[: t + 1].any(), f"label {t} is seen at or before the step that predicts it"
         assert t == T - 1 or moved[t + 1], f"label {t} has no influence on the next step"
 
 
 def test_future_gradient_is_exactly_zero():
-    model, variables, source, target = make(positions="learned", tie_embeddings="none", dropout=0.0)
-    table = variables["params"]["target_position"]["table"]
+    model, variables, _ = make(("positions", "learned"), ("tie_embeddings", "none"), ("dropout", 0.0))
 
-    def logits_at(position, table):
+    def sums(table):
         params = {**variables["params"], "target_position": {"table": table}}
-        return model.apply({"params": params}, source, target)[0][:, position].sum()
+        return model.apply({"params": params}, SOURCE, TARGET)[0].sum(axis=(0, 2))
 
-    for position in range(T):
-        gradient = np.asarray(jax.grad(lambda table, p=position: logits_at(p, table))(table))
+    gradients = np.asarray(jax.jit(jax.jacrev(sums))(variables["params"]["target_position"]["table"]))
+    for position, gradient in enumerate(gradients):
         assert (gradient[position + 1 :] == 0).all()
         assert (np.abs(gradient[: position + 1]).sum(axis=1) > 0).all()
 
 
-@pytest.mark.parametrize("fields", VARIANTS)
-def test_padding_has_no_influence(fields):
-    model, variables, source, target = make(**fields)
-    padded_source = jnp.pad(source, ((0, 0), (0, 3)))
-    padded_target = jnp.pad(target, ((0, 0), (0, 2)))
-    short = model.apply(variables, source[1:, :3], target[1:, :3])[0]
-    np.testing.assert_allclose(model.apply(variables, padded_source, padded_target)[0][1:, :3], short, atol=2e-6)
+def test_padding_has_no_influence(variant):
+    _, _, apply = variant
+    short = apply(SOURCE[1:, :3], TARGET[1:, :3])[0]  # the second row without its padding
+    np.testing.assert_allclose(apply(SOURCE, TARGET)[0][1:, :3], short, atol=2e-6)
 
 
 def test_masked_positions_get_exactly_zero_weight():
-    model, variables, source, target = make()
-    _, out = model.apply(variables, source, target)
+    _, out = make()[2](SOURCE, TARGET)
     assert [w.shape for w in out["encoder"]] == [(B, 2, S, S)]
     assert [w.shape for w in out["decoder"]] == [(B, 2, T, T)] * 2
     assert [w.shape for w in out["cross"]] == [(B, 2, T, S)] * 2
@@ -82,23 +90,23 @@ def test_masked_positions_get_exactly_zero_weight():
         assert (np.triu(np.asarray(weights), 1) == 0).all()
 
 
-@pytest.mark.parametrize("fields", VARIANTS)
-def test_cached_decoding_equals_the_full_pass_whatever_the_beams_do(fields):
-    """K beams that swap places at random: each one's logits are those of a full pass over its own history."""
-    model, variables, source, _ = make(**fields)
+def test_cached_decoding_equals_the_full_pass_for_reordered_beams(variant):
+    """K beams are reordered at random: their logits are those of a full pass over their own history."""
+    model, variables, apply = variant
     rng = np.random.default_rng(0)
 
-    def apply(*args, method):
-        return model.apply(variables, *args, method=method)
+    def start(source):
+        encoded = model.apply(variables, source, method="encode")
+        return model.apply(variables, encoded, source, K, T, method="init_cache")
 
-    cache = apply(apply(source, method="encode"), source, K, T, method="init_cache")
+    cache = jax.jit(start)(SOURCE)
     history = np.zeros((B, K, 0), np.int32)
     tokens = np.full((B, K), BOS, np.int32)
-    step = jax.jit(lambda tokens, cache: apply(tokens, cache, method="decode_step"))
+    step = jax.jit(functools.partial(model.apply, variables, method="decode_step"))
     for t in range(T):
         logits, cache = step(tokens.reshape(-1), cache)
-        labels = np.concatenate([history, np.full((B, K, 1), 4, np.int32)], axis=2).reshape(B * K, -1)
-        full = model.apply(variables, np.repeat(source, K, axis=0), labels)[0][:, t]
+        labels = np.concatenate([history, np.full((B, K, T - t), 4, np.int32)], axis=2).reshape(B * K, -1)
+        full = apply(np.repeat(SOURCE, K, axis=0), labels)[0][:, t]
         np.testing.assert_allclose(logits, full, atol=1e-5)
         parents = rng.integers(0, K, (B, K))
         tokens = rng.integers(4, V, (B, K)).astype(np.int32)
@@ -107,30 +115,29 @@ def test_cached_decoding_equals_the_full_pass_whatever_the_beams_do(fields):
 
 
 def test_hidden_times_kernel_is_the_logits():
-    model, variables, source, target = make(tie_embeddings="none")
-    logits, out = model.apply(variables, source, target)
+    logits, out = make(*VARIANTS[2].items())[2](SOURCE, TARGET)
     np.testing.assert_allclose(out["hidden"] @ out["output_kernel"], logits, rtol=1e-5, atol=1e-6)
 
 
-def test_remat_changes_nothing_but_memory():
-    model, variables, source, target = make(dropout=0.0)
+def test_remat_changes_only_memory():
+    model, variables, _ = make(("dropout", 0.0))
     other = Model(**{**TINY, "remat": True, "dropout": 0.0})
 
     def loss(model, params):
-        return (model.apply(params, source, target, train=True, rngs={"dropout": jax.random.key(1)})[0] ** 2).sum()
+        return (model.apply(params, SOURCE, TARGET, train=True, rngs={"dropout": jax.random.key(1)})[0] ** 2).sum()
 
-    plain = jax.grad(lambda p: loss(model, p))(variables)
+    plain = jax.jit(jax.grad(lambda p: loss(model, p)))(variables)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
         plain,
-        jax.grad(lambda p: loss(other, p))(variables),
+        jax.jit(jax.grad(lambda p: loss(other, p)))(variables),
     )
 
 
 def test_bfloat16_products_stay_near_float32():
-    model, variables, source, target = make()
+    _, variables, apply = make()
     low = Model(**{**TINY, "dtype": "bfloat16"})
-    exact, rough = model.apply(variables, source, target)[0], low.apply(variables, source, target)[0]
+    exact, rough = apply(SOURCE, TARGET)[0], jax.jit(low.apply)(variables, SOURCE, TARGET)[0]
     assert rough.dtype == jnp.float32
     assert 0 < np.abs(np.asarray(exact - rough)).max() < 0.1
 
@@ -145,7 +152,7 @@ def test_bfloat16_products_stay_near_float32():
         ({"source_vocab_size": 12}, "three-way"),
     ],
 )
-def test_hyperparameters_that_cannot_be_meant(fields, words):
+def test_invalid_hyperparameters_are_named(fields, words):
     with pytest.raises(ValueError, match=words):
         Model(**{**TINY, **fields})
     assert Model(**{**TINY, "d_model": 9, "d_k": 4, "d_v": 4}).d_k == 4

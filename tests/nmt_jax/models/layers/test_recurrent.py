@@ -1,4 +1,4 @@
-"""Cells against their equations, the written-out gradient against JAX's, and what padding must not do."""
+"""Cells against their equations, the explicit gradient against JAX's, and the absence of influence of padding."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def restated(cell, x, params, state):
+def reference_step(cell, x, params, state):
     """One step of one sequence in NumPy, gate by gate."""
     w, b, u, c = (
         params[a][n] if n else params[a]
@@ -48,7 +48,7 @@ def encoder_cell(request):
 
 
 def run(module, params, x, mask, state, reverse=False):
-    return module.apply({"params": params}, x, mask, state, reverse, method="run")
+    return jax.jit(lambda params: module.apply({"params": params}, x, mask, state, reverse, method="run"))(params)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -57,14 +57,14 @@ def test_a_layer_equals_its_equations(cell, reverse):
     state = tuple(
         jax.random.normal(key, (B, H)) for key in jax.random.split(jax.random.key(2), CELLS[cell].num_vectors)
     )
-    params = module.init(jax.random.key(0), x[:, 0], state)["params"]
+    params = jax.jit(module.init)(jax.random.key(0), x[:, 0], state)["params"]
     outputs, last = run(module, params, x, jnp.asarray(MASK), state, reverse)
     plain = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
     for row in range(B):
         now = tuple(np.asarray(vector[row], np.float64) for vector in state)
         for t in reversed(range(T)) if reverse else range(T):
             if MASK[row, t]:
-                now = restated(cell, np.asarray(x[row, t], np.float64), plain, now)
+                now = reference_step(cell, np.asarray(x[row, t], np.float64), plain, now)
                 np.testing.assert_allclose(outputs[row, t], now[0], atol=1e-6)
         jax.tree.map(lambda a, b, row=row: np.testing.assert_allclose(a[row], b, atol=1e-6), last, now)
     one = module.apply({"params": params}, x[:, 0], state)
@@ -72,7 +72,7 @@ def test_a_layer_equals_its_equations(cell, reverse):
         np.testing.assert_allclose(one[0], outputs[:, 0], atol=1e-6)
 
 
-def test_the_written_out_gradient_is_that_of_the_steps(cell):
+def test_the_explicit_gradient_is_that_of_jax(cell):
     gates, vectors = CELLS[cell].num_gates, CELLS[cell].num_vectors
     keys = jax.random.split(jax.random.key(0), 4)
     arguments = (
@@ -86,8 +86,9 @@ def test_the_written_out_gradient_is_that_of_the_steps(cell):
         outputs, last = function(cell, "float32", inputs, jnp.asarray(MASK.T), Weights(kernel, bias), state)
         return sum((number + 1) * jnp.sin(leaf).sum() for number, leaf in enumerate((outputs, *last)))
 
-    ours = jax.grad(loss, argnums=(1, 2, 3, 4))(recurrence.recur, *arguments)
-    plain = jax.grad(loss, argnums=(1, 2, 3, 4))(lambda *a: recurrence._scan(*a)[:2], *arguments)
+    gradient = jax.jit(jax.grad(loss, argnums=(1, 2, 3, 4)), static_argnums=0)
+    ours = gradient(recurrence.recur, *arguments)
+    plain = gradient(lambda *a: recurrence._scan(*a)[:2], *arguments)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), ours, plain)
 
 
@@ -97,8 +98,10 @@ def test_intra_attention_equals_its_equations(reverse):
     mask = MASK.copy()
     mask[0, 2] = False  # a hole
     arguments = x, jnp.asarray(mask), reverse
-    variables = module.init(jax.random.key(0), *arguments, method="run")
-    (outputs, last), sown = module.apply(variables, *arguments, method="run", mutable="intermediates")
+    variables = jax.jit(lambda key: module.init(key, *arguments, method="run"))(jax.random.key(0))
+    (outputs, last), sown = jax.jit(
+        lambda variables: module.apply(variables, *arguments, method="run", mutable="intermediates")
+    )(variables)
     weights = np.asarray(sown["intermediates"]["weights"][0])
     params, x = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (variables["params"], x))
     score = params["score"]
@@ -113,7 +116,7 @@ def test_intra_attention_equals_its_equations(reverse):
                 expected[t, steps] = np.exp(a) / np.exp(a).sum()
                 found = np.einsum("i,ikh->kh", expected[t, steps], np.array(tape))
             read = found[0]
-            tape.append(restated("lstm", x[row, t], params["cell"], found))
+            tape.append(reference_step("lstm", x[row, t], params["cell"], found))
             steps.append(t)
             np.testing.assert_allclose(outputs[row, t], tape[-1][0], atol=1e-6)
         np.testing.assert_allclose(weights[row, real], expected[real], atol=1e-6)
@@ -125,21 +128,22 @@ def test_intra_attention_equals_its_equations(reverse):
 def test_padding_has_no_influence(encoder_cell, bidirectional):
     encoder = Encoder(encoder_cell, num_layers=2, d_hidden=H, bidirectional=bidirectional, residual=True)
     x, mask = jax.random.normal(jax.random.key(1), (B, T, H)), jnp.asarray(MASK)
-    variables = encoder.init(jax.random.key(0), x, mask, train=False)
-    outputs, last = encoder.apply(variables, x, mask, train=False)
+    variables = jax.jit(lambda key: encoder.init(key, x, mask, train=False))(jax.random.key(0))
+    apply = jax.jit(lambda x, mask: encoder.apply(variables, x, mask, train=False))
+    outputs, last = apply(x, mask)
     for row, length in enumerate(MASK.sum(axis=1)):
-        alone, end = encoder.apply(variables, x[row : row + 1, :length], mask[row : row + 1, :length], train=False)
+        alone, end = apply(x[row : row + 1, :length], mask[row : row + 1, :length])
         np.testing.assert_allclose(outputs[row, :length], alone[0], atol=1e-6)
         jax.tree.map(lambda a, b, row=row: np.testing.assert_allclose(a[row], b[0], atol=1e-6), last, end)
     assert len(last) == 2
     assert last[0][0].shape == (B, H)
 
 
-def test_a_one_way_encoder_does_not_see_what_comes(encoder_cell):
+def test_a_unidirectional_encoder_does_not_see_later_steps(encoder_cell):
     encoder = Encoder(encoder_cell, num_layers=2, d_hidden=H, bidirectional=False)
     x, mask = jax.random.normal(jax.random.key(1), (1, T, D)), jnp.ones((1, T), bool)
-    variables = encoder.init(jax.random.key(0), x, mask, train=False)
-    seen = jax.jacobian(lambda x: encoder.apply(variables, x, mask, train=False)[0][0].sum(-1))(x)[:, 0]
+    variables = jax.jit(lambda key: encoder.init(key, x, mask, train=False))(jax.random.key(0))
+    seen = jax.jit(jax.jacobian(lambda x: encoder.apply(variables, x, mask, train=False)[0][0].sum(-1)))(x)[:, 0]
     influence = np.abs(np.asarray(seen)).sum(-1)  # [output, input]
     assert (influence[np.triu_indices(T, 1)] == 0).all()
     assert (influence[np.tril_indices(T)] > 0).all()
