@@ -93,7 +93,7 @@ class Rendezvous:
         with server, _new_secret(self._secret_file) as secret:
             server.settimeout(0.05)
             while len(infos) < self.spec.processes:
-                with contextlib.suppress(TimeoutError):
+                with contextlib.suppress(OSError):  # no connection yet, or one that cannot be accepted
                     connection = Connection(server.accept()[0].detach())
                     threading.Thread(target=_admit, args=(connection, secret, joined), daemon=True).start()
                 while not joined.empty():
@@ -147,7 +147,7 @@ class Rendezvous:
             now = time.monotonic()
             if now >= min(deadline, answered + VISIBLE_SECONDS):
                 start = f"process {self.spec.process}: --coordinator={self.spec.coordinator}:"
-                if answered < now:
+                if answered <= now:
                     raise UserError(
                         f"{start} the program there has another {self._secret_file}; give all processes the same "
                         "--workdir, on a file system that their hosts share, and the address of process 0"
