@@ -34,17 +34,19 @@ class TextTooLongError(ValueError):
 class ContextualMetric(AdditiveMetric):
     """A metric that scores one pair of texts at a time by their token vectors; the corpus score is the mean.
 
-    Subclasses are dataclasses with at least these fields. encoder: makes the token vectors. idf: the token weights;
-    "uniform", a fitted `Idf`, or "references", which counts frequencies in the references of each call, so that the
-    score of a segment depends on the references of the others (`fitted` freezes them). long: the treatment of texts
-    that exceed the encoder's `max_length`, see `encode`. White space around a text is ignored.
+    Subclasses are dataclasses with these fields. encoder: makes the token vectors. layer: the hidden state whose
+    vectors are compared, unless the subclass overrides `encoded`. idf: the token weights; "uniform", a fitted `Idf`, or
+    "references", which counts frequencies in the references of each call, so that the score of a segment depends on the
+    references of the others (`fitted` freezes them). long: the treatment of texts that exceed the encoder's
+    `max_length`, see `encode`. White space around a text is ignored.
     """
 
     encoder: Encoder
+    layer: int
     idf: Idf | IdfMode
     long: str
 
-    segments_per_call: ClassVar[int] = sys.maxsize  # segments: a text that occurs several times is encoded once
+    segments_per_call: ClassVar[int] = sys.maxsize  # a text that occurs several times is encoded once
     idf_form: ClassVar[str] = "bertscore"
     columns: ClassVar[tuple[str, ...]]  # the values computed for a pair; the score is the first
 
@@ -64,7 +66,7 @@ class ContextualMetric(AdditiveMetric):
 
     def encoded(self, texts: Sequence[str]) -> Encoded:
         """The token vectors of N texts; by default those of the metric's `layer`."""
-        return encode(self.encoder, texts, (self.layer,), long=self.long)  # type: ignore[attr-defined]
+        return encode(self.encoder, texts, (self.layer,), long=self.long)
 
     def over_references(self, values: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """Values of the segments float64[N, C] from those of all references float64[R, C]; owner int[R]: the segments.

@@ -20,7 +20,7 @@ class LearnedMetric(AdditiveMetric):
     long: str
 
     long_options: ClassVar[tuple[str, str]]
-    segments_per_call: ClassVar[int] = sys.maxsize  # segments: batches are fuller, and equal texts are encoded once
+    segments_per_call: ClassVar[int] = sys.maxsize  # batches are fuller, and equal texts are encoded once
 
     def __post_init__(self) -> None:
         if self.multi_reference not in ("max", "mean"):

@@ -103,14 +103,14 @@ def test_precision_recall_and_f_are_maximized_separately_over_references():
     single = metric.statistics(["abc a"] * 3, references)[:, :3]
     together = metric.statistics(["abc a"], [references])[0, :3]
     np.testing.assert_array_equal(together, single.max(axis=0))
-    assert len(set(single[:, 1:].argmax(axis=0))) == 2  # they are not of the same reference
+    assert len(set(single[:, 1:].argmax(axis=0))) == 2  # from different references
 
 
 def test_an_empty_text_scores_0():
     result = BERTScore(ENCODER)(["", "a", "", " \n"], ["a", "", "", "a"])
     np.testing.assert_array_equal(result.segments, 0)
     assert result.parts == {"f1": 0.0, "precision": 0.0, "recall": 0.0, "long": 0.0}
-    plain = BERTScore(tiny_encoder.plain())(["", "a", ""], ["a", "", ""])  # without [CLS] and [SEP] nothing is left
+    plain = BERTScore(tiny_encoder.plain())(["", "a", ""], ["a", "", ""])  # no tokens at all
     np.testing.assert_array_equal(plain.segments, 0)
 
 
@@ -141,7 +141,7 @@ def test_fitting_a_baseline(tmp_path):
     distinct = sorted(set(texts))
     others = [(a, b) for a in distinct for b in distinct if a != b]
     expected = metric.by_layer(*zip(*others, strict=True)).mean(axis=1)
-    np.testing.assert_allclose(baseline.rows, expected, atol=0.05)  # of 200 draws, not of every pair once
+    np.testing.assert_allclose(baseline.rows, expected, atol=0.05)  # 200 random pairs instead of all pairs
     assert metric.fit_baseline(texts, num_pairs=200) == baseline
     assert metric.fit_baseline(texts, num_pairs=200, seed=1) != baseline
     baseline.save(tmp_path / "x.tsv")

@@ -114,7 +114,7 @@ def test_long_texts(kind):
         result = metric(hypotheses, references)
     assert result.parts["long"] == 2
     assert "|long:truncate|" in result.signature
-    assert result.segments[1] == pytest.approx(1, abs=1e-6)  # the ends that differ are cut off
+    assert result.segments[1] == pytest.approx(1, abs=1e-6)  # the differing ends are truncated
     windows = kind(encoder, idf="uniform", long="window")(hypotheses, references)
     assert windows.parts["long"] == 2
     assert windows.segments[1] < 0.999

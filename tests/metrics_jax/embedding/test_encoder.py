@@ -21,7 +21,7 @@ from metrics_jax.embedding.forward import Forward, bucket
 from tests.conftest import ROOT, with_devices
 
 V, D, LAYERS = 60, 6, 3
-TRACES = []  # a shape for every compilation of `embed`
+TRACES = []  # one shape per compilation of `embed`
 
 
 def tokenize(texts):
@@ -113,7 +113,16 @@ def test_few_shapes_are_compiled_and_weights_are_not_compiled_in():
     new = jax.jit(lambda *arguments: embed(*arguments))
     del TRACES[:]
     encode(make(function=new), texts, batch_tokens=64)
-    shapes = [(1, 8), (2, 24), (2, 28), (2, 32), (3, 20), (4, 16), (5, 12), (8, 8)]  # (1, 8) to learn its layers
+    shapes = [
+        (1, 8),
+        (2, 24),
+        (2, 28),
+        (2, 32),
+        (3, 20),
+        (4, 16),
+        (5, 12),
+        (8, 8),
+    ]  # (1, 8) to find the number of layers
     assert sorted(set(TRACES)) == shapes
     del TRACES[:]
     encode(make(seed=1, function=new), texts[::-1], batch_tokens=64)
@@ -138,7 +147,7 @@ def test_a_generator_computes_only_the_needed_layers():
 
     def states(ids, mask):
         for number, state in enumerate(make().embed(ids, mask)):
-            if not isinstance(ids, jax.core.Tracer):  # while its shape is learned
+            if not isinstance(ids, jax.core.Tracer):  # abstract evaluation
                 asked.append(number)
             yield state
 
@@ -166,7 +175,7 @@ def test_combinations_of_layers():
 
 def test_zero_vectors_stay_zero():
     encoder = dataclasses.replace(make(), embed=lambda ids, mask: jnp.zeros((1, *ids.shape, D)))
-    assert (encode(encoder, ["ab"]).vectors == 0).all()  # any function makes an encoder, and no NaN
+    assert (encode(encoder, ["ab"]).vectors == 0).all()  # no NaN
 
 
 def test_windows_equal_the_whole_text_if_context_suffices():
@@ -189,7 +198,7 @@ def test_windows_cover_every_token_once(length, max_length, before, after):
         assert len(window.ids) == min(max_length, len(ids))
         assert window.ids[:before].tolist() == ids[:before].tolist()
         window.write(window.ids[:, None].astype(np.float32), table)
-        if len(ids) > max_length:  # a quarter of a window is seen to either side, but for the ends of the text
+        if len(ids) > max_length:  # at least a quarter of a window is context on either side, except at the ends
             inner = np.arange(window.start, window.start + window.count)
             inner = inner[(ids[window.target] > 1 + before) & (inner < max_length - after)]
             assert window.target == 0 or (inner >= before + (max_length - before - after) // 4).all()
@@ -302,7 +311,7 @@ def test_cached_vectors_are_not_computed_again(tmp_path, monkeypatch):
         del started[:]
     encode(make(max_length=20, cache=tmp_path), ["a new one", *TEXTS], (1, 2), long="window")
     assert started == [1]
-    for options in ({"layers": (1,)}, {"combine": "mean"}, {"normalize": False}):  # and none of these is what was kept
+    for options in ({"layers": (1,)}, {"combine": "mean"}, {"normalize": False}):  # none of these is in the cache
         del started[:]
         encode(make(cache=tmp_path), ["a"], **{"layers": (1, 2), **options})
         assert started == [1]
@@ -362,7 +371,7 @@ def test_an_interrupted_run_keeps_its_vectors(tmp_path, monkeypatch):
     del started[:]
     monkeypatch.setattr(Forward, "_start", whole)
     encode(make(cache=tmp_path), texts, batch_tokens=16)
-    assert sum(started) == 4  # of four batches of two, the third was still on the device
+    assert sum(started) == 4  # two of four batches were stored; the third was still on the device
 
 
 def test_progress_is_shown_on_a_terminal_only(capsys, monkeypatch):

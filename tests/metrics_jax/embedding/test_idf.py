@@ -45,7 +45,7 @@ def test_weights_of_padded_segments():
         mask = np.array([[True, True, True], [True, False, False]])
         expected = [[0, math.log(3 / 2), math.log(3)], [math.log(3 / 2), 0, 0]]
         np.testing.assert_allclose(idf.weights(table, mask), expected)
-    assert idf.weights(table).all(axis=1).tolist() == [False, True]  # without a mask padding is a token like any other
+    assert idf.weights(table).all(axis=1).tolist() == [False, True]  # without a mask, padding counts as a token
 
 
 def test_segments_with_zero_idf_get_equal_weights():
@@ -58,7 +58,7 @@ def test_segments_with_zero_idf_get_equal_weights():
         weights = idf.weights(table, mask)
     unseen = math.log(3)
     np.testing.assert_allclose(weights, [[1, 1, 1], [0, unseen, unseen], [1, 0, 0], [0, 0, 0]])
-    assert not idf.weights(np.zeros((2, 3), int), np.zeros((2, 3), bool)).any()  # nothing there, nothing to say
+    assert not idf.weights(np.zeros((2, 3), int), np.zeros((2, 3), bool)).any()  # no tokens, no warning
     assert idf.weights(np.zeros((2, 0), int)).shape == (2, 0)
 
 

@@ -136,7 +136,7 @@ def test_texts_without_remaining_tokens():
             MoverScore(plain, variant=variant)(["", "a", "", "..", "."], ["a", "", "", "a", "!?"]).segments,
             [0, 0, 1, 0, 1],
         )
-        scores = MoverScore(ENCODER, variant=variant)(["", "a", ""], ["a", "", ""]).segments  # [CLS] and [SEP] are left
+        scores = MoverScore(ENCODER, variant=variant)(["", "a", ""], ["a", "", ""]).segments  # [CLS] and [SEP] remain
         assert (scores[:2] < 1).all()
         assert scores[2] == pytest.approx(1, abs=1e-6)
 

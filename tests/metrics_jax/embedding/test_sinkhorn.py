@@ -73,8 +73,8 @@ def test_points_of_weight_0_change_nothing(problem):
     wide[:6, :6] = cost
     solution = sinkhorn(np.append(a, 0.0), np.append(b, [0.0, 0.0]), wide)
     expected = sinkhorn(*problem)
-    for found, wanted in ((solution.value, expected.value), (solution.lower, expected.lower)):
-        assert float(found) == pytest.approx(float(wanted), abs=1e-4 * (1 + cost.max()))
+    for found, reference in ((solution.value, expected.value), (solution.lower, expected.lower)):
+        assert float(found) == pytest.approx(float(reference), abs=1e-4 * (1 + cost.max()))
     assert not np.asarray(solution.plan[6]).any()
     assert not np.asarray(solution.plan[:, 6:]).any()
 

@@ -117,7 +117,7 @@ def test_where_sentences_end(line, sentences):
 
 def test_which_words_count():
     hypotheses, references = ["The new cat , ran"], ["cat"]
-    assert SMS(VECTORS)(hypotheses, references).score < 1  # ran
+    assert SMS(VECTORS)(hypotheses, references).score < 1  # computes without error
     assert SMS(VECTORS)(["The new cat ,"], references).score == 1
     assert SMS(VECTORS, stop_words=("new",))(["New cat ,"], references).score == 1
     assert SMS(VECTORS, alphabetic=False)(["cat ,"], references).score < 1

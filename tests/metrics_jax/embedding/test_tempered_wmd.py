@@ -114,7 +114,7 @@ def test_texts_without_tokens():
     plain = TemperedWMD(tiny_encoder.plain())
     np.testing.assert_array_equal(plain(["", "a", ""], ["a", "", ""]).segments, [0, 0, 1])
     np.testing.assert_array_equal(plain.pairwise(["", "a"], [""]), [[1], [0]])
-    scores = TemperedWMD(ENCODER)(["", "a", ""], ["a", "", ""]).segments  # [CLS] is left
+    scores = TemperedWMD(ENCODER)(["", "a", ""], ["a", "", ""]).segments  # [CLS] remains
     assert (scores[:2] < 1).all()
     assert scores[2] == pytest.approx(1, abs=1e-6)
 

@@ -77,7 +77,7 @@ def test_the_relaxed_bounds_by_hand():
 
 
 def test_a_batch_equals_single_problems():
-    a, b, cost = word_like(150)  # more than one thread takes at once
+    a, b, cost = word_like(150)  # more problems than one thread solves at a time
     together = exact(a, b, cost)
     alone = [exact(*one) for one in zip(a, b, cost, strict=True)]
     np.testing.assert_array_equal(together.value, [one.value for one in alone])
@@ -122,7 +122,7 @@ def test_the_assignment_is_optimal():
             wide[range(len(wide)), order].sum() for order in itertools.permutations(range(max(n, m)), min(n, m))
         )
         assert cost[pairs].sum() == pytest.approx(least)
-        if n == m:  # equal weights are moved whole
+        if n == m:  # equal weights move as a whole
             assert exact(np.ones(n), np.ones(m), cost).value == pytest.approx(least / n)
 
 

@@ -39,7 +39,7 @@ FORMS = {
 def test_all_file_formats(tmp_path, monkeypatch, form, packed):
     path = tmp_path / "vectors.any"
     path.write_bytes(gzip.compress(FORMS[form]) if packed else FORMS[form])
-    for block in (vector_files._BLOCK, 16):  # at once, and a little at a time
+    for block in (vector_files._BLOCK, 16):  # in one block and in many
         monkeypatch.setattr(vector_files, "_BLOCK", block)
         loaded = Vectors.load(path)
         assert loaded.words == WORDS

@@ -74,7 +74,7 @@ def test_segments_are_independent_and_bounded(pairs):
     assert result.parts["infinite"] == np.isinf(result.segments).sum()
     for one in alone:
         if np.isfinite(one.score):
-            assert 0 <= one.parts["wcd"] <= one.score + 1e-12  # and not: <= rwmd
+            assert 0 <= one.parts["wcd"] <= one.score + 1e-12  # wcd may exceed rwmd
             assert one.parts["rwmd"] == max(one.parts["rwmd_left"], one.parts["rwmd_right"]) <= one.score + 1e-12
             assert one.score <= 2 + 1e-12
     for hypothesis, group in pairs:
@@ -97,7 +97,7 @@ def test_texts_without_known_words():
     assert np.isinf(result.segments).tolist() == [False, True, True]
     assert np.isinf(result.score)
     assert result.parts["infinite"] == 2
-    assert result.parts["wcd"] <= result.segments[0]  # of the segments that have a distance
+    assert result.parts["wcd"] <= result.segments[0]  # averaged over segments with a finite distance
     finite = WMD(VECTORS, missing=2.0)(hypotheses, references)
     np.testing.assert_allclose(finite.segments, [result.segments[0], 2, 2])
     assert finite.score == pytest.approx(finite.segments.mean())
@@ -115,8 +115,8 @@ def test_which_words_count():
     assert WMD(VECTORS, stop_words="smart")(["the new cat"], ["cat"]).score == 0
     assert WMD(VECTORS, tokenize="none")(["cat,"], ["cat"]).parts["infinite"] == 1
     same = Vectors(("cat", "dog"), np.ones((2, 3)))
-    assert WMD(same)(["cat"], ["dog"]).score == 0  # where gensim says infinite
-    assert WMD(VECTORS)(["zero"], ["zero cat"]).score == pytest.approx(0.5)  # length 0 stays, half of cat comes from it
+    assert WMD(same)(["cat"], ["dog"]).score == 0  # gensim returns infinity
+    assert WMD(VECTORS)(["zero"], ["zero cat"]).score == pytest.approx(0.5)  # the zero vector keeps length 0
 
 
 @given(st.lists(st.tuples(text, text), min_size=1, max_size=4))

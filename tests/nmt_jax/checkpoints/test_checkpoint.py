@@ -81,7 +81,7 @@ def test_the_last_and_the_best_are_kept_after_a_restart(tmp_path):
     save_all(tmp_path, [1, 2, 3, 4], 2, 1, scores)
     assert Checkpoints(tmp_path).steps() == [2, 3, 4]
     save_all(tmp_path, [5, 6, 7], 2, 1, scores)
-    assert Checkpoints(tmp_path).steps() == [2, 6, 7]  # 5 only equals 2
+    assert Checkpoints(tmp_path).steps() == [2, 6, 7]  # 2 and 5 have equal scores
     assert Checkpoints(tmp_path).best_steps() == [2, 7, 6]
 
 
@@ -113,7 +113,7 @@ def test_a_kill_during_a_save_leaves_the_previous_checkpoint(tmp_path):
     assert checkpoints.steps() == [1]
     assert_same(checkpoints.restore(abstract(make_state(1))).state, make_state(1))
     with checkpoints:
-        checkpoints.save(2, make_state(2), None, {})  # the remains are not in the way
+        checkpoints.save(2, make_state(2), None, {})  # the remains do not interfere
     assert checkpoints.restore(abstract(make_state(2))).step == 2
 
 
@@ -135,7 +135,7 @@ def test_damage_to_any_file_falls_back_to_the_previous_checkpoint(damage, tmp_pa
             os.truncate(path, len(content) // 2 if damage == "truncate" else 0)
         restored = Checkpoints(folder).restore(abstract(make_state(0)))
         if name.name == "sums.json" and damage == "remove":
-            assert restored.step == 2  # as after a kill in that very moment: whole, but without sums
+            assert restored.step == 2  # as after a kill just before the sums were written
             continue
         assert restored.step == 1, name
         assert_same(restored.state, make_state(1))
@@ -184,7 +184,7 @@ def test_a_full_disk_raises_an_error_and_keeps_the_last_checkpoint(small_disk, c
     assert capfd.readouterr().err == ""
     assert [path.name for path in (small_disk / "checkpoints").iterdir()] == ["1"]
     assert_same(checkpoints.restore(abstract(good)).state, good)
-    checkpoints.save(3, make_state(3), None, {})  # space was given back
+    checkpoints.save(3, make_state(3), None, {})  # the space was freed
     checkpoints.wait()
     assert checkpoints.steps() == [3]
 
@@ -195,7 +195,7 @@ def test_check_raises_the_error_of_a_failed_save(small_disk):
     checkpoints._saving.join()
     with pytest.raises(UserError, match="there is no checkpoint yet"):
         checkpoints.check()
-    checkpoints.check()  # said once
+    checkpoints.check()  # raised only once
 
 
 def test_params_best_last_and_average(tmp_path):
@@ -224,7 +224,7 @@ def test_params_of_a_damaged_checkpoint_fall_back(tmp_path, capsys):
     assert "checkpoints/2: damaged" in capsys.readouterr().err
     load_params(tmp_path, 3)
     assert "averaging 2 checkpoints instead of 3" in capsys.readouterr().err
-    assert Checkpoints(tmp_path / "checkpoints").steps() == [1, 2, 3]  # reading moves nothing
+    assert Checkpoints(tmp_path / "checkpoints").steps() == [1, 2, 3]  # reading renames nothing
 
 
 def test_params_of_an_empty_workdir(tmp_path):
@@ -239,9 +239,9 @@ def test_a_relative_folder(tmp_path, monkeypatch):
 
 
 def test_name_differences():
-    wanted = {"a": jnp.zeros((2, 3)), "b": {"c": jnp.zeros(4), "d": jnp.zeros(1)}}
-    assert name_differences(wanted, wanted) == ""
+    expected = {"a": jnp.zeros((2, 3)), "b": {"c": jnp.zeros(4), "d": jnp.zeros(1)}}
+    assert name_differences(expected, expected) == ""
     found = {"a": jnp.zeros((3, 2)), "b": {"c": jnp.zeros(4)}, "e": jnp.zeros(1)}
     assert (
-        name_differences(wanted, found) == "missing: b/d; unexpected: e; of another shape: a [3, 2] instead of [2, 3]"
+        name_differences(expected, found) == "missing: b/d; unexpected: e; of another shape: a [3, 2] instead of [2, 3]"
     )

@@ -34,7 +34,7 @@ def greedy(one, other):
     similarity = h.astype(np.float64) @ r.astype(np.float64).T
     if h_special.all() or r_special.all():
         return 0.0, 0.0, 0.0
-    similarity = np.maximum(similarity, 0.0)  # in a batch, padding is there to be matched with similarity 0
+    similarity = np.maximum(similarity, 0.0)  # bert-score matches padding with similarity 0
     p, r = similarity.max(axis=1)[~h_special].mean(), similarity.max(axis=0)[~r_special].mean()
     return p, r, 2 * p * r / (p + r)
 
@@ -92,7 +92,7 @@ def test_windows_of_a_real_encoder_are_similar_to_the_whole_text(minilm):
     parts = encode(dataclasses.replace(minilm, max_length=100), [text], long="window").vectors
     similarity = (whole * parts).sum(axis=-1)
     assert similarity.mean() > 0.8
-    assert similarity.min() < 0.999  # positions and context are others
+    assert similarity.min() < 0.999  # positions and context differ
 
 
 def test_one_model_in_two_files_has_one_fingerprint(tmp_path):
@@ -128,11 +128,11 @@ def test_weights_are_arguments_of_the_program(tmp_path):
 
 
 def test_a_layer_is_compiled_once_for_all_layers(tmp_path, monkeypatch):
-    encoder = load_encoder(write_folder(tmp_path, layer_norm_eps=0.03))  # no other test's, compiled before
+    encoder = load_encoder(write_folder(tmp_path, layer_norm_eps=0.03))  # not compiled by another test
     traced, usual = [], Layer.__call__
     monkeypatch.setattr(Layer, "__call__", lambda self, x, *rest: (traced.append(x.shape), usual(self, x, *rest))[1])
     encode(encoder, ["a", "old man", "a old"], (2,), batch_tokens=8)
-    assert traced == [(1, 8, 8), (1, 8, 8)]  # to learn the width, and for three batches of two layers
+    assert traced == [(1, 8, 8), (1, 8, 8)]  # one for the width, one for three batches of two layers
 
 
 SCRIPT = """

@@ -14,7 +14,7 @@ from tests.fixtures import bleurt_folder, golden
 
 @pytest.fixture(scope="module")
 def folders(shared, tmp_path_factory):
-    golden.read(shared, "bleurt")  # skips loudly
+    golden.read(shared, "bleurt")  # skips if there are no golden values
     folder = tmp_path_factory.mktemp("bleurt")
     return {length: bleurt_folder.write(shared, folder / str(length), length) for length in (32, 128)}
 
@@ -29,10 +29,10 @@ def test_equals_bleurt(shared, folders):
         expected = [row["score"] for row in case["expected"]]
         np.testing.assert_allclose(found.segments, expected, atol=1e-5, rtol=0, err_msg=case["id"])
         rows = metric.scorer.tokenize([group[0] for group in references], hypotheses)
-        for row, wanted in zip(rows, case["expected"], strict=True):
-            if "input_ids" in wanted:
-                assert row.ids.tolist() == [one for one in wanted["input_ids"] if one]
-                assert row.segments.tolist() == wanted["segment_ids"][: len(row.ids)]
+        for row, expected_row in zip(rows, case["expected"], strict=True):
+            if "input_ids" in expected_row:
+                assert row.ids.tolist() == [one for one in expected_row["input_ids"] if one]
+                assert row.segments.tolist() == expected_row["segment_ids"][: len(row.ids)]
         count, cut = count + len(expected), cut + found.parts["long"]
     assert count == 160
     assert cut > 30

@@ -23,7 +23,7 @@ def test_every_layer_of_every_word(elmo):
     found = elmo.features(SENTENCES)
     assert [features.shape for features in found] == [(3, len(words), 24) for words in SENTENCES]
     np.testing.assert_array_equal(found[0], found[3])
-    np.testing.assert_allclose(found[0][0, 1], found[4][0, 0], atol=1e-6)  # layer 0 is of the word alone
+    np.testing.assert_allclose(found[0][0, 1], found[4][0, 0], atol=1e-6)  # layer 0 depends on the word only
     assert np.abs(found[0][1:, 1] - found[4][1:, 0]).max() > 1e-4
     assert len(np.unique(found[2][0, :5].round(5), axis=0)) == 5
 

@@ -86,7 +86,7 @@ def test_save_and_load_are_exact(tmp_path, name):
         np.testing.assert_array_equal(written[tensor], value)
     config = json.loads((tmp_path / "ours" / "config.json").read_text())
     theirs = {**GOLDEN[name]["config"]}
-    theirs.pop("position_embedding_type", None)  # the only kind there is
+    theirs.pop("position_embedding_type", None)  # has only one possible value
     assert theirs.items() <= config.items()
     second = load(tmp_path / "ours")
     assert (second.model, second.kind, second.tokenizer, second.max_length) == (

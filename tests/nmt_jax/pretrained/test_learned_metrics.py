@@ -113,6 +113,6 @@ def test_pretraining_on_several_scores_and_fine_tuning(tmp_path):
 
     warm = begun.warm_start(jax.jit(begun.init)(jax.random.key(0)))
     assert warm["output"]["bias"].shape == (1,)
-    for name in ("encoder", "hidden"):  # the pooler too
+    for name in ("encoder", "hidden"):  # "hidden" is the pooler
         assert all(jax.tree.leaves(jax.tree.map(lambda a, b: np.array_equal(a, b), warm[name], params[name])))
     assert pretrained.load_encoder(tmp_path / "several").max_length == 32

@@ -46,7 +46,7 @@ def test_the_exported_model_has_bit_identical_hidden_states(workdir, tmp_path):
 
 def test_load_workdir(workdir):
     loaded = load_workdir(workdir)
-    assert loaded.model.dtype == "float32"  # whatever it was trained in
+    assert loaded.model.dtype == "float32"  # independent of training
     assert load(workdir, "bfloat16").model.dtype == "bfloat16"
     last, first = (load_workdir(workdir, checkpoint=which).params["pooler_dense"]["kernel"] for which in ("last", 1))
     np.testing.assert_array_equal(last, first)

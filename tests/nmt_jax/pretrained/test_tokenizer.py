@@ -129,7 +129,7 @@ def test_a_trained_tokenizer_splits_text_into_its_pieces(algorithm, tmp_path):
 
 def test_training_normalizes_lines_of_any_length():
     line = "Überall sind Wölfe ! " * 400
-    assert len(line.encode()) > 4192  # past which SentencePiece would pass over it
+    assert len(line.encode()) > 4192  # SentencePiece ignores longer lines
     tokenizer = Tokenizer.train([line], size=60)
     assert tokenizer.pieces(tokenizer.encode(["ÜBERALL Wölfe"])[0]) == ["uberall", "wolfe"]
     cased = Tokenizer.train([line], size=60, lower_case=False)
