@@ -39,7 +39,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Write one line per sample."""
     if positional:
-        raise UserError(f"nmt-jax generate takes no argument {positional[0]!r}: prompts are --prompts={positional[0]}")
+        raise UserError(f"nmt-jax generate: unexpected argument {positional[0]!r}; use --prompts={positional[0]}")
     workdir = streams.required_workdir("generate", flag_values, LANGUAGE_MODEL)
     path = flag_values.prompts
     texts = run(

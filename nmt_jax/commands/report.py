@@ -20,11 +20,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     )
     flags.DEFINE_string("source", None, "Source text to translate instead of the dev set.", **options)
     flags.DEFINE_string("reference", None, "Reference translation of --source.", **options)
-    flags.DEFINE_integer("lines", 500, "Most lines to translate; 0: all.", lower_bound=0, **options)
+    flags.DEFINE_integer("lines", 500, "Maximum number of lines to translate; 0: all.", lower_bound=0, **options)
     flags.DEFINE_integer(
-        "samples", 3, "Number of best, median and worst translations to show, each.", lower_bound=0, **options
+        "samples", 3, "Number of translations to show of each group: best, median, worst.", lower_bound=0, **options
     )
-    flags.DEFINE_string("measure", None, "Of a sweep: dev/bleu or another key of metrics.jsonl.", **options)
+    flags.DEFINE_string(
+        "measure", None, "Sweep: measure to compare the runs by, dev/bleu or another key of metrics.jsonl.", **options
+    )
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:

@@ -25,7 +25,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Train."""
     if positional:
-        raise UserError(f"nmt-jax train takes no argument {positional[0]!r}: the config file is --config=FILE")
+        raise UserError(f"nmt-jax train: unexpected argument {positional[0]!r}; use --config=FILE")
     if not flag_values.workdir:
         raise UserError("nmt-jax train needs --workdir=FOLDER, the folder of the run")
     spec = find_process_spec(flag_values, os.environ)

@@ -94,7 +94,7 @@ def test_missing_flags(mistake, tmp_path):
     assert "--workdir" in mistake("train", f"--config={QUICKSTART}")
     assert "--config=FILE" in mistake("train", f"--workdir={tmp_path}")
     assert "no such config file" in mistake("train", f"--workdir={tmp_path}", "--config=nowhere.py")
-    assert "takes no argument 'x'" in mistake("train", "x", f"--workdir={tmp_path}")
+    assert "unexpected argument 'x'" in mistake("train", "x", f"--workdir={tmp_path}")
     assert "--workdir" in mistake("translate")
     assert "--workdir" in mistake("plot")
     assert "HYPOTHESIS" in mistake("score")

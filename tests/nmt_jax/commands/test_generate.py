@@ -90,7 +90,7 @@ def test_no_bits_per_character_with_unknown_words(workdir, monkeypatch):
     ("arguments", "words"),
     [
         (("generate",), "nmt-jax generate needs --workdir=FOLDER"),
-        (("generate", "x"), "prompts are --prompts=x"),
+        (("generate", "x"), "unexpected argument 'x'; use --prompts=x"),
         (("generate", "--workdir={}", "--prompts=nowhere"), "nowhere: no such file"),
         (("generate", "--workdir={}", "--temperature=-1"), "temperature"),
         (("generate", "--workdir={}", "--length=0"), "length"),
