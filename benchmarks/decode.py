@@ -49,8 +49,9 @@ def main() -> None:
 
     def ours() -> None:
         for rows in groups:
-            found = task.translator.programs.search(
-                (params,), rows, SearchRequest(limits), search=search, max_length=STEPS
+            seeds = np.zeros(len(rows), np.uint32)  # a search draws nothing
+            found = task.translator.programs.decode(
+                (params,), rows, SearchRequest(limits), seeds, method=search, max_length=STEPS
             )
             jax.block_until_ready(found)
 
