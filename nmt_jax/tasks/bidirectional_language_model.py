@@ -176,7 +176,7 @@ class BidirectionalLanguageModel(RunningText):
         """Return the mean negative log-probability per word in nats, forward and backward.
 
         Every word and line end is predicted once in each direction, after at least `eval.context` words read in that
-        direction where there are as many.
+        direction, or after all words read so far if there are fewer.
         """
         characters, classes = text.characters(self.model.max_characters), self._classes(text)
         # In either direction, a line end stands before the text.

@@ -113,7 +113,7 @@ class LanguageModel(RunningText):
     def surprise(self, params: Any, ids: np.ndarray) -> tuple[float, float]:
         """Return the negative log-probability in nats of a text int[N] that ends in EOS, and its number of tokens.
 
-        Every token is predicted once, after at least `eval.context` tokens where there are as many.
+        Every token is predicted once, after at least `eval.context` tokens if there are that many.
         """
         nats, tokens = self._totals(self._eval_loss, params, self._windows(ids))
         return nats, tokens

@@ -341,7 +341,7 @@ def _replace_unknown(line: Line, hypothesis: Hypothesis) -> Hypothesis:
     source_words = line.text.split()
     aligned = hypothesis.scored.attention[:, : len(source_words)].argmax(axis=1)
     words = [
-        source_words[place] if number == UNK else piece.replace("▁", "")
-        for number, place, piece in zip(hypothesis.ids, aligned, hypothesis.pieces, strict=False)
+        source_words[position] if number == UNK else piece.replace("▁", "")
+        for number, position, piece in zip(hypothesis.ids, aligned, hypothesis.pieces, strict=False)
     ]
     return hypothesis._replace(text=" ".join(words))
