@@ -13,7 +13,8 @@ from metrics_jax import api
 from metrics_jax.api import AdditiveMetric, IndexedTexts, References, Result, check_sequences, check_texts
 from metrics_jax.embedding.encoder import LONG, Encoded, Encoder, encode, tokenized, truncated
 from metrics_jax.embedding.idf import Idf
-from metrics_jax.embedding.token_batches import SPAN_BYTES, TINY, Side, Units, compare_pairs, spans, tiles
+from metrics_jax.embedding.lengths import pack_by_length
+from metrics_jax.embedding.token_batches import BATCH_TOKENS, SPAN_BYTES, TINY, Side, Units, compare_pairs, spans
 
 IdfMode = Literal["uniform", "references"]
 LongText = Literal["error", "truncate", "window"]
@@ -192,11 +193,11 @@ class EncodedTexts(IndexedTexts):
         """The metric's `pairwise`, float[H, R], of texts given by number: int[H] and int[R]."""
         x, y = self._sides
         scores = np.zeros((len(hypotheses), len(references)))
-        for left in tiles(x.lengths[hypotheses]):
-            for right in tiles(y.lengths[references]):
-                sides = x.padded(hypotheses[left.texts], *left[1:]), y.padded(references[right.texts], *right[1:])
+        for rows, *left in pack_by_length(x.lengths[hypotheses], BATCH_TOKENS):
+            for columns, *right in pack_by_length(y.lengths[references], BATCH_TOKENS):
+                sides = x.padded(hypotheses[rows], *left), y.padded(references[columns], *right)
                 values = self.metric.compare(*sides, pairwise=True)
-                scores[np.ix_(left.texts, right.texts)] = values[: len(left.texts), : len(right.texts), 0]
+                scores[np.ix_(rows, columns)] = values[: len(rows), : len(columns), 0]
         return scores
 
     def aggregated(self, hypotheses: np.ndarray, references: np.ndarray, weights: np.ndarray) -> np.ndarray:

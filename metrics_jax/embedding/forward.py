@@ -7,30 +7,19 @@ import dataclasses
 import functools
 import inspect
 import itertools
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from metrics_jax.embedding import platforms
+from metrics_jax.embedding.lengths import bucket
 
 if TYPE_CHECKING:
     from jax import Array
 
 COMBINE = ("concatenate", "mean", "power_means")
-MIN_BUCKET, EVEN = 8, 32  # up to a length of EVEN, all steps have the same width
 OVERHEAD = 1 / 32  # the fixed cost of a batch, relative to the largest batch
-
-
-def bucket(length: int, max_length: int = sys.maxsize, steps: int = 4) -> int:
-    """The padded length of a row, at most max_length: 8 to 32 in steps of 4, to 64 of 8, to 128 of 16, and so on.
-
-    Each new length is a compilation; at most a quarter of a row longer than 8 is padding. steps: the number of steps
-    between two powers of two; 8 doubles the number of lengths, for programs that compile quickly, and 2 halves it.
-    """
-    step = max(1 << (length - 1).bit_length(), EVEN) // (2 * steps)
-    return min(max(-(-length // step) * step, MIN_BUCKET), max_length)
 
 
 class Forward:

@@ -1,14 +1,14 @@
 """Batches of token vectors: the tokens that a metric compares, padded and grouped into a few shapes."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from metrics_jax.embedding.encoder import Encoded, progress
-from metrics_jax.embedding.forward import bucket
 from metrics_jax.embedding.idf import Idf
+from metrics_jax.embedding.lengths import batch_rows, bucket
 
 SPAN_BYTES = 2**20  # bytes of text encoded at a time, about 250,000 tokens whose vectors are in memory together
 BATCH_TOKENS = 4096  # per side of one batch
@@ -100,33 +100,10 @@ def compare_pairs(
     with progress("comparing", len(left)) as advance:
         for length in np.unique(lengths)[::-1].tolist():
             numbers = np.flatnonzero(lengths == length)
-            size = _batch_size(length)
+            size = batch_rows(length, BATCH_TOKENS)
             for first in range(0, len(numbers), size):
                 chosen = numbers[first : first + size]
                 sides = x.padded(left[chosen], size, length), y.padded(right[chosen], size, length)
                 values[chosen] = compare(*sides)[: len(chosen)]
                 advance(len(chosen))
     return values
-
-
-class Tile(NamedTuple):
-    """The numbers of some texts, and the shape of the batch that holds them."""
-
-    texts: np.ndarray
-    size: int
-    length: int
-
-
-def tiles(lengths: np.ndarray) -> Iterator[Tile]:
-    """Divides texts of these lengths into batches of a few shapes, longest first."""
-    order = np.argsort(-lengths, kind="stable")
-    while len(order):
-        length = bucket(max(int(lengths[order[0]]), 1))
-        size = min(_batch_size(length), 1 << (len(order) - 1).bit_length())
-        chosen, order = order[:size], order[size:]
-        yield Tile(chosen, size, length)
-
-
-def _batch_size(length: int) -> int:
-    """The number of rows of this length in a batch, a power of two."""
-    return 1 << max(BATCH_TOKENS // length, 1).bit_length() - 1

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from metrics_jax.embedding.exact_transport import Problem, Solution, exact
-from metrics_jax.embedding.forward import bucket
+from metrics_jax.embedding.lengths import bucket
 
 METHODS = ("exact", "sinkhorn")
 _BATCH = 256  # problems that a device solves at a time

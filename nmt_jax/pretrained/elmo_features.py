@@ -14,9 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from metrics_jax.embedding.forward import bucket
+from metrics_jax.embedding.lengths import pack_by_length
 from nmt_jax.checkpoints.reading import load_params
-from nmt_jax.data.batching.prediction import pack_by_length
 from nmt_jax.data.prepared.cache import cached_file
 from nmt_jax.data.vocabulary.word_types import WordTypes
 from nmt_jax.errors import UserError
@@ -63,9 +62,9 @@ class Elmo:
         read = [WordTypes.read([[], words]) for words in sentences]
         lengths = [len(text.ids) for text in read]
         found: list[Any] = [None] * len(read)
-        for numbers, shape in pack_by_length(lengths, BATCH_WORDS, 1, bucket):
-            characters = np.zeros((shape.rows, shape.first, self.model.max_characters), np.int16)
-            mask = np.zeros((shape.rows, shape.first), bool)
+        for numbers, *shape in pack_by_length(lengths, BATCH_WORDS):
+            characters = np.zeros((*shape, self.model.max_characters), np.int16)
+            mask = np.zeros(shape, bool)
             for row, number in enumerate(numbers):
                 text = read[number]
                 characters[row, : lengths[number]] = text.characters(self.model.max_characters)[text.ids]

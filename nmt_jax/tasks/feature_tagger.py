@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metrics_jax.embedding.forward import bucket
+from metrics_jax.embedding.lengths import bucket
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.data.batching.batches import Shape
 from nmt_jax.data.batching.encoder_rows import Field, Item, RowLayout

@@ -17,13 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from metrics_jax.embedding.forward import bucket
+from metrics_jax.embedding.lengths import bucket, pack_by_length
 from nmt_jax import config as configs
 from nmt_jax import pretrained
 from nmt_jax.data.batching.batches import Batches, Shape
 from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus, RowLayout, RowReader, num_pieces
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.batching.prediction import pack_by_length
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
@@ -226,8 +225,9 @@ class FineTuning(Task):
         outputs: list[Any] = [None] * len(items)
         layout, lengths = self._layout({}), [num_pieces(item) for item in items]
         num_devices = self.local_mesh.shape["data"]
-        for numbers, shape in pack_by_length(lengths, self.config.eval.batch_tokens, num_devices, self._padded_length):
-            batch = layout.arrays([items[number] for number in numbers], shape)
+        packs = pack_by_length(lengths, self.config.eval.batch_tokens, num_devices, self._padded_length)
+        for numbers, num_rows, length in packs:
+            batch = layout.arrays([items[number] for number in numbers], Shape(num_rows, length, 1))
             rows = np.asarray(self._outputs(params, sharding.shard_batch(batch, self.local_mesh)))
             for number, row in zip(numbers, rows, strict=False):
                 outputs[number] = row[: lengths[number]] if row.ndim == 2 else row

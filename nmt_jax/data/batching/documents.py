@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from metrics_jax.embedding.lengths import pack_by_length
 from metrics_jax.surface.tokenizers import tokenize
 from nmt_jax.data.batching.batches import Shape
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.batching.prediction import pack_by_length
 from nmt_jax.data.prepared.parallel import Indices
 from nmt_jax.data.readers.labelled import LabelledTexts
 from nmt_jax.data.vocabulary.vocab import PAD, UNK, Vocab
@@ -188,10 +188,10 @@ def document_batches(
         boxes.setdefault(box, []).append(number)
     for box in sorted(boxes, reverse=True):  # the largest first: running out of memory shows immediately
         sizes = [box[0] * box[1]] * len(boxes[box])
-        for indices, shape in pack_by_length(sizes, batch_tokens, multiple_of, lambda size: size):
+        for indices, rows, _ in pack_by_length(sizes, batch_tokens, multiple_of, lambda size: size):
             numbers = np.array(boxes[box])[indices]
             ids = [[sentence.ids for sentence in documents[number]] for number in numbers]
-            yield numbers, _fill(ids, Shape(shape.rows, *box))
+            yield numbers, _fill(ids, Shape(rows, *box))
 
 
 def _next_power_of_two(number: int) -> int:

@@ -8,8 +8,8 @@ from metrics_jax.api import AdditiveMetric, Result
 from metrics_jax.embedding.bertscore import BERTScore
 from metrics_jax.embedding.contextual import ContextualMetric
 from metrics_jax.embedding.exact_transport import Problem
-from metrics_jax.embedding.forward import bucket
 from metrics_jax.embedding.idf import Idf
+from metrics_jax.embedding.lengths import bucket
 from metrics_jax.embedding.moverscore import MoverScore
 from metrics_jax.embedding.token_batches import Side
 from metrics_jax.embedding.transport import solution

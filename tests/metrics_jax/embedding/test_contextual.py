@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics_jax import BERTScore, Idf, MoverScore, YiSi1, parse
-from metrics_jax.embedding.token_batches import spans, tiles
+from metrics_jax.embedding.token_batches import spans
 from tests.fixtures import texts, tiny_encoder
 
 ENCODER = tiny_encoder.make()
@@ -169,15 +169,3 @@ def test_spans_contain_every_pair_once(pairs, size):
     assert sorted(np.concatenate(found).tolist()) == list(range(len(pairs)))
     sizes = [sum(len(hypotheses[k]) + len(references[k]) for k in span) for span in found]
     assert max(sizes) < 2 * size + 12
-
-
-@given(st.lists(st.integers(0, 70), max_size=300))
-@settings(max_examples=30, deadline=None)
-def test_tiles_contain_every_text_once(lengths):
-    found = list(tiles(np.array(lengths, int)))
-    assert sorted(np.concatenate([np.zeros(0, int), *(tile.texts for tile in found)]).tolist()) == list(
-        range(len(lengths))
-    )
-    for tile in found:
-        assert len(tile.texts) <= tile.size
-        assert max(lengths[text] for text in tile.texts) <= tile.length

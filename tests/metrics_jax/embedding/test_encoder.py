@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from metrics_jax.embedding import encoder as encoder_module
 from metrics_jax.embedding import platforms
 from metrics_jax.embedding.encoder import Encoder, encode
-from metrics_jax.embedding.forward import Forward, bucket
+from metrics_jax.embedding.forward import Forward
+from metrics_jax.embedding.lengths import bucket
 from tests.conftest import ROOT, with_devices
 
 V, D, LAYERS = 60, 6, 3

@@ -1,9 +1,9 @@
-"""Batches for prediction: every item once, longest first, in few shapes."""
+"""Batches for decoding: every input once, longest first, in few shapes."""
 
 import numpy as np
 import pytest
 
-from nmt_jax.data.batching.prediction import decoding_batches, pack_by_length
+from nmt_jax.data.batching.prediction import decoding_batches
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 
 
@@ -34,20 +34,3 @@ def test_small_inputs_get_small_batches():
     assert batch["source"].tolist() == [[7, 7, EOS, *[PAD] * 5], [EOS, *[PAD] * 7]]
     ((indices, batch),) = decoding_batches([[5] * 10_000], batch_tokens=4096)
     assert batch["source"].shape == (1, 12_288)
-
-
-def test_packing_by_length_holds_every_item_once_in_few_shapes():
-    lengths = np.random.default_rng(0).integers(1, 60, 100)
-    seen, shapes = [], set()
-    for numbers, shape in pack_by_length(lengths, 256, 2, lambda length: -(-length // 8) * 8):
-        assert lengths[numbers].max() <= shape.first
-        assert len(numbers) <= shape.rows
-        assert shape.rows % 2 == 0
-        assert shape.rows * shape.first <= 256
-        seen += list(numbers)
-        shapes.add(shape)
-    assert sorted(seen) == list(range(100))
-    assert len(shapes) <= 9
-    assert list(pack_by_length([], 256, 1, lambda length: length)) == []
-    ((numbers, shape),) = pack_by_length([500], 256, 1, lambda length: length)
-    assert (list(numbers), shape) == ([0], (1, 500, 1))
