@@ -79,11 +79,14 @@ def test_labels_are_neither_cut_off_nor_overlap(draw, rows, columns):
                 assert not one.overlaps(other)
 
 
-@pytest.mark.parametrize("label", STRANGE)
-def test_any_label_can_be_drawn_and_is_escaped_in_html(label, tmp_path):
+def test_any_label_can_be_drawn_without_a_warning(tmp_path):
     with drawing():
-        save(similarity.draw_similarity(make_similarities([label, "b"], ["a", label])), tmp_path / "x.png")
-        save(flow.draw_flow(make_plan([label, "b"], ["a", label])), tmp_path / "y.png")
+        save(similarity.draw_similarity(make_similarities(STRANGE, STRANGE)), tmp_path / "x.png")
+        save(flow.draw_flow(make_plan(STRANGE, STRANGE)), tmp_path / "y.png")
+
+
+@pytest.mark.parametrize("label", STRANGE)
+def test_labels_are_escaped_in_html(label):
     for page in (
         similarity.similarity_page(make_similarities([label, "b"], ["a", label])),
         flow.flow_page(make_plan([label, "b"], ["a", label])),
