@@ -18,7 +18,8 @@ METRICS = [
     BERTScore(ENCODER, layer=0, nonnegative=False, idf=Idf({5: 2, 100: 1}, 3)),
     MoverScore(ENCODER),
     MoverScore(ENCODER, n_gram=2, stop_words=("a", "b"), remove_subwords=False),
-    MoverScore(ENCODER, variant="v2", transport="sinkhorn"),
+    MoverScore(ENCODER, variant="v2"),
+    pytest.param(MoverScore(ENCODER, variant="v2", transport="sinkhorn"), marks=pytest.mark.slow),
     YiSi1(ENCODER, layer=3, idf="uniform"),
     YiSi1(ENCODER, n_gram=3, idf=Idf({100: 2}, 3, "yisi")),
 ]

@@ -50,6 +50,7 @@ def test_equals_the_published_programs(shared, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:.*only tokens of idf weight 0")
+@pytest.mark.slow
 def test_equals_the_published_programs_end_to_end(shared):
     encoder = minilm.load()
 
