@@ -1,3 +1,6 @@
+"""Beam search against enumeration, its rules, constraints, groups and stopping criteria."""
+
+import functools
 import itertools
 
 import jax
@@ -36,12 +39,16 @@ def search(
     if phrases is not None:
         phrases = Phrases.of(phrases)
     how = Search(beam_size=beam_size, n_best=n_best or beam_size, length_penalty=alpha, **options)
-    tokens, scores = jax.jit(
-        lambda cache, asked: beam_search(
-            make_step(table), cache, asked, search=how, max_length=max_length, bos=BOS, eos=EOS, halve=halve
-        )
-    )(cache, SearchRequest(limits, prefix, phrases))
+    tokens, scores = compiled(table, cache, SearchRequest(limits, prefix, phrases), how, max_length, halve)
     return np.asarray(tokens), np.asarray(scores)
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4, 5))
+def compiled(table, cache, request, how, max_length, halve):
+    """One program for all tables of a shape."""
+    return beam_search(
+        make_step(table), cache, request, search=how, max_length=max_length, bos=BOS, eos=EOS, halve=halve
+    )
 
 
 def enumerate_all(table, alpha, length=T):
@@ -97,7 +104,7 @@ def test_a_hypothesis_that_never_ends_is_returned_whole():
     np.testing.assert_allclose(scores[0, 0], -0.1 * T, rtol=1e-5)
 
 
-def test_a_sentence_never_depends_on_its_neighbours_or_on_the_room_left():
+def test_a_result_does_not_depend_on_other_sentences_or_on_the_maximum_length():
     table = make(3, 3)
     limits = [2, 4, 3]
     tokens, scores = search(table, 3, 0.6, limits)
@@ -129,7 +136,7 @@ def ranked(table, accept, alpha=0.0, length=T, form="wu"):
 
 
 def contains(text, phrases):
-    """Whether a text holds the phrases one beside the other, in any order."""
+    """Whether a text contains the phrases without overlap, in any order."""
     if not phrases:
         return True
     return any(
@@ -164,7 +171,7 @@ def has_repeats(text, n):
 )
 def test_a_full_beam_under_every_rule_finds_what_enumeration_finds(accept, options):
     table = np.array(make(5, 3))
-    table[..., 0] = -30  # padding, which no model says
+    table[..., 0] = -30  # padding, which no model generates
     tokens, scores = search(table, V**T, 0.7, n_best=2, **options)
     for b in range(3):
         expected = ranked(table[b], accept, 0.7, form=options.get("normalization", "wu"))
@@ -207,11 +214,11 @@ HALVED = {
 }
 
 
-@pytest.mark.parametrize("what", HALVED)
-def test_going_on_with_half_a_batch_changes_nothing(what):
+@pytest.mark.parametrize("case", HALVED)
+def test_continuing_with_half_a_batch_changes_nothing(case):
     table = make(16, 7)
     limits = [8, 3, 6, 8, 0, 5, 7]
-    options = {"beam_size": 3, "limits": limits, "max_length": 8, **HALVED[what]}
+    options = {"beam_size": 3, "limits": limits, "max_length": 8, **HALVED[case]}
     tokens, scores = search(table, **options)
     halved, same = search(table, **options, halve=True)
     np.testing.assert_array_equal(halved, tokens)
@@ -219,7 +226,7 @@ def test_going_on_with_half_a_batch_changes_nothing(what):
     assert len({(row[0] != 0).sum() for row in tokens}) > 2  # they end at different steps
 
 
-def test_what_a_translation_contains_anyway_costs_nothing():
+def test_constraints_that_the_best_translation_meets_change_nothing():
     table = make(7, 6)
     plain, scores = search(table, V**T, n_best=1)
     phrases = [[[token for token in until_end(row) if token != EOS][:2]] for row in plain[:, 0]]
@@ -230,7 +237,7 @@ def test_what_a_translation_contains_anyway_costs_nothing():
     assert ended.sum() > 3
 
 
-def test_one_group_is_plain_and_more_differ_more():
+def test_one_group_is_plain_beam_search_and_more_are_more_diverse():
     table = make(8, 4)
     plain, scores = search(table, 6, max_length=6)
     one, same = search(table, 6, max_length=6, num_groups=1, diversity=5.0)
@@ -249,7 +256,7 @@ def test_one_group_is_plain_and_more_differ_more():
         assert len(set(real)) == len(real) < 6
 
 
-def test_said_pieces_cost_more_with_a_repetition_penalty():
+def test_repeated_pieces_cost_more_with_a_repetition_penalty():
     table = make(9, 6)
     _, scores = search(table, V**T, repetition_penalty=1.5, n_best=1)
     for b in range(6):
@@ -275,7 +282,7 @@ def test_stopping_at_the_beam_is_early_and_at_the_limit_is_late():
     assert (by_rule["beam"] < by_rule["bound"] - 1e-6).any()
 
 
-def test_coverage_ranks_what_looked_everywhere_first():
+def test_coverage_penalty_is_that_of_wu_et_al():
     weights = np.random.default_rng(0).dirichlet(np.ones(3), size=(V, V)).astype(np.float32)  # by the last two tokens
     table, mask = make(11, 2), np.array([[True, True, True], [True, True, False]])
     step = make_step(table)
@@ -322,6 +329,6 @@ def test_coverage_ranks_what_looked_everywhere_first():
         ({"repetition_penalty": 0.5}, "repetition_penalty=0.5"),
     ],
 )
-def test_a_search_that_cannot_be_is_named(options, line):
+def test_invalid_options_are_named(options, line):
     with pytest.raises(ValueError, match=line):
         Search(**options)

@@ -1,4 +1,4 @@
-"""Heads over an encoder: what they read of it, what of it learns, and that padding changes nothing."""
+"""Heads on an encoder: their input layers, what is trained, and the absence of influence of padding."""
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +20,8 @@ HEADS = {
 
 
 def params_of(model, ids=IDS, mask=MASK):
-    params = model.init(jax.random.key(0), ids, mask)["params"]
-    # Heads are small at first: larger ones show more.
+    params = jax.jit(model.init)(jax.random.key(0), ids, mask)["params"]
+    # Initial heads are small; larger ones make differences visible.
     return jax.tree.map(lambda leaf: leaf + 0.3 * jax.random.normal(jax.random.key(1), leaf.shape), params)
 
 
@@ -29,15 +29,16 @@ def params_of(model, ids=IDS, mask=MASK):
 def test_padding_and_neighbours_change_nothing(name):
     model = HEADS[name]
     params = params_of(model)
-    whole = model.apply({"params": params}, IDS, MASK)[:1]
+    apply = jax.jit(model.apply)
+    whole = apply({"params": params}, IDS, MASK)[:1]
     padded = np.concatenate([np.where(MASK, IDS, 9), np.full((2, 3), 7)], axis=1)
-    other = model.apply({"params": params}, padded, np.pad(MASK, ((0, 0), (0, 3))))[:1]
-    alone = model.apply({"params": params}, IDS[:1, :4], MASK[:1, :4])
+    other = apply({"params": params}, padded, np.pad(MASK, ((0, 0), (0, 3))))[:1]
+    alone = apply({"params": params}, IDS[:1, :4], MASK[:1, :4])
     if name == "piece":
         whole, other = whole[:, :4], other[:, :4]
     np.testing.assert_allclose(whole, other, atol=1e-5)
     np.testing.assert_allclose(whole, alone, atol=1e-5)
-    assert np.isfinite(model.apply({"params": params}, IDS, np.zeros_like(MASK))).all()
+    assert np.isfinite(apply({"params": params}, IDS, np.zeros_like(MASK))).all()
 
 
 def test_the_encoder_is_under_its_name_and_the_mixture_begins_as_the_mean():
@@ -45,7 +46,7 @@ def test_the_encoder_is_under_its_name_and_the_mixture_begins_as_the_mean():
     params = model.init(jax.random.key(0), IDS, MASK)["params"]
     plain = BERT.init(jax.random.key(0), IDS, MASK)["params"]
     assert jax.tree.map(np.shape, params["encoder"]) == jax.tree.map(np.shape, plain)
-    hidden, _ = BERT.apply({"params": params["encoder"]}, IDS, MASK)
+    hidden, _ = jax.jit(BERT.apply)({"params": params["encoder"]}, IDS, MASK)
     found = model.apply({"params": params}, IDS, MASK, None, False, method=model.states)
     np.testing.assert_allclose(found, np.mean(hidden, axis=0), atol=1e-6)
 
@@ -53,17 +54,17 @@ def test_the_encoder_is_under_its_name_and_the_mixture_begins_as_the_mean():
 def test_the_mixture_is_equation_1_of_peters():
     model = HEADS["mixture"]
     params = params_of(model)
-    hidden, _ = BERT.apply({"params": params["encoder"]}, IDS, MASK)
+    hidden, _ = jax.jit(BERT.apply)({"params": params["encoder"]}, IDS, MASK)
     weights = np.exp(params["mixture_weights"]) / np.exp(params["mixture_weights"]).sum()
     wanted = float(params["mixture_scale"]) * sum(share * layer for share, layer in zip(weights, hidden, strict=True))
     found = model.apply({"params": params}, IDS, MASK, None, False, method=model.states)
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
-def test_the_last_layers_lie_side_by_side():
+def test_the_last_layers_are_concatenated():
     model = HEADS["piece"]
     params = params_of(model)
-    hidden, _ = BERT.apply({"params": params["encoder"]}, IDS, MASK)
+    hidden, _ = jax.jit(BERT.apply)({"params": params["encoder"]}, IDS, MASK)
     found = model.apply({"params": params}, IDS, MASK, None, False, method=model.states)
     np.testing.assert_allclose(found, np.concatenate([hidden[1], hidden[2]], axis=-1), atol=1e-6)
 
@@ -77,7 +78,7 @@ def test_a_frozen_encoder_has_no_gradient_and_no_dropout(frozen):
         out = model.apply({"params": params}, IDS, MASK, train=True, rngs={"dropout": jax.random.key(key)})
         return jnp.sum(jnp.square(out))
 
-    values, grads = zip(*(jax.value_and_grad(loss)(params, key) for key in (0, 1)), strict=True)
+    values, grads = zip(*(jax.jit(jax.value_and_grad(loss))(params, key) for key in (0, 1)), strict=True)
     assert (float(values[0]) == float(values[1])) == frozen
     moved = [bool(np.any(leaf)) for leaf in jax.tree.leaves(grads[0]["encoder"])]
     assert not any(moved) if frozen else sum(moved) > len(moved) / 2
@@ -85,17 +86,17 @@ def test_a_frozen_encoder_has_no_gradient_and_no_dropout(frozen):
     assert np.any(grads[0]["output"]["kernel"])
 
 
-def test_texts_apart_are_compared_by_the_cosine_of_their_means():
+def test_separate_texts_are_compared_by_the_cosine_of_their_means():
     model = siamese_head.Model(BERT, 1)
     ids, mask = np.stack([IDS, IDS[::-1]], axis=1), np.stack([MASK, MASK[::-1]], axis=1)
     params = params_of(model, ids, mask)
     assert list(params) == ["encoder"]
-    hidden, _ = BERT.apply({"params": params["encoder"]}, IDS, MASK)
+    hidden, _ = jax.jit(BERT.apply)({"params": params["encoder"]}, IDS, MASK)
     first, second = (np.asarray(hidden[-1][row])[MASK[row]].mean(axis=0) for row in (0, 1))
     wanted = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
     np.testing.assert_allclose(model.apply({"params": params}, ids, mask), [[wanted]] * 2, atol=1e-5)
     gradient = jax.grad(lambda params: model.apply({"params": params}, ids, np.zeros_like(mask)).sum())(params)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))  # of rows of nothing
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))  # for empty rows
 
 
 def test_what_cannot_be_meant():
