@@ -6,8 +6,14 @@
 `comparison` computes confidence intervals and tests of the coefficients.
 """
 
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.random import Generator
+
 from metrics_jax.judging import pairs
-from metrics_jax.judging.coefficient import NAMES, Coefficient
+from metrics_jax.judging.coefficient import NAMES, Advance, Coefficient, Swaps, no_progress
 from metrics_jax.judging.judgements import Judgements
 from metrics_jax.judging.segment_agreement import PairAgreement, VectorAgreement
 from metrics_jax.judging.system_agreement import SoftAgreement, SystemAgreement
@@ -40,3 +46,38 @@ def agreement(judgements: Judgements, coefficient: str, level: str = "segment", 
     if pair is not None:
         return PairAgreement(judgements, pair, "item" if pair.pooled else grouping)
     return VectorAgreement(judgements, coefficient, grouping)
+
+
+class MeanAgreement(Coefficient):
+    """The mean of the coefficients of several sets; sets where the coefficient is undefined are left out.
+
+    Scores float[M, N] are those of the texts of the first set, then of the second, and so on. Bootstrap samples and
+    swaps are drawn within each set.
+    """
+
+    def __init__(self, parts: Sequence[Coefficient], sizes: Sequence[int]) -> None:
+        """Take one coefficient per set, and the number of texts in each set."""
+        self._parts, self._ends = list(parts), np.cumsum(sizes)
+        self.of_systems = any(part.of_systems for part in parts)
+
+    def values(self, scores: np.ndarray) -> np.ndarray:
+        return self._mean(scores, lambda part, scores: part.values(scores))
+
+    def resampled(self, scores: np.ndarray, draws: int, generator: Generator) -> np.ndarray:
+        return self._mean(scores, lambda part, scores: part.resampled(scores, draws, generator))
+
+    def swapped(self, scores: np.ndarray, trials: int, generator: Generator, advance: Advance = no_progress) -> Swaps:
+        def differences(part: Coefficient, scores: np.ndarray) -> np.ndarray:
+            """Differences float[pairs of metrics, T]."""
+            blocks: dict[tuple[int, int], list[np.ndarray]] = {pair: [] for pair in metric_pairs}
+            for a, b, some in part.swapped(scores, trials, generator, lambda done: advance(done / len(self._parts))):
+                blocks[a, b].append(some)
+            return np.array([np.concatenate(block) for block in blocks.values()])
+
+        if metric_pairs := list(itertools.combinations(range(len(scores)), 2)):
+            yield from ((*pair, row) for pair, row in zip(metric_pairs, self._mean(scores, differences), strict=True))
+
+    def _mean(self, scores: np.ndarray, function: Callable[[Coefficient, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Mean of a function of each set and its scores."""
+        by_set = np.split(scores, self._ends[:-1], axis=1)
+        return pairs.nan_mean(np.stack([function(*pair) for pair in zip(self._parts, by_set, strict=True)], axis=-1))

@@ -36,12 +36,10 @@ def intervals(
     check_sampling(alpha, draws=draws)
     values = agreement.values(scores)
     resampled = agreement.resampled(scores, draws, np.random.default_rng(seed))
-    result = []
-    for value, row in zip(values.tolist(), resampled, strict=True):
-        known = row[~np.isnan(row)]
-        undefined = Interval(value, np.nan, np.nan, np.nan, np.nan)
-        result.append(percentile_interval(value, known, alpha) if len(known) else undefined)
-    return result
+    return [
+        percentile_interval(value, known, alpha) if len(known) else Interval(value, np.nan, np.nan, np.nan, np.nan)
+        for value, known in zip(values.tolist(), (row[~np.isnan(row)] for row in resampled), strict=True)
+    ]
 
 
 def p_values(agreement: Coefficient, scores: np.ndarray, *, trials: int = 1000, seed: int = SEED) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Human judgements of texts, with the system that wrote each text and the item it was written for."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -39,15 +40,11 @@ class Judgements:
             if labels is not None and len(labels) != len(self.human):
                 raise ValueError(f"{len(self.human)} human judgements but {len(labels)} {name}: there must be one each")
         if self.systems is not None and self.items is not None:
-            seen: set[tuple[Hashable, Hashable]] = set()
-            for pair in zip(self.systems, self.items, strict=True):
-                if pair in seen:
-                    raise ValueError(f"system {pair[0]!r} has two texts of item {pair[1]!r}")
-                seen.add(pair)
-        if self.system_human is not None:
-            for system in self.system_names:
-                if system not in self.system_human:
-                    raise ValueError(f"system {system!r} has texts but no score")
+            counts = Counter(zip(self.systems, self.items, strict=True))
+            if repeated := next((pair for pair, count in counts.items() if count > 1), None):
+                raise ValueError(f"system {repeated[0]!r} has two texts of item {repeated[1]!r}")
+        if self.system_human is not None and (unknown := [x for x in self.system_names if x not in self.system_human]):
+            raise ValueError(f"system {unknown[0]!r} has texts but no score")
 
     @property
     def system_names(self) -> list[Hashable]:
@@ -93,7 +90,7 @@ class Judgements:
         """The judgements of a subset of the texts, given as a mask bool[N]."""
         indices = np.flatnonzero(texts).tolist()
         systems, items = (
-            [labels[k] for k in indices] if labels is not None else None for labels in (self.systems, self.items)
+            None if labels is None else [labels[k] for k in indices] for labels in (self.systems, self.items)
         )
         return Judgements(self.human[indices], systems, items, self.system_human)
 
@@ -103,8 +100,7 @@ class Judgements:
         A system is dropped if |score - median| / (1.483 MAD) > 2.5, where MAD is the median of |score - median| (Mathur
         et al., 2020, section 4.2).
         """
-        outliers = far_from_median(self.system_scores())
-        texts = ~outliers[self.labels("system")]
+        texts = ~far_from_median(self.system_scores())[self.labels("system")]
         return self.select(texts), texts
 
 

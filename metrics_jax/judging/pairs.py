@@ -66,7 +66,7 @@ class Groups(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PairCoefficient:
-    """A sum of credits, divided by sqrt(sum of `first` weights times sum of `second` weights).
+    """A sum of credits, divided by sqrt(sum of `first` weights times sum of `second` weights), by name in `_SIGNS`.
 
     pooled: sum over the pairs of all groups, instead of averaging over groups. least: smallest difference of the human
     judgements of a pair; others are left out. calibrated: scores that differ by at most a threshold, chosen by
@@ -74,9 +74,9 @@ class PairCoefficient:
     """
 
     name: str
-    credit: Signs
-    first: Signs
-    second: Signs
+    credit: str
+    first: str
+    second: str
     pooled: bool = False
     least: float = 0.0
     calibrated: bool = False
@@ -96,19 +96,14 @@ class PairCoefficient:
         return sums
 
     def count(
-        self,
-        score: np.ndarray,
-        other_score: np.ndarray,
-        human: np.ndarray,
-        other_human: np.ndarray,
-        threshold: float = 0.0,
+        self, x: np.ndarray, y: np.ndarray, human: np.ndarray, other_human: np.ndarray, threshold: float = 0.0
     ) -> np.ndarray:
-        """Credit and weights float[3, ...] of pairs, from scores and human judgements float[...] of both texts."""
-        u, s = signs(score - other_score, threshold), signs(human - other_human)
-        counted = np.stack(np.broadcast_arrays(self.credit(u, s), self.first(u, s), self.second(u, s)))
-        if self.least:
-            counted = counted * (np.abs(human - other_human) >= self.least)
-        return counted
+        """Credit and weights float[3, ...] of pairs, from scores x, y and judgements float[...] of both texts."""
+        u, s = signs(x - y, threshold), signs(human - other_human)
+        counted = np.stack(
+            np.broadcast_arrays(*(_SIGNS[kind](u, s) for kind in (self.credit, self.first, self.second)))
+        )
+        return counted * (np.abs(human - other_human) >= self.least) if self.least else counted
 
     def threshold(self, groups: Groups, scores: np.ndarray, human: np.ndarray) -> float:
         """The tie threshold chosen by `calibrate`; 0 unless the coefficient is calibrated."""
@@ -124,8 +119,7 @@ def ratio(sums: np.ndarray) -> np.ndarray:
 def nan_mean(values: np.ndarray) -> np.ndarray:
     """Mean over the last axis of the values that are not NaN: float[..., G] -> float[...]; NaN if all are."""
     known = ~np.isnan(values)
-    count = known.sum(axis=-1)
-    total = np.where(known, values, 0.0).sum(axis=-1)
+    count, total = known.sum(axis=-1), np.where(known, values, 0.0).sum(axis=-1)
     return np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0)
 
 
@@ -155,48 +149,29 @@ def calibrate(groups: Groups, scores: np.ndarray, human: np.ndarray) -> float:
     return float(candidates[np.argmax(accuracy >= accuracy.max() - _EQUAL * len(sizes))])
 
 
-def _all(u: np.ndarray, s: np.ndarray) -> np.ndarray:
-    return np.ones(np.broadcast_shapes(u.shape, s.shape), np.int8)
-
-
-def _agreement(u: np.ndarray, s: np.ndarray) -> np.ndarray:
-    return u * s
-
-
-def _score_differs(u: np.ndarray, s: np.ndarray) -> np.ndarray:
-    return np.abs(u) + 0 * s
-
-
-def _human_differs(u: np.ndarray, s: np.ndarray) -> np.ndarray:
-    return 0 * u + np.abs(s)
-
-
-def _both_differ(u: np.ndarray, s: np.ndarray) -> np.ndarray:
-    return np.abs(u * s)
-
-
-def _strict(u: np.ndarray, s: np.ndarray) -> np.ndarray:
-    return np.abs(s) * (2 * (u == s).astype(np.int8) - 1)
-
-
-def _same(u: np.ndarray, s: np.ndarray) -> np.ndarray:
-    return (u == s).astype(np.int8)
-
-
+_SIGNS: dict[str, Signs] = {
+    "all": lambda u, s: np.ones(np.broadcast_shapes(u.shape, s.shape), np.int8),
+    "agreement": lambda u, s: u * s,
+    "score differs": lambda u, s: np.abs(u) + 0 * s,
+    "human differs": lambda u, s: 0 * u + np.abs(s),
+    "both differ": lambda u, s: np.abs(u * s),
+    "strict": lambda u, s: np.abs(s) * (2 * (u == s).astype(np.int8) - 1),
+    "same": lambda u, s: (u == s).astype(np.int8),
+}
 COEFFICIENTS = {
     coefficient.name: coefficient
     for coefficient in (
         # Kendall's tau-b and tau-a
-        PairCoefficient("kendall", _agreement, _score_differs, _human_differs),
-        PairCoefficient("kendall_a", _agreement, _all, _all),
+        PairCoefficient("kendall", "agreement", "score differs", "human differs"),
+        PairCoefficient("kendall_a", "agreement", "all", "all"),
         # WMT's variants drop human ties. Ties of scores are discordant (2012), dropped (2013), or neither (2014-2016).
-        PairCoefficient("wmt_discordant", _strict, _human_differs, _human_differs, pooled=True),
-        PairCoefficient("wmt_excluded", _agreement, _both_differ, _both_differ, pooled=True),
-        PairCoefficient("wmt_neutral", _agreement, _human_differs, _human_differs, pooled=True),
+        PairCoefficient("wmt_discordant", "strict", "human differs", "human differs", pooled=True),
+        PairCoefficient("wmt_excluded", "agreement", "both differ", "both differ", pooled=True),
+        PairCoefficient("wmt_neutral", "agreement", "human differs", "human differs", pooled=True),
         # daRR (2017-2020): pairs whose judgements differ by at least 25 of 100 points
-        PairCoefficient("darr", _strict, _human_differs, _human_differs, pooled=True, least=25.0),
+        PairCoefficient("darr", "strict", "human differs", "human differs", pooled=True, least=25.0),
         # Pairwise accuracy (Kocmi et al., 2021), also with tie calibration, acc*_eq (Deutsch et al., 2023)
-        PairCoefficient("acc", _same, _all, _all),
-        PairCoefficient("acc_eq", _same, _all, _all, calibrated=True),
+        PairCoefficient("acc", "same", "all", "all"),
+        PairCoefficient("acc_eq", "same", "all", "all", calibrated=True),
     )
 }

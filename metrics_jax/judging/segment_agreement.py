@@ -1,26 +1,28 @@
 """Agreement at the level of segments: over all texts, or the mean over groups of texts with the same item or system."""
 
 import itertools
-from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
 import scipy.stats
+from numpy.random import Generator
 
 from metrics_jax.judging import pairs
-from metrics_jax.judging.coefficient import Advance, Coefficient, no_progress
-from metrics_jax.judging.judgements import Judgements
-from metrics_jax.judging.pairs import PairCoefficient
-from metrics_jax.judging.score_vectors import (
+from metrics_jax.judging.coefficient import (
     BLOCK_SIZE,
     TINY,
     VECTORS,
+    Advance,
+    Coefficient,
+    Swaps,
     checked,
     draw_counts,
+    no_progress,
     standardised,
     vector_coefficient,
 )
+from metrics_jax.judging.judgements import Judgements
 from metrics_jax.prediction import correlation
 
 _TAUS: dict[str, Literal["a", "b"]] = {"kendall": "b", "kendall_a": "a"}
@@ -44,12 +46,11 @@ class _Counts(NamedTuple):
 class PairAgreement(Coefficient):
     """A coefficient of pairs of texts within groups."""
 
-    def __init__(self, judgements: Judgements, coefficient: PairCoefficient, grouping: str) -> None:
+    def __init__(self, judgements: Judgements, coefficient: pairs.PairCoefficient, grouping: str) -> None:
         self.judgements = judgements
         self._coefficient, self._groups = coefficient, judgements.groups(grouping)
 
     def values(self, scores: np.ndarray) -> np.ndarray:
-        """See `Coefficient.values`."""
         scores, human = checked(scores, self.judgements), self.judgements.human
         variant = _TAUS.get(self._coefficient.name)
         if variant and self._groups.rows.shape == (1, len(human)):  # O(N log N) instead of all pairs
@@ -62,18 +63,16 @@ class PairAgreement(Coefficient):
         return np.array([self._coefficient.threshold(self._groups, row, human) for row in scores])
 
     def _sums(self, scores: np.ndarray) -> np.ndarray:
-        return self._coefficient.sums(
-            self._groups, scores, self.judgements.human, float(self.thresholds(scores[None])[0])
-        )
+        threshold = float(self.thresholds(scores[None])[0])
+        return self._coefficient.sums(self._groups, scores, self.judgements.human, threshold)
 
-    def resampled(self, scores: np.ndarray, draws: int, generator: np.random.Generator) -> np.ndarray:
-        """See `Coefficient.resampled`. Groups are drawn, or texts if there is one group; thresholds are kept."""
+    def resampled(self, scores: np.ndarray, draws: int, generator: Generator) -> np.ndarray:
+        """Groups are drawn, or texts if there is one group; thresholds are kept."""
         scores = checked(scores, self.judgements)
         if len(self._groups.rows) > 1:
             sums = np.stack([self._sums(row) for row in scores], axis=1)  # float[3, M, G]
             if self._coefficient.pooled:
-                counts = draw_counts(sums.shape[-1], draws, generator)
-                return pairs.ratio(sums @ counts.T)
+                return pairs.ratio(sums @ draw_counts(sums.shape[-1], draws, generator).T)
             return _resampled_means(pairs.ratio(sums), draws, generator)
         self._check_size()
         counts = draw_counts(len(self.judgements.human), draws, generator).astype(np.float32)
@@ -85,23 +84,19 @@ class PairAgreement(Coefficient):
             result[metric] = pairs.ratio(np.array(totals, np.float64))
         return result
 
-    def swapped(
-        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = no_progress
-    ) -> Iterator[tuple[int, int, np.ndarray]]:
-        """See `Coefficient.swapped`. Thresholds are kept; between scores of two metrics, their mean is used."""
+    def swapped(self, scores: np.ndarray, trials: int, generator: Generator, advance: Advance = no_progress) -> Swaps:
+        """Thresholds are kept; between scores of two metrics, their mean is used."""
         self._check_size()
         scores = checked(scores, self.judgements)
         spread = np.maximum(scores.std(axis=1), TINY)
-        thresholds, scores = self.thresholds(scores) / spread, standardised(scores)
-        # Differences equal to the threshold must stay ties although scores and thresholds were scaled separately.
-        thresholds = thresholds * (1 + 1e-9)
+        # Differences equal to the threshold must stay ties although scores and thresholds are scaled separately.
+        thresholds, scores = self.thresholds(scores) / spread * (1 + 1e-9), standardised(scores)
         groups, metric_pairs = self._groups, list(itertools.combinations(range(len(scores)), 2))
         step = max(1, 4 * BLOCK_SIZE // (groups.rows.size + 6 * len(groups.rows) * max(len(metric_pairs), 1)))
         for start in range(0, trials, step):
             flips = generator.integers(2, size=(min(step, trials - start), scores.shape[1]), dtype=np.uint8)
             sums = np.empty((len(metric_pairs), 2, 3, len(flips), len(groups.rows)))
-            blocks = groups.blocks()
-            for block in blocks:
+            for block in (blocks := groups.blocks()):
                 # float[g, T, n]: 1 where the scores of a text are swapped
                 chosen = (flips[:, groups.rows[block]] * groups.mask[block]).transpose(1, 0, 2).astype(np.float32)
                 own = [self._counts(block, *metric) for metric in zip(scores, scores, thresholds, strict=True)]
@@ -117,10 +112,8 @@ class PairAgreement(Coefficient):
         rows, mask = (side[block] for side in self._groups)
         human = self.judgements.human[rows]
         distinct = mask[:, :, None] & mask[:, None] & ~np.eye(rows.shape[1], dtype=bool)
-        counted = self._coefficient.count(
-            x[rows][:, :, None], y[rows][:, None], human[:, :, None], human[:, None], threshold
-        )
-        return _Counts.of(counted * distinct)
+        sides = x[rows][:, :, None], y[rows][:, None], human[:, :, None], human[:, None]
+        return _Counts.of(self._coefficient.count(*sides, threshold) * distinct)
 
     def _check_size(self) -> None:
         if (largest := self._groups.rows.shape[1]) > _LARGEST:
@@ -138,7 +131,6 @@ class VectorAgreement(Coefficient):
         self._name, self._groups = coefficient, judgements.groups(grouping)
 
     def values(self, scores: np.ndarray) -> np.ndarray:
-        """See `Coefficient.values`."""
         return pairs.nan_mean(self._of_groups(checked(scores, self.judgements)))
 
     def _of_groups(self, scores: np.ndarray) -> np.ndarray:
@@ -151,8 +143,8 @@ class VectorAgreement(Coefficient):
             values[:, groups] = vector_coefficient(self._name, scores[:, rows], self.judgements.human[rows])
         return values
 
-    def resampled(self, scores: np.ndarray, draws: int, generator: np.random.Generator) -> np.ndarray:
-        """See `Coefficient.resampled`. Groups are drawn, or texts if there is one group."""
+    def resampled(self, scores: np.ndarray, draws: int, generator: Generator) -> np.ndarray:
+        """Groups are drawn, or texts if there is one group."""
         scores = checked(scores, self.judgements)
         if len(self._groups.rows) > 1:
             return _resampled_means(self._of_groups(scores), draws, generator)
@@ -169,10 +161,8 @@ class VectorAgreement(Coefficient):
                 result[metric, block] = vector_coefficient(self._name, row[drawn], human[drawn])
         return result
 
-    def swapped(
-        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = no_progress
-    ) -> Iterator[tuple[int, int, np.ndarray]]:
-        """See `Coefficient.swapped`. For Spearman's rho, ranks within groups are swapped."""
+    def swapped(self, scores: np.ndarray, trials: int, generator: Generator, advance: Advance = no_progress) -> Swaps:
+        """For Spearman's rho, ranks within groups are swapped."""
         if self._name not in VECTORS:
             raise ValueError(f"{self._name} has no test: use kendall")
         scores, human = standardised(checked(scores, self.judgements)), self.judgements.human
@@ -241,7 +231,7 @@ def _ranks(numbers: np.ndarray, groups: pairs.Groups) -> np.ndarray:
     return ranks
 
 
-def _resampled_means(values: np.ndarray, draws: int, generator: np.random.Generator) -> np.ndarray:
+def _resampled_means(values: np.ndarray, draws: int, generator: Generator) -> np.ndarray:
     """Means float[M, draws] over drawn groups of values float[M, G]; NaN values are left out."""
     counts = draw_counts(values.shape[1], draws, generator)
     known = ~np.isnan(values)

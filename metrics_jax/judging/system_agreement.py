@@ -1,14 +1,28 @@
-"""Agreement at the level of systems: coefficients of mean scores, and soft pairwise accuracy."""
+"""Agreement at the level of systems: coefficients of mean scores, and soft pairwise accuracy.
+
+Soft pairwise accuracy is agreement on how confidently one system is better than another (Thompson et al., 2024).
+"""
 
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
+from numpy.random import Generator
 
-from metrics_jax.judging import soft_accuracy
-from metrics_jax.judging.coefficient import Advance, Coefficient, no_progress
+from metrics_jax.judging.coefficient import (
+    BLOCK_SIZE,
+    Advance,
+    Coefficient,
+    Swaps,
+    checked,
+    draw_counts,
+    no_progress,
+    standardised,
+    vector_coefficient,
+)
 from metrics_jax.judging.judgements import Judgements
-from metrics_jax.judging.score_vectors import BLOCK_SIZE, checked, draw_counts, standardised, vector_coefficient
+from metrics_jax.significance import SEED
+
+PERMUTATIONS = 1000
 
 
 class SystemAgreement(Coefficient):
@@ -21,12 +35,11 @@ class SystemAgreement(Coefficient):
         self._name = coefficient
 
     def values(self, scores: np.ndarray) -> np.ndarray:
-        """See `Coefficient.values`."""
         means = self.judgements.system_means(checked(scores, self.judgements))
         return vector_coefficient(self._name, means, self.judgements.system_scores())
 
-    def resampled(self, scores: np.ndarray, draws: int, generator: np.random.Generator) -> np.ndarray:
-        """See `Coefficient.resampled`. Both systems and items are drawn (BOOT-BOTH of Deutsch et al., 2021)."""
+    def resampled(self, scores: np.ndarray, draws: int, generator: Generator) -> np.ndarray:
+        """Both systems and items are drawn (BOOT-BOTH of Deutsch et al., 2021)."""
         scores, judgements = checked(scores, self.judgements), self.judgements
         items = np.arange(scores.shape[1]) if judgements.items is None else judgements.labels("item")
         rows, mask = judgements.groups("system")
@@ -44,15 +57,12 @@ class SystemAgreement(Coefficient):
                 systems = systems[total[systems] > 0]  # no text of the other systems was drawn
                 human = system_means[-1] if judgements.system_human is None else judgements.system_scores()
                 if len(np.unique(systems)) > 1:
-                    result[:, draw] = vector_coefficient(
-                        self._name, system_means[:-1, systems], human[systems], systems
-                    )
+                    means_drawn = system_means[:-1, systems]
+                    result[:, draw] = vector_coefficient(self._name, means_drawn, human[systems], systems)
         return result
 
-    def swapped(
-        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = no_progress
-    ) -> Iterator[tuple[int, int, np.ndarray]]:
-        """See `Coefficient.swapped`. Scores of segments are swapped, then averaged."""
+    def swapped(self, scores: np.ndarray, trials: int, generator: Generator, advance: Advance = no_progress) -> Swaps:
+        """Scores of segments are swapped, then averaged."""
         if self._name == "kendall_c":
             raise ValueError("kendall_c has no test: use kendall")
         scores, human = standardised(checked(scores, self.judgements)), self.judgements.system_scores()
@@ -82,30 +92,22 @@ class SoftAgreement(Coefficient):
         self.judgements = judgements
 
     def _p_values(self, scores: np.ndarray) -> np.ndarray:
-        return soft_accuracy.p_values(self.judgements.table(scores))
+        return p_values(self.judgements.table(scores))
 
     def values(self, scores: np.ndarray) -> np.ndarray:
-        """See `Coefficient.values`."""
         human = self._p_values(self.judgements.human)
-        return np.array(
-            [soft_accuracy.soft_accuracy(self._p_values(row), human) for row in checked(scores, self.judgements)]
-        )
+        rows = map(self._p_values, checked(scores, self.judgements))
+        return np.array([soft_accuracy(row, human) for row in rows])
 
-    def resampled(self, scores: np.ndarray, draws: int, generator: np.random.Generator) -> np.ndarray:
-        """See `Coefficient.resampled`. Systems are drawn."""
+    def resampled(self, scores: np.ndarray, draws: int, generator: Generator) -> np.ndarray:
+        """Systems are drawn."""
         human = self._p_values(self.judgements.human)
         counts = draw_counts(len(human), draws, generator)
-        return np.stack(
-            [
-                soft_accuracy.soft_accuracy(self._p_values(row), human, counts)
-                for row in checked(scores, self.judgements)
-            ]
-        )
+        rows = map(self._p_values, checked(scores, self.judgements))
+        return np.stack([soft_accuracy(row, human, counts) for row in rows])
 
-    def swapped(
-        self, scores: np.ndarray, trials: int, generator: np.random.Generator, advance: Advance = no_progress
-    ) -> Iterator[tuple[int, int, np.ndarray]]:
-        """See `Coefficient.swapped`, but all scores of a system are swapped together (PERM-SYS).
+    def swapped(self, scores: np.ndarray, trials: int, generator: Generator, advance: Advance = no_progress) -> Swaps:
+        """All scores of a system are swapped together (PERM-SYS).
 
         The p-values of two systems are then known in advance for each case: none, one or both of them swapped.
         """
@@ -117,7 +119,7 @@ class SoftAgreement(Coefficient):
         first, second = np.triu_indices(size, 1)
         known = ~np.isnan(human[first, second])
         first, second = first[known], second[known]
-        p = soft_accuracy.p_values(np.concatenate(tables))  # between all systems as scored by all metrics
+        p = p_values(np.concatenate(tables))  # between all systems as scored by all metrics
         distances = np.abs(p - np.tile(human, (len(scores), len(scores))))
         for a, b in itertools.combinations(range(len(scores)), 2):
             distance, other_distance = (
@@ -126,3 +128,42 @@ class SoftAgreement(Coefficient):
             )
             yield a, b, (other_distance - distance) / max(len(first), 1)
             advance(trials)
+
+
+def p_values(segments: np.ndarray, *, permutations: int = PERMUTATIONS, seed: int = SEED) -> np.ndarray:
+    """P-values float[S, S] of system i over system j, from segment scores float[S, N], NaN if missing.
+
+    Each is the fraction of `permutations` in which the segments of the two systems, swapped at random, give a
+    difference of means at least as large as the observed one: near 0 if i is better, near 1 if it is worse. Two systems
+    are compared on the segments that both have (NaN if there are none), and the same segments are swapped for every
+    pair (section 4). Raises ValueError unless the scores are two-dimensional.
+    """
+    segments = np.asarray(segments, np.float64)
+    if segments.ndim != 2:
+        raise ValueError(f"segments must be float[systems, segments], not of shape {segments.shape}")
+    known = ~np.isnan(segments)
+    scores = np.where(known, segments, 0.0)
+    flips = np.random.default_rng(seed).integers(2, size=(permutations, segments.shape[1])) * 2.0 - 1.0
+    p = np.full((len(segments), len(segments)), np.nan)
+    for system in range(len(scores)):
+        both = known & known[system]
+        differences = (scores[system] - scores) * both
+        margin = 1e-9 * np.abs(differences).sum(axis=1)  # sums of the same numbers in another order differ by rounding
+        share = (flips @ differences.T >= differences.sum(axis=1) - margin).mean(axis=0)
+        p[system] = np.where(both.any(axis=1), share, np.nan)
+    np.fill_diagonal(p, np.nan)
+    return p
+
+
+def soft_accuracy(metric: np.ndarray, human: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Soft pairwise accuracy float[...], 0 to 1, of p-values float[..., S, S] of a metric and of humans.
+
+    It is 1 - mean |difference of p-values| over pairs of systems. weights: float[..., S], how often each system counts.
+    NaN if no pair of systems has segments in common.
+    """
+    first, second = np.triu_indices(metric.shape[-1], 1)
+    distances = np.abs(metric - human)[..., first, second]
+    counts = np.ones(len(first)) if weights is None else weights[..., first] * weights[..., second]
+    counts = np.where(np.isnan(distances), 0.0, counts)
+    total, lost = counts.sum(axis=-1), (np.nan_to_num(distances) * counts).sum(axis=-1)
+    return 1.0 - np.divide(lost, total, out=np.full(np.shape(total), np.nan), where=total > 0)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from metrics_jax.judging.agreement import agreement
+from metrics_jax.judging.agreement import MeanAgreement, agreement
 from metrics_jax.judging.coefficient import Coefficient
 from metrics_jax.judging.comparison import clusters, intervals, p_values, williams
 from metrics_jax.judging.judgements import Judgements
-from metrics_jax.judging.mean_agreement import MeanAgreement
 from metrics_jax.prediction.correlation import pearson
 from metrics_jax.registry import needs
 from metrics_jax.significance import SEED

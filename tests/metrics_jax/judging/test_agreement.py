@@ -1,4 +1,4 @@
-"""Values, samples and swaps of coefficients against plain loops; see also test_pairs and test_soft_accuracy."""
+"""Values, samples and swaps of coefficients against plain loops; see also test_pairs and test_system_agreement."""
 
 import itertools
 
@@ -9,7 +9,7 @@ import scipy.stats
 from metrics_jax.judging.agreement import agreement
 from metrics_jax.judging.coefficient import NAMES
 from metrics_jax.judging.judgements import Judgements
-from metrics_jax.judging.soft_accuracy import p_values, soft_accuracy
+from metrics_jax.judging.system_agreement import p_values, soft_accuracy
 from tests.metrics_jax.judging.test_pairs import coefficient_by_loops
 
 COMBINATIONS = [

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from metrics_jax.judging.agreement import agreement
+from metrics_jax.judging.agreement import MeanAgreement, agreement
 from metrics_jax.judging.comparison import clusters, intervals, p_values, williams
 from metrics_jax.judging.judgements import Judgements
-from metrics_jax.judging.mean_agreement import MeanAgreement
 
 
 def example(noise, seed=0, size=120):
