@@ -54,7 +54,7 @@ def test_normal_and_mimetic_initialization(task):
     layers = [jax.jit(one.init)(jax.random.key(0))["encoder"]["layers_0"] for one in (mimetic, normal)]
     same = [np.array_equal(layer["query"]["kernel"], layer["key"]["kernel"]) for layer in layers]
     assert same == [True, False]
-    with pytest.raises(UserError, match=r"config\.initialization='warm' : use one of normal, mimetic"):
+    with pytest.raises(UserError, match=r"config\.initialization='warm': use one of normal, mimetic"):
         with_changes(task, initialization="warm").batches(1)
 
 

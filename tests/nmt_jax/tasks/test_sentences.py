@@ -216,7 +216,7 @@ def test_long_pairs_are_cut_and_reported(folder, tmp_path):
     assert task.train_corpus().lengths[:, 0].max() == 10
     report = dict(task.summary())["training texts"]
     assert "60 of 60 rows" in report
-    assert "cut to 10 pieces" in report
+    assert "cut to 10 tokens" in report
     with pytest.raises(UserError, match=r"config\.data\.max_length=49: the encoder reads up to 48"):
         task_of(folder, tmp_path, **{"data.max_length": 49}).train_corpus()
 
