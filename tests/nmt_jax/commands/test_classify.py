@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from nmt_jax.commands import classify, plot
-from nmt_jax.errors import UserError
+from nmt_jax.commands import classify
 from tests.conftest import ROOT
 from tests.fixtures.command_line import error_line
 from tests.fixtures.workdirs import POSITIVE, labelled_rows
@@ -93,23 +92,23 @@ def test_development_texts_are_coloured(workdir, nmt_jax):
     assert not any(word in " ".join(negative) for word in POSITIVE.split())
 
 
-def test_a_given_text_is_coloured(workdir, tmp_path):
-    output = plot.run(workdir, kind="attention", sentence="a <b> film\tgood", output=tmp_path / "x.html")
+def test_a_given_text_is_coloured(workdir, nmt_jax, mistake, tmp_path):
+    command, output = ("plot", f"--workdir={workdir}", "--kind=attention"), tmp_path / "x.html"
+    assert nmt_jax(*command, "--sentence=a <b> film\tgood", f"--output={output}").code == 0
     shown = output.read_text()
     assert shown.count('class="sentence"') == 2
     assert "&lt;b&gt;" in shown
     assert "<table>" not in shown
-    with pytest.raises(UserError, match=r"ends in \.html"):
-        plot.run(workdir, kind="attention", output=tmp_path / "x.png")
-    with pytest.raises(UserError, match="no such folder"):
-        plot.run(workdir, kind="attention", output=tmp_path / "y" / "x.html")
-    with pytest.raises(UserError, match="no word to colour"):
-        plot.run(workdir, kind="attention", sentence=" ", output=tmp_path / "x.html")
+    assert "x.png: the file name must end in .html" in mistake(*command, f"--output={tmp_path / 'x.png'}")
+    assert "no such folder" in mistake(*command, f"--output={tmp_path / 'y' / 'x.html'}")
+    assert "no text contains a word" in mistake(*command, "--sentence= ", f"--output={output}")
 
 
-def test_training_curves_of_a_classifier(workdir, tmp_path):
+def test_training_curves_of_a_classifier(workdir, nmt_jax, tmp_path):
     pytest.importorskip("matplotlib")
-    assert plot.run(workdir, output=tmp_path / "curves.svg").stat().st_size > 1000
+    output = tmp_path / "curves.svg"
+    assert nmt_jax("plot", f"--workdir={workdir}", f"--output={output}").code == 0
+    assert output.stat().st_size > 1000
 
 
 def test_an_unknown_label_is_reported_before_training(tmp_path, mistake):
