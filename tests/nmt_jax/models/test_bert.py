@@ -228,7 +228,7 @@ def test_remat_changes_no_number():
     ("fields", "line"),
     [
         ({"causal": True}, "needs next_sentence=False"),
-        ({"num_segments": 1}, "needs num_segments=2, not 1"),
+        ({"num_segments": 1}, "needs num_segments=2, one per sentence, not 1"),
         ({"num_heads": 3}, "not divisible by num_heads=3"),
         ({"activation": "tanh"}, "activation='tanh'"),
     ],
