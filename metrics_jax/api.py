@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence, Sized
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -27,40 +27,14 @@ class Result:
     parts: Mapping[str, float | np.ndarray]
 
 
-class Metric(Protocol):
-    """A frozen dataclass whose fields are the metric's options, named as in the reference program."""
-
-    @property
-    def name(self) -> str:
-        """Short name, such as "bleu"."""
-
-    @property
-    def higher_is_better(self) -> bool:
-        """False for error rates."""
-
-    @property
-    def signature(self) -> str:
-        """Every option that changes the score, as `key:value` joined by `|`."""
-
-    def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """Statistics float[N, K] of N segments, additive over segments."""
-
-    def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., K] -> scores float[...]."""
-
-    def __call__(
-        self, hypotheses: Sequence[str], references: References, sources: Sequence[str] | None = None
-    ) -> Result:
-        """Score a corpus."""
-
-
 class AdditiveMetric:
     """Base class of metrics: a subclass is a frozen dataclass that defines `name`, `statistics`, `score` and `parts`.
 
+    The fields are the metric's options, named as in the reference program. `higher_is_better` is False for error rates.
     A metric whose corpus score is the mean over segments has statistics (value, ..., 1).
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # short name, such as "bleu"
     higher_is_better: ClassVar[bool] = True
     segments_per_call: ClassVar[int] = 200  # how many segments callers should pass to `statistics` per call
 
@@ -153,10 +127,8 @@ def check_sequences(hypotheses: Sequence[str], references: References) -> None:
 def check_lengths(hypotheses: Sized, references: Sized) -> None:
     """Raise ValueError unless there are as many references as hypotheses."""
     if len(hypotheses) != len(references):
-        raise ValueError(
-            f"{len(hypotheses)} hypotheses but {len(references)} references: "
-            "there must be one for each hypothesis, in the same order"
-        )
+        counts = f"{len(hypotheses)} hypotheses but {len(references)} references"
+        raise ValueError(f"{counts}: there must be one for each hypothesis, in the same order")
 
 
 def check_texts(hypotheses: Sequence[str], references: References) -> list[list[str]]:

@@ -30,7 +30,7 @@ _TIE = 1e-9  # relative tolerance for equal differences: floating-point sums dep
 
 
 class Scorer(Protocol):
-    """The part of a metric that is used here; every `api.Metric` has it."""
+    """The part of a metric that is used here; every `api.AdditiveMetric` has it."""
 
     @property
     def higher_is_better(self) -> bool:
@@ -124,13 +124,9 @@ def paired_bootstrap(
     as in `bootstrap`; also raises ValueError for systems of different sizes.
     """
     check_sampling(alpha, resamples=resamples)
-    score, table = _units(metric, systems, documents)
-    first = _baseline(systems, baseline)
-    observed, resampled = _observed(score, systems, table), score(_resample(table, resamples, seed))
-    distances = np.abs(resampled - resampled[first])
-    distances -= distances.mean(axis=1, keepdims=True)
-    p_values = _p_values(distances, observed, first, strict)
-    return _rows(metric, list(systems), first, observed, resampled, p_values, alpha)
+    samples = _Samples(metric, systems, baseline, documents, resamples, seed)
+    distances = np.abs(samples.resampled - samples.resampled[samples.first])
+    return samples.compare(distances - distances.mean(axis=1, keepdims=True), alpha, strict)
 
 
 def paired_randomisation(
@@ -153,14 +149,12 @@ def paired_randomisation(
     `documents` and errors are as in `paired_bootstrap`.
     """
     check_sampling(alpha, trials=trials, resamples=resamples)
-    score, table = _units(metric, systems, documents)
-    first = _baseline(systems, baseline)
-    distances = np.empty((len(table), trials))
-    for span, kept, swapped in _shuffle(table, trials, seed):
+    samples = _Samples(metric, systems, baseline, documents, resamples, seed)
+    score, first = samples.score, samples.first
+    distances = np.empty((len(systems), trials))
+    for span, kept, swapped in _shuffle(samples.table, trials, seed):
         distances[:, span] = np.abs(score(kept[first] + swapped) - score(swapped[first] + kept))
-    observed, resampled = _observed(score, systems, table), score(_resample(table, resamples, seed))
-    p_values = _p_values(distances, observed, first, strict)
-    return _rows(metric, list(systems), first, observed, resampled, p_values, alpha)
+    return samples.compare(distances, alpha, strict)
 
 
 def document_scores(metric: Scorer, statistics: np.ndarray, documents: Sequence[Hashable]) -> DocumentScores:
@@ -171,10 +165,8 @@ def document_scores(metric: Scorer, statistics: np.ndarray, documents: Sequence[
     """
     table = _tables({"the system": statistics})[0]
     if len(documents) != len(table):
-        raise ValueError(
-            f"{len(table)} segments but {len(documents)} document labels: "
-            "there must be one per segment, in the same order"
-        )
+        counts = f"{len(table)} segments but {len(documents)} document labels"
+        raise ValueError(f"{counts}: there must be one per segment, in the same order")
     numbers: dict[Hashable, int] = {}
     of_segment = [numbers.setdefault(label, len(numbers)) for label in documents]
     sums = np.zeros((len(numbers), table.shape[1]))
@@ -228,14 +220,6 @@ def _observed(score: Score, systems: Mapping[str, np.ndarray], table: np.ndarray
     return observed
 
 
-def _baseline(systems: Mapping[str, np.ndarray], baseline: str | None) -> int:
-    """Index of the baseline among the systems."""
-    names = list(systems)
-    if baseline is not None and baseline not in names:
-        raise ValueError(f"no system {baseline!r} for the baseline; choose one of {', '.join(names)}")
-    return 0 if baseline is None else names.index(baseline)
-
-
 def check_sampling(alpha: float, **counts: int) -> None:
     """Raise ValueError unless 0 < alpha < 1 and every count is at least 1."""
     if not 0 < alpha < 1:
@@ -249,11 +233,8 @@ def _resample(table: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     """Sums float[systems, resamples, K] of N units drawn with replacement, the same for all systems."""
     systems, n, k = table.shape
     columns = table.transpose(1, 0, 2).reshape(n, systems * k)
-    sums = np.empty((resamples, systems * k))
-    start = 0
-    for counts in (_cached_counts if resamples * n <= _CACHED else _draw_counts)(n, resamples, seed):
-        np.matmul(counts, columns, out=sums[start : start + len(counts)])
-        start += len(counts)
+    blocks = (_cached_counts if resamples * n <= _CACHED else _draw_counts)(n, resamples, seed)
+    sums = np.concatenate([counts @ columns for counts in blocks])
     return np.moveaxis(sums.reshape(resamples, systems, k), 1, 0)
 
 
@@ -299,38 +280,43 @@ def percentile_interval(score: float, resampled: np.ndarray, alpha: float) -> In
     return Interval(score=score, mean=float(ordered.mean()), half_width=(upper - lower) / 2, lower=lower, upper=upper)
 
 
-def _ties(observed: np.ndarray, first: int) -> np.ndarray:
-    """float[systems]: differences from the baseline below this are rounding errors."""
-    return _TIE * np.maximum(np.abs(observed), np.abs(observed[first]))
+class _Samples:
+    """The scores float[systems] of systems and of their resamples float[systems, R], and the baseline's index."""
 
+    def __init__(
+        self,
+        metric: Scorer,
+        systems: Mapping[str, np.ndarray],
+        baseline: str | None,
+        documents: Sequence[Hashable] | None,
+        resamples: int,
+        seed: int,
+    ) -> None:
+        self.sign, self.names = 1 if metric.higher_is_better else -1, list(systems)
+        self.score, self.table = _units(metric, systems, documents)
+        if baseline is not None and baseline not in systems:
+            raise ValueError(f"no system {baseline!r} for the baseline; choose one of {', '.join(self.names)}")
+        self.first = 0 if baseline is None else self.names.index(baseline)
+        self.observed = _observed(self.score, systems, self.table)
+        self.resampled = self.score(_resample(self.table, resamples, seed))
 
-def _p_values(distances: np.ndarray, observed: np.ndarray, first: int, strict: bool) -> np.ndarray:
-    """Sampled distances float[systems, R] -> p-values float[systems], the fraction at or above the observed one."""
-    observed_distances, ties = np.abs(observed - observed[first])[:, None], _ties(observed, first)[:, None]
-    counted = distances > observed_distances + ties if strict else distances >= observed_distances - ties
-    return (1 + counted.sum(axis=1)) / (1 + distances.shape[1])
-
-
-def _rows(
-    metric: Scorer,
-    systems: Sequence[str],
-    first: int,
-    observed: np.ndarray,
-    resampled: np.ndarray,
-    p_values: np.ndarray,
-    alpha: float,
-) -> list[Comparison]:
-    """The table of results, from scores float[systems], resamples float[systems, R] and p-values float[systems]."""
-    gains = (resampled - resampled[first]) * (1 if metric.higher_is_better else -1)
-    wins = (gains > _ties(observed, first)[:, None]).mean(axis=1)
-    return [
-        Comparison(
-            system=system,
-            interval=percentile_interval(float(observed[i]), resampled[i], alpha),
-            difference=float(observed[i] - observed[first]),
-            wins=None if i == first else float(wins[i]),
-            p_value=None if i == first else float(p_values[i]),
-            significant=i != first and bool(p_values[i] < alpha),
-        )
-        for i, system in enumerate(systems)
-    ]
+    def compare(self, distances: np.ndarray, alpha: float, strict: bool) -> list[Comparison]:
+        """The results; p-values are the fractions of distances float[systems, T] not below the observed ones."""
+        observed, first = self.observed, self.first
+        # Differences from the baseline below this are rounding errors.
+        ties = (_TIE * np.maximum(np.abs(observed), np.abs(observed[first])))[:, None]
+        least = np.abs(observed - observed[first])[:, None]
+        counted = distances > least + ties if strict else distances >= least - ties
+        p_values = (1 + counted.sum(axis=1)) / (1 + distances.shape[1])
+        wins = ((self.resampled - self.resampled[first]) * self.sign > ties).mean(axis=1)
+        return [
+            Comparison(
+                system=system,
+                interval=percentile_interval(float(observed[i]), self.resampled[i], alpha),
+                difference=float(observed[i] - observed[first]),
+                wins=None if i == first else float(wins[i]),
+                p_value=None if i == first else float(p_values[i]),
+                significant=i != first and bool(p_values[i] < alpha),
+            )
+            for i, system in enumerate(self.names)
+        ]

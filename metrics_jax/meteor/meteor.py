@@ -1,8 +1,7 @@
 """METEOR as defined in its papers (Banerjee and Lavie, 2005; Lavie and Agarwal, 2007)."""
 
 import dataclasses
-import functools
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +16,77 @@ MODULES = ("exact", "stem", "synonym")
 
 
 @dataclasses.dataclass(frozen=True)
-class Meteor(AdditiveMetric):
+class MeteorFormula(AdditiveMetric):
+    """Base class of metrics with the formula of `Meteor`; the last four statistics are its counts.
+
+    Counts float[..., 4] are matches, chunks, hypothesis length and reference length.
+    """
+
+    alpha: float = 0.9
+    beta: float = 3.0
+    gamma: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha={self.alpha}: the weight of recall must be between 0 and 1")
+        if not 0 <= self.beta < np.inf:
+            raise ValueError(f"beta={self.beta}: the exponent of the penalty must be finite and at least 0")
+        if not 0 <= self.gamma <= 1:
+            raise ValueError(f"gamma={self.gamma}: the maximum penalty must be between 0 and 1")
+
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words of each text."""
+        raise NotImplementedError
+
+    def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[int, int]:
+        """Align the words of two texts. Returns matched positions, hypothesis: reference."""
+        raise NotImplementedError
+
+    def best_counts(self, hypotheses: Sequence[str], references: References) -> tuple[np.ndarray, np.ndarray]:
+        """Counts float[N, 4] and scores float[N] with each segment's best reference.
+
+        Among references with equal scores, the shorter is used, then the one with fewer matches.
+        """
+        texts, owner = flatten(hypotheses, references)
+        rows = []
+        for words, others in zip(*pair(self.words(texts), owner), strict=True):
+            alignment = self.align(words, others)
+            rows.append((len(alignment), count_chunks(alignment), len(words), len(others)))
+        counts = np.array(rows, np.float64)
+        scores = MeteorFormula.score(self, counts)
+        chosen = best(scores, owner, counts[:, 3], counts[:, 0])
+        return counts[chosen], scores[chosen]
+
+    def score(self, statistics: np.ndarray) -> np.ndarray:
+        f_mean, penalty = self._f_mean_and_penalty(statistics)
+        return (1 - penalty) * f_mean
+
+    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
+        """Precision, recall, f_mean and penalty of the summed counts, and the counts."""
+        f_mean, penalty = self._f_mean_and_penalty(statistics)
+        matches, chunks, length, reference_length = statistics[-4:].tolist()
+        return {
+            "precision": matches / max(length, 1),
+            "recall": matches / max(reference_length, 1),
+            "f_mean": float(f_mean),
+            "penalty": float(penalty),
+            "matches": matches,
+            "chunks": chunks,
+            "hypothesis_length": length,
+            "reference_length": reference_length,
+        }
+
+    def _f_mean_and_penalty(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """F_mean and penalty, float[...] each; 0 without a match."""
+        matches, chunks, length, reference_length = np.moveaxis(statistics[..., -4:], -1, 0)
+        # P R / (alpha P + (1 - alpha) R) with P = m / |h| and R = m / |r|
+        f_mean = _divide(matches, self.alpha * reference_length + (1 - self.alpha) * length, matches > 0)
+        penalty = self.gamma * _divide(chunks, matches, matches > 0) ** self.beta
+        return f_mean, np.where(matches > 0, penalty, 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Meteor(MeteorFormula):
     """METEOR, 0 to 1: a weighted harmonic mean of unigram precision and recall, with a penalty for scattered matches.
 
     F_mean = P R / (alpha P + (1 - alpha) R), penalty = gamma (chunks / matches)^beta, score = (1 - penalty) F_mean. The
@@ -33,9 +102,6 @@ class Meteor(AdditiveMetric):
     without matches scores 0; identical texts of n words score 1 - gamma / n^beta.
     """
 
-    alpha: float = 0.9
-    beta: float = 3.0
-    gamma: float = 0.5
     modules: tuple[str, ...] = MODULES
     wordnet: WordNet | None = None
     tokenize: str = "none"
@@ -44,7 +110,7 @@ class Meteor(AdditiveMetric):
     name: ClassVar[str] = "meteor"
 
     def __post_init__(self) -> None:
-        check_parameters(self.alpha, self.beta, self.gamma)
+        super().__post_init__()
         check_tokenizer(self.tokenize)
         object.__setattr__(self, "modules", tuple(self.modules))
         check_modules(self.modules, MODULES)
@@ -55,11 +121,12 @@ class Meteor(AdditiveMetric):
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """Statistics float[N, 4] for the best reference: matches, chunks, hypothesis length, reference length."""
-        split = functools.partial(tokenize, tokenizer=self.tokenize, lowercase=self.lowercase)
-        return best_counts(hypotheses, references, split, self.align, self.score)[0]
+        return self.best_counts(hypotheses, references)[0]
+
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        return tokenize(texts, self.tokenize, self.lowercase)
 
     def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[int, int]:
-        """Align the words of two texts. Returns matched positions, hypothesis: reference."""
         alignment: dict[int, int] = {}
         for module in self.modules:
             words = _index_words(hypothesis, module, alignment)
@@ -70,14 +137,6 @@ class Meteor(AdditiveMetric):
                 groups = [Group(words[word], others[word]) for word in words if word in others]
             alignment = extend(alignment, groups)
         return alignment
-
-    def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 4] -> METEOR float[...], 0 to 1."""
-        return score_counts(statistics, self.alpha, self.beta, self.gamma)
-
-    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """Precision, recall, f_mean, penalty and the counts, from summed statistics float[4]."""
-        return name_parts(statistics, self.alpha, self.beta, self.gamma)
 
 
 def _index_words(words: Sequence[str], module: str, taken: Container[int]) -> dict[str, list[int]]:
@@ -96,9 +155,9 @@ def _synonym_groups(words: Mapping[str, list[int]], others: Mapping[str, list[in
     for other in others:
         for synset in wordnet.synsets(other):
             members.setdefault(synset, []).append(other)
-    partners = {}
-    for word in words:
-        partners[word] = {other for synset in wordnet.synsets(word) for other in members.get(synset, ())}
+    partners = {
+        word: {other for synset in wordnet.synsets(word) for other in members.get(synset, ())} for word in words
+    }
     joined: dict[str, list[str]] = {}
     for word in words:
         for other in partners[word]:
@@ -125,74 +184,11 @@ def _positions(index: Mapping[str, list[int]], words: set[str]) -> list[int]:
     return sorted(position for word in words for position in index[word])
 
 
-def check_parameters(alpha: float, beta: float, gamma: float) -> None:
-    """Raise ValueError for parameters outside their ranges."""
-    if not 0 <= alpha <= 1:
-        raise ValueError(f"alpha={alpha}: the weight of recall must be between 0 and 1")
-    if not 0 <= beta < np.inf:
-        raise ValueError(f"beta={beta}: the exponent of the penalty must be finite and at least 0")
-    if not 0 <= gamma <= 1:
-        raise ValueError(f"gamma={gamma}: the maximum penalty must be between 0 and 1")
-
-
 def check_modules(modules: tuple[str, ...], known: tuple[str, ...]) -> None:
     """Raise ValueError for unknown or repeated modules, or none."""
     if not modules or len(set(modules)) < len(modules) or not set(modules) <= set(known):
         raise ValueError(f"modules={modules!r}: choose one or more of {', '.join(known)}, each at most once")
 
 
-def best_counts(
-    hypotheses: Sequence[str],
-    references: References,
-    split: Callable[[Sequence[str]], list[list[str]]],
-    align: Callable[[Sequence[str], Sequence[str]], Mapping[int, int]],
-    score: Callable[[np.ndarray], np.ndarray],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Counts float[N, 4] (see `Meteor.statistics`) and scores float[N] with each segment's best reference.
-
-    Among references with equal scores, the shorter is used, then the one with fewer matches.
-    """
-    texts, owner = flatten(hypotheses, references)
-    rows = []
-    for words, others in zip(*pair(split(texts), owner), strict=True):
-        alignment = align(words, others)
-        rows.append((len(alignment), count_chunks(alignment), len(words), len(others)))
-    counts = np.array(rows, np.float64)
-    scores = score(counts)
-    chosen = best(scores, owner, counts[:, 3], counts[:, 0])
-    return counts[chosen], scores[chosen]
-
-
-def score_counts(counts: np.ndarray, alpha: float, beta: float, gamma: float) -> np.ndarray:
-    """METEOR float[...], 0 to 1, of counts float[..., 4] (see `Meteor.statistics`); 0 without a match."""
-    f_mean, penalty = _f_mean_and_penalty(counts, alpha, beta, gamma)
-    return (1 - penalty) * f_mean
-
-
-def _f_mean_and_penalty(counts: np.ndarray, alpha: float, beta: float, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """F_mean and penalty, float[...] each, of counts float[..., 4]; 0 without a match."""
-    matches, chunks, length, reference_length = np.moveaxis(counts, -1, 0)
-    matched = matches > 0
-    # P R / (alpha P + (1 - alpha) R) with P = m / |h| and R = m / |r|
-    f_mean = _divide(matches, alpha * reference_length + (1 - alpha) * length, matched)
-    return f_mean, np.where(matched, gamma * _divide(chunks, matches, matched) ** beta, 0.0)
-
-
 def _divide(numerator: np.ndarray, denominator: np.ndarray, where: np.ndarray) -> np.ndarray:
     return np.divide(numerator, denominator, out=np.zeros_like(numerator, np.float64), where=where)
-
-
-def name_parts(counts: np.ndarray, alpha: float, beta: float, gamma: float) -> dict[str, float | np.ndarray]:
-    """The parts of METEOR by name, from summed counts float[4]."""
-    matches, chunks, length, reference_length = (float(count) for count in counts)
-    f_mean, penalty = _f_mean_and_penalty(counts, alpha, beta, gamma)
-    return {
-        "precision": matches / max(length, 1),
-        "recall": matches / max(reference_length, 1),
-        "f_mean": float(f_mean),
-        "penalty": float(penalty),
-        "matches": matches,
-        "chunks": chunks,
-        "hypothesis_length": length,
-        "reference_length": reference_length,
-    }

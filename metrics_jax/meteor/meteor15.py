@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import math
 import os
 from collections.abc import Sequence
@@ -37,10 +38,7 @@ TUNED = {
     ("hter", "en"): ((0.4, 1.5, 0.35, 0.55), (1.0, 0.2, 0.6, 0.8)),
     ("util", "en"): ((0.65, 0.1, 0.55, 0.65), (1.0, 0.0, 0.0, 0.8)),
 }
-UNTUNED = {
-    "li": ((0.75, 1.4, 0.7, 0.5), (1.0, 0.5, 0.5, 0.5)),
-    "tune": ((0.5, 1.0, 0.5, 0.5), (1.0, 0.5, 0.5, 0.5)),
-}
+UNTUNED = {"li": ((0.75, 1.4, 0.7, 0.5), (1.0, 0.5, 0.5, 0.5)), "tune": ((0.5, 1.0, 0.5, 0.5), (1.0, 0.5, 0.5, 0.5))}
 TASKS = {task for task, _ in TUNED} | set(UNTUNED)
 
 
@@ -128,7 +126,6 @@ class Meteor15(AdditiveMetric):
         return counts[best(self.score(counts), owner)]
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 5 + 4 M] -> METEOR float[...], 0 to 1."""
         _, _, f_mean, penalty = self._ratios(statistics)
         return np.nan_to_num(f_mean * (1 - penalty))
 
@@ -154,7 +151,7 @@ class Meteor15(AdditiveMetric):
         return [word for word in text.split(" ") if word]
 
     def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> list[Match]:
-        """Align the words of two texts. Returns the matches, in the order of the reference."""
+        """The matches of two texts' words, in the order of the reference."""
         return self._aligner.align(hypothesis, reference)
 
     def _count(self, hypothesis: list[str], reference: list[str]) -> list[int]:
@@ -175,9 +172,8 @@ class Meteor15(AdditiveMetric):
             for k in range(j, j + reference_words):
                 matched[module][2 * is_reference_function[k] + 1] += 1
         sizes = [len(hypothesis), sum(is_function), len(reference), sum(is_reference_function)]
-        if chunks == 1 and sum(map(sum, matched)) == sizes[0] + sizes[2]:
-            chunks = 0
-        return [*sizes, chunks, *(count for counts in matched for count in counts)]
+        is_complete = chunks == 1 and sum(map(sum, matched)) == sizes[0] + sizes[2]
+        return [*sizes, 0 if is_complete else chunks, *itertools.chain(*matched)]
 
     def _ratios(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Precision, recall, F_mean and penalty, float[...] each; NaN for divisions by 0."""
@@ -190,9 +186,8 @@ class Meteor15(AdditiveMetric):
         weighted = terms.cumsum(axis=-2)[..., -1, :]  # summed in the program's order, since the last bit decides ties
         with np.errstate(divide="ignore", invalid="ignore"):
             precision = weighted[..., 0] / (delta * (words - function) + (1 - delta) * function)
-            recall = weighted[..., 1] / (
-                delta * (reference_words - reference_function) + (1 - delta) * reference_function
-            )
+            reference_weight = delta * (reference_words - reference_function) + (1 - delta) * reference_function
+            recall = weighted[..., 1] / reference_weight
             f_mean = 1 / ((1 - alpha) / precision + alpha / recall)
             penalty = gamma * _power(chunks / (matched.sum((-2, -1)) / 2), beta)
         return precision, recall, f_mean, penalty

@@ -79,10 +79,8 @@ class Aligner:
         phrases, reference_phrases = _Phrases(hypothesis), _Phrases(reference)
         backward = reference_phrases.paraphrased(phrases, self.paraphrases)
         forward = phrases.paraphrased(reference_phrases, self.paraphrases)
-        return [
-            *(Match(*span, *other, number) for span, other in backward),
-            *(Match(*other, *span, number) for span, other in forward),
-        ]
+        pairs = [*backward, *((other, span) for span, other in forward)]
+        return [Match(*reference_span, *span, number) for reference_span, span in pairs]
 
 
 @functools.lru_cache(2**18)
@@ -201,9 +199,7 @@ def _beam(
             continue
         if run:
             first, last = run
-            paths = [
-                (rank + chunk if end >= 0 and end != first else rank, last, used) for rank, end, used in _best(paths)
-            ]
+            paths = [(rank + chunk * (-1 != end != first), last, used) for rank, end, used in _best(paths)]
             run = None
         if j < reference_length:
             paths = _branch(_best(paths), options.get(j, ()), bits[j], chunk)

@@ -78,12 +78,10 @@ class Normalizer:
         for index, word in enumerate(words):
             if word[-1] == "." and len(word) > 1 and word[-2] != ".":
                 stem, following = word[:-1], words[index + 1][0] if index + 1 < len(words) else ""
+                before_number = stem in self.numeric and "0" <= following <= "9"
+                keeps_period = stem in self.prefixes or "a" <= following <= "z" or before_number
                 if "." in stem and _LETTER.search(stem):
                     words[index] = word.replace(".", "")
-                elif not (
-                    stem in self.prefixes
-                    or "a" <= following <= "z"
-                    or (stem in self.numeric and "0" <= following <= "9")
-                ):
+                elif not keeps_period:
                     words[index] = f"{stem} ."
         return " ".join(words)

@@ -13,16 +13,9 @@ from collections.abc import Callable, Iterable
 from metrics_jax.surface.stemmers import snowball
 
 NLTK = {
-    "da": "danish",
-    "fi": "finnish",
-    "fr": "french",
-    "hu": "hungarian",
-    "it": "italian",
-    "nl": "dutch",
-    "no": "norwegian",
-    "ro": "romanian",
-    "se": "swedish",
-}
+    "da": "danish", "fi": "finnish", "fr": "french", "hu": "hungarian", "it": "italian", "nl": "dutch",
+    "no": "norwegian", "ro": "romanian", "se": "swedish",
+}  # fmt: skip
 SNOWBALL = {"es": "spanish", "pt": "portuguese", "ru": "russian", "tr": "turkish"}
 UNKNOWN_LETTERS = {"ru": "ё", "tr": "'"}  # characters that the algorithms of 2011 did not handle
 STEMMED = ("en", "de", *NLTK, *SNOWBALL)

@@ -113,10 +113,7 @@ def _read(directory: str, name: str) -> bytes:
 
 @functools.cache
 def _fingerprint(directory: str, files: tuple[str, ...]) -> str:
-    digest = hashlib.sha256()
-    for name in files:
-        digest.update(_read(directory, name))
-    return digest.hexdigest()
+    return hashlib.sha256(b"".join(_read(directory, name) for name in files)).hexdigest()
 
 
 @functools.cache
@@ -135,9 +132,8 @@ def function_words() -> frozenset[str]:
 @functools.cache
 def _prefixes(directory: str, language: str) -> tuple[frozenset[str], frozenset[str]]:
     if language not in PREFIXES:
-        return _packaged_words().get(f"{language}:", frozenset()), _packaged_words().get(
-            f"{language}-numeric:", frozenset()
-        )
+        words = _packaged_words()
+        return words.get(f"{language}:", frozenset()), words.get(f"{language}-numeric:", frozenset())
     lines = _read(directory, f"nonbreaking/{PREFIXES[language]}.prefixes").decode().split("\n")
     entries = [line.split() for line in lines if line.strip() and not line.startswith("#")]
     return frozenset(word for word, *note in entries if not note), frozenset(word for word, *note in entries if note)
@@ -162,9 +158,8 @@ class Synonyms:
 
     def _look_up(self, word: str) -> frozenset[str]:
         """The numbers of the synsets of a word and of its base forms."""
-        return frozenset(
-            number for form in (word, *self._base_forms(word)) for number in self._synsets.get(form, "").split()
-        )
+        forms = (word, *self._base_forms(word))
+        return frozenset(number for form in forms for number in self._synsets.get(form, "").split())
 
     def _base_forms(self, word: str) -> list[str]:
         if word in self._bases:

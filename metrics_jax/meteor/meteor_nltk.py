@@ -1,21 +1,20 @@
 """METEOR as computed by nltk (nltk.translate.meteor_score, 3.10.4), including its deviations from the papers."""
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References
-from metrics_jax.meteor.meteor import best_counts, check_parameters, name_parts, score_counts
+from metrics_jax.api import References
+from metrics_jax.meteor.meteor import MeteorFormula
 from metrics_jax.surface.stemmers import porter
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 from metrics_jax.surface.wordnet import WordNet
 
 
 @dataclasses.dataclass(frozen=True)
-class MeteorNLTK(AdditiveMetric):
+class MeteorNLTK(MeteorFormula):
     """METEOR, 0 to 1, with nltk's alignment; use it only for comparison with published scores of nltk.
 
     Deviations of nltk from the papers: going from its last word to its first, each hypothesis word is matched with the
@@ -29,16 +28,13 @@ class MeteorNLTK(AdditiveMetric):
     references, the best is used. The corpus score is the mean over segments. A text without matches scores 0.
     """
 
-    alpha: float = 0.9
-    beta: float = 3.0
-    gamma: float = 0.5
     tokenize: str = "none"
     wordnet: WordNet | None = None
 
     name: ClassVar[str] = "meteor_nltk"
 
     def __post_init__(self) -> None:
-        check_parameters(self.alpha, self.beta, self.gamma)
+        super().__post_init__()
         if self.tokenize == "whitespace":
             object.__setattr__(self, "tokenize", "none")
         check_tokenizer(self.tokenize)
@@ -47,23 +43,17 @@ class MeteorNLTK(AdditiveMetric):
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """Statistics float[N, 6] for the best reference: score, 1, matches, chunks, lengths of both texts."""
-        score = functools.partial(score_counts, alpha=self.alpha, beta=self.beta, gamma=self.gamma)
-        counts, scores = best_counts(hypotheses, references, self._split, self.align, score)
+        counts, scores = self.best_counts(hypotheses, references)
         return np.column_stack([scores, np.ones(len(scores)), counts])
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
         """Summed statistics float[..., 6] -> mean score float[...], 0 to 1."""
         return statistics[..., 0] / np.maximum(statistics[..., 1], 1)
 
-    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """Precision, recall, f_mean and penalty of the summed counts, and the counts."""
-        return name_parts(statistics[2:], self.alpha, self.beta, self.gamma)
-
-    def _split(self, texts: Sequence[str]) -> list[list[str]]:
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
         return [[token.lower() for token in tokens] for tokens in tokenize(texts, self.tokenize)]
 
     def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[int, int]:
-        """Align the words of two texts. Returns matched positions, hypothesis: reference."""
         assert self.wordnet is not None
         alignment: dict[int, int] = {}
         words, reference_words = list(enumerate(hypothesis)), list(enumerate(reference))

@@ -7,14 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from metrics_jax.api import AdditiveMetric, References, best, check_sequences, flatten
-from metrics_jax.surface.ngrams import (
-    Tokens,
-    clipped_matches,
-    encode_words,
-    expected_matches,
-    num_ngrams,
-    pairwise_matches,
-)
+from metrics_jax.surface import ngrams
+from metrics_jax.surface.ngrams import Tokens, clipped_matches, encode_words, num_ngrams
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 
 SMOOTHING = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}  # method: default of smooth_value
@@ -67,15 +61,12 @@ class BLEU(AdditiveMetric):
         return np.column_stack(columns).astype(np.float64)
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """BLEU float[H, R] of every hypothesis against every single reference."""
         check_sequences(hypotheses, references)
         tokens = self._encode([*hypotheses, *references])
-        lengths, reference_lengths = tokens.lengths[: len(hypotheses)], tokens.lengths[len(hypotheses) :]
-        shape = (len(hypotheses), len(references))
-        matches = pairwise_matches(tokens, len(hypotheses), self.max_ngram_order)
-        rows = (lengths, *num_ngrams(lengths, self.max_ngram_order))
-        system, *totals = (np.broadcast_to(row[:, None], shape) for row in rows)
-        columns = [system, np.broadcast_to(reference_lengths, shape), *matches, *totals]
+        lengths, reference_lengths = np.split(tokens.lengths, [len(hypotheses)])
+        matches = ngrams.pairwise_matches(tokens, len(hypotheses), self.max_ngram_order)
+        totals = num_ngrams(lengths, self.max_ngram_order)[..., None]
+        columns = np.broadcast_arrays(lengths[:, None], reference_lengths, *matches, *totals)
         return self.score(np.stack(columns, axis=-1).astype(np.float64))
 
     def aggregated(self, hypotheses: Sequence[str], references: Sequence[str], weights: np.ndarray) -> np.ndarray:
@@ -87,11 +78,10 @@ class BLEU(AdditiveMetric):
         tokens, order = self._encode([*hypotheses, *references]), self.max_ngram_order
         lengths, reference_lengths = np.split(tokens.lengths, [len(hypotheses)])
         expected = np.full(len(hypotheses), weights @ reference_lengths)
-        matches = expected_matches(tokens, len(hypotheses), weights, order)
+        matches = ngrams.expected_matches(tokens, len(hypotheses), weights, order)
         return self.score(np.column_stack([lengths, expected, *matches, *num_ngrams(lengths, order)]))
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., K] -> BLEU float[...], 0 to 100."""
         precisions, reached = self._precisions(statistics)
         bp = self._brevity_penalty(statistics)
         logs = np.log(precisions, out=np.full_like(precisions, _LOG_ZERO), where=precisions > 0)
@@ -102,13 +92,13 @@ class BLEU(AdditiveMetric):
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
         """Precisions (percent), bp, counts (clipped matches) and totals by order, sys_len, ref_len."""
-        order = self.max_ngram_order
-        counts, totals = self._smoothed_counts(statistics)
+        unsmoothed = np.split(statistics[2:], 2)
+        counts, totals = self._smoothed_counts(statistics) if unsmoothed[0].any() else unsmoothed
         return {
             "precisions": self._precisions(statistics)[0],
             "bp": float(self._brevity_penalty(statistics)),
-            "counts": counts if statistics[2 : 2 + order].any() else statistics[2 : 2 + order],
-            "totals": totals if statistics[2 : 2 + order].any() else statistics[2 + order :],
+            "counts": counts,
+            "totals": totals,
             "sys_len": float(statistics[0]),
             "ref_len": float(statistics[1]),
         }
@@ -118,30 +108,26 @@ class BLEU(AdditiveMetric):
 
     def _smoothed_counts(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Matches and totals float[..., N]; add-k adds to both for orders above 1."""
-        order = self.max_ngram_order
-        counts, totals = statistics[..., 2 : 2 + order], statistics[..., 2 + order :]
-        if self.smooth_method == "add-k":
-            added = self._smooth_value * (np.arange(order) > 0)
-            counts, totals = counts + added, totals + added
-        return counts, totals
+        counts, totals = np.split(statistics[..., 2:], 2, axis=-1)
+        if self.smooth_method != "add-k":
+            return counts, totals
+        added = self._smooth_value * (np.arange(self.max_ngram_order) > 0)
+        return counts + added, totals + added
 
     @property
     def _smooth_value(self) -> float:
-        default = SMOOTHING[self.smooth_method]
-        return float(self.smooth_value if self.smooth_value is not None else default or 0.0)
+        return float(SMOOTHING[self.smooth_method] or 0.0 if self.smooth_value is None else self.smooth_value)
 
     def _precisions(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Precisions in percent, float[..., N], and the number of orders that the score averages, int[...]."""
         counts, totals = self._smoothed_counts(statistics)
         reached = np.minimum.accumulate(totals > 0, axis=-1)  # orders before the first one without n-grams
-        numerators = counts
-        missed = reached & (counts == 0)
+        numerators, missed = counts, reached & (counts == 0)
         if self.smooth_method == "exp":
             numerators = np.where(missed, 0.5 ** np.cumsum(missed, axis=-1), counts)
         elif self.smooth_method == "floor":
             numerators = np.where(missed, self._smooth_value, counts)
-        matched = statistics[..., 2 : 2 + self.max_ngram_order].any(axis=-1, keepdims=True)
-        valid = reached & matched
+        valid = reached & statistics[..., 2 : 2 + self.max_ngram_order].any(axis=-1, keepdims=True)
         precisions = np.where(valid, 100.0 * numerators / np.where(valid, totals, 1.0), 0.0)
         orders = reached.sum(axis=-1) if self.effective_order else np.full(reached.shape[:-1], self.max_ngram_order)
         return precisions, orders

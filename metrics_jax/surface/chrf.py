@@ -3,21 +3,14 @@
 import dataclasses
 import itertools
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from metrics_jax.api import AdditiveMetric, References, best, check_sequences, flatten, pair
-from metrics_jax.surface.ngrams import (
-    Tokens,
-    clipped_matches,
-    encode_characters,
-    encode_words,
-    expected_matches,
-    num_ngrams,
-    pairwise_matches,
-)
+from metrics_jax.surface import ngrams
+from metrics_jax.surface.ngrams import Tokens, clipped_matches, encode_characters, encode_words, num_ngrams
 
 _EPSILON = 1e-16  # for eps_smoothing
 _PUNCTUATION = frozenset(string.punctuation)
@@ -56,28 +49,21 @@ class ChrF(AdditiveMetric):
         """
         texts, owner = flatten(hypotheses, references)
         one_each = np.ones(len(owner), np.int64)
-        columns: list[np.ndarray] = []
-        for tokens, max_order in self._encode([*itertools.chain(*pair(texts, owner))]):
-            in_hypothesis, in_reference = np.split(num_ngrams(tokens.lengths, max_order), 2, axis=1)
-            matches = clipped_matches(tokens, one_each, max_order)
-            for n in range(max_order):
-                columns += [in_hypothesis[n] * (in_reference[n] > 0), in_reference[n], matches[n]]
-        pairs = np.column_stack(columns).astype(np.float64)
+        counts = [
+            (*np.split(totals, 2, axis=1), clipped_matches(tokens, one_each, max_order))
+            for tokens, max_order, totals in self._encode([*itertools.chain(*pair(texts, owner))])
+        ]
+        pairs = _interleave(counts)
         return pairs[best(self.score(pairs), owner)]
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """chrF float[H, R] of every hypothesis against every single reference."""
         check_sequences(hypotheses, references)
-        shape = (len(hypotheses), len(references))
-        columns: list[np.ndarray] = []
-        for tokens, max_order in self._encode([*hypotheses, *references]):
-            counts = num_ngrams(tokens.lengths, max_order)
-            in_reference = np.broadcast_to(counts[:, None, shape[0] :], (max_order, *shape))
-            in_hypothesis = counts[:, : shape[0], None] * (in_reference > 0)
-            matches = pairwise_matches(tokens, shape[0], max_order)
-            for n in range(max_order):
-                columns += [in_hypothesis[n], in_reference[n], matches[n]]
-        return self.score(np.stack(columns, axis=-1).astype(np.float64))
+        size = len(hypotheses)
+        counts = [
+            (totals[:, :size, None], totals[:, None, size:], ngrams.pairwise_matches(tokens, size, max_order))
+            for tokens, max_order, totals in self._encode([*hypotheses, *references])
+        ]
+        return self.score(_interleave(counts))
 
     def aggregated(self, hypotheses: Sequence[str], references: Sequence[str], weights: np.ndarray) -> np.ndarray:
         """chrF float[H] of every hypothesis against the expected n-gram counts of the references.
@@ -85,18 +71,18 @@ class ChrF(AdditiveMetric):
         weights: float[R], summing to 1. Source: Vamvas and Sennrich (2024).
         """
         check_sequences(hypotheses, references)
-        columns: list[np.ndarray] = []
-        for tokens, max_order in self._encode([*hypotheses, *references]):
-            counts = num_ngrams(tokens.lengths, max_order)
-            expected = counts[:, len(hypotheses) :] @ weights
-            matches = expected_matches(tokens, len(hypotheses), weights, max_order)
-            for n in range(max_order):
-                in_reference = np.full(len(hypotheses), expected[n])
-                columns += [counts[n, : len(hypotheses)] * (in_reference > 0), in_reference, matches[n]]
-        return self.score(np.column_stack(columns))
+        size = len(hypotheses)
+        counts = [
+            (
+                totals[:, :size],
+                (totals[:, size:] @ weights)[:, None],
+                ngrams.expected_matches(tokens, size, weights, max_order),
+            )
+            for tokens, max_order, totals in self._encode([*hypotheses, *references])
+        ]
+        return self.score(_interleave(counts))
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., K] -> chrF float[...], 0 to 100."""
         precision, recall, reached = self._by_order(statistics)
         if self.eps_smoothing:
             precision = np.where(statistics[..., 0::3] > 0, precision, _EPSILON)
@@ -109,17 +95,16 @@ class ChrF(AdditiveMetric):
         precision, recall = self._means(*self._by_order(statistics))
         return {"precision": float(precision), "recall": float(recall)}
 
-    def _encode(self, texts: Sequence[str]) -> Iterator[tuple[Tokens, int]]:
-        """Yield the texts as characters, then as words, each with the maximum n-gram order."""
+    def _encode(self, texts: Sequence[str]) -> Iterator[tuple[Tokens, int, np.ndarray]]:
+        """Yield the texts as characters, then as words, each with the maximum order and the n-grams of each order."""
         if self.lowercase:
             texts = [text.lower() for text in texts]
         if self.char_order:
-            yield (
-                encode_characters(texts if self.whitespace else ["".join(text.split()) for text in texts]),
-                self.char_order,
-            )
+            tokens = encode_characters(texts if self.whitespace else ["".join(text.split()) for text in texts])
+            yield tokens, self.char_order, num_ngrams(tokens.lengths, self.char_order)
         if self.word_order:
-            yield encode_words([_words(text) for text in texts]), self.word_order
+            tokens = encode_words([_words(text) for text in texts])
+            yield tokens, self.word_order, num_ngrams(tokens.lengths, self.word_order)
 
     def _by_order(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Precision and recall float[..., orders], 0 where undefined, and a mask of orders that both texts reach."""
@@ -139,6 +124,16 @@ class ChrF(AdditiveMetric):
         denominator = weight * precision + recall
         defined = denominator > 0
         return np.where(defined, (1 + weight) * precision * recall / np.where(defined, denominator, 1.0), otherwise)
+
+
+def _interleave(counts: Iterable[tuple[np.ndarray, ...]]) -> np.ndarray:
+    """Statistics float[..., 3 * orders] from counts [order, ...] of hypothesis, reference and matches.
+
+    N-grams of the hypothesis do not count for orders that the reference does not reach.
+    """
+    orders = [np.broadcast_arrays(mine * (others > 0), others, matches) for mine, others, matches in counts]
+    columns = [column for order in orders for triple in zip(*order, strict=True) for column in triple]
+    return np.stack(columns, axis=-1).astype(np.float64)
 
 
 def _words(text: str) -> list[str]:

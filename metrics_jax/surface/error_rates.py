@@ -18,6 +18,55 @@ from metrics_jax.surface.lcs import positions
 Words = Sequence[Hashable]
 
 
+def unmatched(hypothesis: Words, reference: Words) -> int:
+    """Words of the longer text without a match in the other; symmetric, and never above the edit distance."""
+    return max(len(hypothesis), len(reference)) - (Counter(hypothesis) & Counter(reference)).total()
+
+
+def next_row(plus: int, minus: int, matches: int, full: int) -> tuple[int, int, int, int]:
+    """Compute one row of the edit distance table D from the row above it (Myers, 1999; Hyyrö, 2003).
+
+    Neighbouring cells differ by at most one. A row is two sets of columns j: plus, where D[i][j + 1] = D[i][j] + 1, and
+    minus, where D[i][j + 1] = D[i][j] - 1. `matches` are the columns whose word equals the row's word, `full` is the
+    set of all columns. Column 0 grows by one per row. Returns plus and minus of the new row, then the columns j whose
+    cell j + 1 equals the cell diagonally above, and those where it is one more than the cell above.
+    """
+    equal = (((matches & plus) + plus) ^ plus) | matches | minus
+    rises = minus | full & ~(equal | plus)
+    right = rises << 1 | 1
+    return (equal & plus) << 1 & full | full & ~(equal | right), right & equal, equal, rises
+
+
+def edit_distance(hypothesis: Words, reference: Words) -> int:
+    """Number of insertions, deletions and substitutions that turn one text into the other; symmetric."""
+    columns, full = positions(hypothesis), (1 << len(hypothesis)) - 1
+    plus, minus = full, 0
+    for word in reference:
+        plus, minus, _, _ = next_row(plus, minus, columns.get(word, 0), full)
+    return len(reference) + plus.bit_count() - minus.bit_count()
+
+
+def long_jump_distance(hypothesis: Words, reference: Words) -> int:
+    """The long jump distance of CDER: the cheapest path from the first to the last cell of the table; not symmetric.
+
+    A step is an insertion, a deletion, a substitution or a jump to any position of the hypothesis, at one edit each, or
+    a match at no cost (Leusch et al., 2006). Every reference word is covered exactly once, and hypothesis words any
+    number of times. Since jumps within a row (one reference word) reach every cell, no cell costs more than one edit
+    above the cheapest cells of the row, so that the set of cheapest cells describes the row. The
+    distance is never above the edit distance.
+    """
+    columns, end = positions(hypothesis), len(hypothesis)
+    cost, cheapest = 0, 1  # before the first reference word: position 0 is free, all others need a jump
+    for word in reference:
+        matches = columns.get(word, 0) << 1  # positions after an equal word
+        reached = cheapest << 1 & matches
+        if reached:
+            cheapest = reached
+        else:  # one more edit: the reference word is inserted, substituted, or matched after a jump
+            cost, cheapest = cost + 1, cheapest | cheapest << 1 & (2 << end) - 1 | matches
+    return cost + 1 - (cheapest >> end & 1)
+
+
 class ErrorRate(AdditiveMetric):
     """The fewest edits over a segment's references, divided by their mean length (Snover et al., 2006), in percent.
 
@@ -49,12 +98,10 @@ class ErrorRate(AdditiveMetric):
         return np.array(rows, np.float64)
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 2] -> rate float[...] in percent, from 0 (best) upwards."""
         edits, length = statistics[..., 0], statistics[..., 1]
         return 100 * (np.where(length > 0, edits, edits > 0) / np.where(length > 0, length, 1))
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """Edits and reference length of the corpus, in words."""
         return {"num_edits": float(statistics[0]), "ref_length": float(statistics[1])}
 
 
@@ -65,7 +112,6 @@ class _PlainWords(ErrorRate):
     lowercase: bool = False
 
     def words(self, text: str) -> list[str]:
-        """The words of a text, lower-cased if `lowercase` is set."""
         return (text.lower() if self.lowercase else text).split()
 
 
@@ -75,9 +121,7 @@ class WER(_PlainWords):
 
     name: ClassVar[str] = "wer"
 
-    def num_edits(self, hypothesis: Words, reference: Words) -> int:
-        """The edit distance, which is symmetric."""
-        return edit_distance(hypothesis, reference)
+    num_edits = staticmethod(edit_distance)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,9 +130,7 @@ class PER(_PlainWords):
 
     name: ClassVar[str] = "per"
 
-    def num_edits(self, hypothesis: Words, reference: Words) -> int:
-        """Words of the longer text without a match in the other; symmetric, and never above the edit distance."""
-        return unmatched(hypothesis, reference)
+    num_edits = staticmethod(unmatched)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,59 +139,4 @@ class CDER(_PlainWords):
 
     name: ClassVar[str] = "cder"
 
-    def num_edits(self, hypothesis: Words, reference: Words) -> int:
-        """The long jump distance; not symmetric, and never above the edit distance."""
-        return long_jump_distance(hypothesis, reference)
-
-
-def unmatched(first: Words, second: Words) -> int:
-    """max(|first|, |second|) minus the number of words they share, counted with multiplicity."""
-    left, matches = Counter(second), 0
-    for word in first:
-        if count := left.get(word):
-            left[word] = count - 1
-            matches += 1
-    return max(len(first), len(second)) - matches
-
-
-def next_row(plus: int, minus: int, matches: int, full: int) -> tuple[int, int, int, int]:
-    """Compute one row of the edit distance table D from the row above it (Myers, 1999; Hyyrö, 2003).
-
-    Neighbouring cells differ by at most one. A row is two sets of columns j: plus, where D[i][j + 1] = D[i][j] + 1, and
-    minus, where D[i][j + 1] = D[i][j] - 1. `matches` are the columns whose word equals the row's word, `full` is the
-    set of all columns. Column 0 grows by one per row. Returns plus and minus of the new row, then the columns j whose
-    cell j + 1 equals the cell diagonally above, and those where it is one more than the cell above.
-    """
-    equal = (((matches & plus) + plus) ^ plus) | matches | minus
-    rises = minus | full & ~(equal | plus)
-    right = rises << 1 | 1
-    return (equal & plus) << 1 & full | full & ~(equal | right), right & equal, equal, rises
-
-
-def edit_distance(first: Words, second: Words) -> int:
-    """Number of insertions, deletions and substitutions that turn one text into the other."""
-    columns, full = positions(first), (1 << len(first)) - 1
-    plus, minus = full, 0
-    for word in second:
-        plus, minus, _, _ = next_row(plus, minus, columns.get(word, 0), full)
-    return len(second) + plus.bit_count() - minus.bit_count()
-
-
-def long_jump_distance(hypothesis: Words, reference: Words) -> int:
-    """The long jump distance of CDER: the cheapest path from the first to the last cell of the table.
-
-    A step is an insertion, a deletion, a substitution or a jump to any position of the hypothesis, at one edit each, or
-    a match at no cost (Leusch et al., 2006). Every reference word is covered exactly once, and hypothesis words any
-    number of times. Since jumps within a row (one reference word) reach every cell, no cell costs more than one edit
-    above the cheapest cells of the row, so that the set of cheapest cells describes the row.
-    """
-    columns, end = positions(hypothesis), len(hypothesis)
-    cost, cheapest = 0, 1  # before the first reference word: position 0 is free, all others need a jump
-    for word in reference:
-        matches = columns.get(word, 0) << 1  # positions after an equal word
-        reached = cheapest << 1 & matches
-        if reached:
-            cheapest = reached
-        else:  # one more edit: the reference word is inserted, substituted, or matched after a jump
-            cost, cheapest = cost + 1, cheapest | cheapest << 1 & (2 << end) - 1 | matches
-    return cost + 1 - (cheapest >> end & 1)
+    num_edits = staticmethod(long_jump_distance)

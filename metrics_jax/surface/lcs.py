@@ -78,17 +78,8 @@ def marks(reference: Words, hypothesis: Words) -> int:
     where, rows = positions(reference), [(1 << len(reference)) - 1]
     for word in hypothesis:
         rows.append(_next_row(rows[-1], where.get(word, 0), len(reference)))
-    found, i, j = 0, len(reference), len(hypothesis)
-    while i and j:
-        last = 1 << (i - 1)
-        if where.get(hypothesis[j - 1], 0) & last:
-            found |= last
-            i, j = i - 1, j - 1
-        elif rows[j] & last:  # the LCS without this reference word is as long
-            i -= 1
-        else:
-            j -= 1
-    return found
+    # A reference word is dropped if the LCS without it is as long.
+    return _backtrace(reference, hypothesis, lambda i, j: rows[j + 1] >> i & 1)
 
 
 def weighted_marks(reference: Words, hypothesis: Words, weight: Callable[[int], float]) -> int:
@@ -115,12 +106,17 @@ def weighted_marks(reference: Words, hypothesis: Words, weight: Callable[[int], 
                 scores.append(max(above[j + 1], scores[j]))
                 runs.append(0)
         drops_reference.append(drops)
+    return _backtrace(reference, hypothesis, lambda i, j: drops_reference[i][j])
+
+
+def _backtrace(reference: Words, hypothesis: Words, drops_reference: Callable[[int, int], int]) -> int:
+    """The matched positions in the reference, from the end; where words i, j differ, one of them is dropped."""
     found, i, j = 0, len(reference), len(hypothesis)
     while i and j:
         if reference[i - 1] == hypothesis[j - 1]:
             i, j = i - 1, j - 1
             found |= 1 << i
-        elif drops_reference[i - 1][j - 1]:
+        elif drops_reference(i - 1, j - 1):
             i -= 1
         else:
             j -= 1
@@ -130,8 +126,7 @@ def weighted_marks(reference: Words, hypothesis: Words, weight: Callable[[int], 
 def union_matches(references: Sequence[Words], hypotheses: Sequence[Words]) -> int:
     """Matches of two texts as lists of sentences: the union of the LCS of each reference sentence.
 
-    As in both ROUGE programs, no word counts more often than it occurs in the hypothesis. Source: Lin (2004), section
-    3.2.
+    As in both ROUGE programs, no word counts more often than it occurs in the hypothesis (Lin, 2004, section 3.2).
     """
     if len(references) == len(hypotheses) == 1:
         return length(references[0], hypotheses[0])

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +68,6 @@ class NIST(AdditiveMetric):
             raise ValueError(f"max_ngram_order={self.max_ngram_order}: must be at least 1")
 
     def fitted(self, references: References) -> "NIST":
-        """This metric with the information computed from these references."""
         texts = [text for group in references for text in ([group] if isinstance(group, str) else group)]
         words = tokenize(texts, self.tokenize, self.lowercase)
         return dataclasses.replace(self, information=Information.fit(words, self.max_ngram_order))
@@ -77,11 +77,10 @@ class NIST(AdditiveMetric):
         grouped = check_texts(hypotheses, references)
         order = self.max_ngram_order
         hypothesis_words = tokenize(hypotheses, self.tokenize, self.lowercase)
-        flat = iter(tokenize([text for group in grouped for text in group], self.tokenize, self.lowercase))
-        reference_words = [[next(flat) for _ in group] for group in grouped]
-        information = self.information
-        if information is None:
-            information = Information.fit((words for group in reference_words for words in group), order)
+        flat = tokenize([text for group in grouped for text in group], self.tokenize, self.lowercase)
+        information = self.information or Information.fit(flat, order)
+        words_left = iter(flat)
+        reference_words = [list(itertools.islice(words_left, len(group))) for group in grouped]
         rows = []
         for words, group in zip(hypothesis_words, reference_words, strict=True):
             clip: Counter[Ngram] = Counter()
@@ -96,11 +95,9 @@ class NIST(AdditiveMetric):
         return np.array(rows, np.float64)
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., K] -> NIST float[...]."""
         system, reference = statistics[..., 0], statistics[..., 1]
-        ratio = np.where(
-            (system > 0) & (system < reference), system / np.where(system < reference, reference, 1.0), 1.0
-        )
+        short = (system > 0) & (system < reference)
+        ratio = np.where(short, system / np.where(short, reference, 1.0), 1.0)
         return self._by_order(statistics).sum(axis=-1) * np.exp(_BETA * np.log(ratio) ** 2)
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:

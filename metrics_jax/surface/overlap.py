@@ -41,7 +41,6 @@ class WordOverlap(AdditiveMetric):
         return pairs[best(self.score(pairs), owner)]
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 3] -> F-score float[...], 0 to 1."""
         matches, hypothesis, reference = np.moveaxis(statistics, -1, 0)
         weight = self.beta**2
         words = weight * reference + hypothesis  # (1 + b^2) P R / (b^2 P + R) divided by the matches

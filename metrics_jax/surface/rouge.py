@@ -25,7 +25,6 @@ class MeanF(AdditiveMetric):
     """Base class of metrics that score a corpus by the mean F-score; statistics are (precision, recall, F, 1)."""
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 4] -> mean F-score float[...], 0 to 1."""
         return statistics[..., 2] / statistics[..., 3]
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
@@ -70,7 +69,6 @@ class Rouge(MeanF):
         return np.stack([precision, recall, f1, np.ones_like(f1)], axis=-1)[best(f1, owner)]
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """F1 float[H, R] of every hypothesis against every single reference."""
         check_sequences(hypotheses, references)
         if self.variant == "Lsum":
             return super().pairwise(hypotheses, references)
@@ -147,9 +145,7 @@ def count_ngrams(tokens: Tokens, order: int) -> np.ndarray:
 
 
 def count_subsequences(
-    hypotheses: Sequence[Sentences],
-    references: Sequence[Sentences],
-    matches: Callable[[Sentences, Sentences], float],
+    hypotheses: Sequence[Sentences], references: Sequence[Sentences], matches: Callable[[Sentences, Sentences], float]
 ) -> np.ndarray:
     """Counts float64[3, P] of P pairs of texts: matches(reference, hypothesis), and the words of each."""
     counts = [

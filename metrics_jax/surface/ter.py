@@ -12,9 +12,9 @@ import math
 from collections.abc import Hashable, Iterator
 from typing import ClassVar, NamedTuple
 
-from metrics_jax.surface import ter_tokenizer
 from metrics_jax.surface.error_rates import ErrorRate, Words, next_row, unmatched
 from metrics_jax.surface.lcs import positions
+from metrics_jax.surface.tokenizers import tercom_words
 
 Row = tuple[int, int, int, int, int, int]
 
@@ -40,19 +40,14 @@ class TER(ErrorRate):
     name: ClassVar[str] = "ter"
 
     def words(self, text: str) -> list[str]:
-        """The words of a text, by Tercom's tokenizer."""
-        return ter_tokenizer.tokenize(text, self.normalized, self.no_punct, self.asian_support, self.case_sensitive)
+        return tercom_words(text, self.normalized, self.no_punct, self.asian_support, self.case_sensitive)
 
     def reference_words(self, text: str) -> list[str]:
-        """As `words`, but normalized references are tokenized twice, as in sacreBLEU.
-
-        For example, `,.5` becomes two words, then three.
-        """
+        """Normalized references are tokenized twice, as in sacreBLEU: `,.5` becomes two words, then three."""
         words = self.words(text)
         return self.words(" ".join(words)) if self.normalized else words
 
     def num_edits(self, hypothesis: Words, reference: Words) -> int:
-        """Number of shifts and remaining edits; not symmetric."""
         return edits_with_shifts(hypothesis, reference)
 
 
@@ -70,7 +65,7 @@ class _Swap(NamedTuple):
 
 
 def edits_with_shifts(hypothesis: Words, reference: Words) -> int:
-    """Number of shifts and edits: repeatedly shift the block that saves most edits, until none does.
+    """Number of shifts and edits, not symmetric: repeatedly shift the block that saves most edits, until none does.
 
     The search also ends when the number of candidates reaches the limit; the best shift of that round is not made.
     """

@@ -1,4 +1,4 @@
-"""The tokenizers of BLEU, applied to a whole corpus at once; equal to those of sacreBLEU (Post, 2018) on any text."""
+"""The tokenizers of BLEU, applied to a whole corpus at once, and of TER; equal to those of sacreBLEU (Post, 2018)."""
 
 import functools
 import importlib
@@ -27,6 +27,14 @@ _POINTS = re.compile(r"[.,]+")
 _AFTER_NON_DIGIT = re.compile(r"([^0-9])([.,])")
 _BEFORE_NON_DIGIT = re.compile(r"([.,])([^0-9])")
 _DASH = re.compile(r"([0-9])-")
+# CJK ideographs, radicals, strokes and compatibility forms; Japanese and full-width ASCII punctuation.
+_IDEOGRAPHS = "\u2e80-\u2eff\u31c0-\u31ef\u3200-\u4dbf\u4e00-\u9fff\uf900-\ufaff\ufe30-\ufe4f"
+_MARKS = (
+    "\u3001\u3002\u3008-\u3011\u3014-\u301f\u30fb\uff01\uff02\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff61-\uff65"
+)
+_DROPPED = str.maketrans("", "", '.,?:;!"()')
+_ASIAN = re.compile(f"([{_IDEOGRAPHS}{_MARKS}])")  # kana are not split: sacreBLEU's rules for them never apply
+_ASIAN_DROPPED = re.compile(f"[{_MARKS}]")
 
 
 def check_tokenizer(name: str) -> None:
@@ -62,7 +70,7 @@ def tokenize(texts: Sequence[str], tokenizer: str, lowercase: bool = False) -> l
 def _13a(texts: Sequence[str]) -> str:
     """mteval-v13a: entities are replaced, then punctuation is separated."""
     lines = [text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ") for text in texts]
-    joined = unescape(" \n ".join(lines))
+    joined = _unescape(" \n ".join(lines))
     return _split_punctuation(f" {joined} ")
 
 
@@ -71,7 +79,7 @@ def _zh(texts: Sequence[str]) -> str:
     return _split_punctuation(_CHINESE.sub(r" \1 ", _joined([text.strip() for text in texts])))
 
 
-def unescape(text: str) -> str:
+def _unescape(text: str) -> str:
     """Replace mteval's four entities by their characters."""
     if "&" in text:
         for entity, character in _ENTITIES:
@@ -79,14 +87,14 @@ def unescape(text: str) -> str:
     return text
 
 
-def split_marks(text: str) -> str:
+def _split_marks(text: str) -> str:
     """Separate mteval's punctuation, except for periods, commas and dashes, which depend on their context."""
     for mark in _PUNCTUATION:
         text = text.replace(mark, f" {mark} ")
     return text
 
 
-def split_points(text: str) -> str:
+def _split_points(text: str) -> str:
     """Separate periods and commas, unless they are between digits.
 
     The rules are applied one after the other, and each consumes a character once: of three points in a row, the second
@@ -95,23 +103,18 @@ def split_points(text: str) -> str:
     return _BEFORE_NON_DIGIT.sub(r" \1 \2", _AFTER_NON_DIGIT.sub(r"\1 \2 ", text))
 
 
-def split_dashes(text: str) -> str:
-    """Separate dashes after a digit."""
-    return _DASH.sub(r"\1 - ", text)
-
-
 def _split_punctuation(lines: str) -> str:
     """The punctuation rules of 13a; line breaks separate segments and match no rule."""
-    return split_dashes(_POINTS.sub(_split_run, split_marks(lines)))
+    return _DASH.sub(r"\1 - ", _POINTS.sub(_split_run, _split_marks(lines)))
 
 
 def _split_run(match: re.Match[str]) -> str:
-    """Separate a run of periods and commas as `split_points` does."""
+    """Separate a run of periods and commas as `_split_points` does."""
     points, text = match[0], match.string
     before, after = text[match.start() - 1 : match.start()].strip("\n"), text[match.end() : match.end() + 1].strip("\n")
     if len(points) == 1:
         return f" {points} " if (before + after).strip("0123456789") else points
-    spaced = split_points(before + points + after)
+    spaced = _split_points(before + points + after)
     return spaced[len(before) : len(spaced) - len(after)]
 
 
@@ -137,6 +140,36 @@ def _intl_rules() -> tuple[tuple[re.Pattern[str], str], ...]:
         (regex.compile(r"(\p{P})([^\p{N}\n])"), r" \1 \2"),
         (regex.compile(r"(\p{S})"), r" \1 "),
     )
+
+
+def tercom_words(
+    text: str,
+    normalized: bool = False,
+    no_punct: bool = False,
+    asian_support: bool = False,
+    case_sensitive: bool = False,
+) -> list[str]:
+    """Split a text into words with Tercom's tokenizer (Snover et al., 2006) as in sacreBLEU 2.6, with every quirk.
+
+    normalized: replace XML entities, and separate punctuation except for periods and commas between digits. no_punct:
+    remove .,?:;!"(). asian_support: split at ideographs (if normalized), and treat Asian punctuation like other
+    punctuation.
+    """
+    text = text.rstrip()
+    if not case_sensitive:
+        text = text.lower()
+    if normalized:
+        # The rules of mteval (NIST, 2002) that Tercom adopted, and one for the English possessive.
+        text = text.replace("\n-", "").replace("\n", " ")  # intended to join hyphenated lines; the order is Tercom's
+        text = _split_marks(f" {_unescape(text)} ").replace("'s ", " 's ")
+        text = _DASH.sub(r"\1 - ", _split_points(text))
+        if asian_support:
+            text = _ASIAN.sub(r" \1 ", text)
+    if no_punct:
+        text = text.translate(_DROPPED)
+        if asian_support:
+            text = _ASIAN_DROPPED.sub("", text)
+    return text.split()
 
 
 @functools.cache

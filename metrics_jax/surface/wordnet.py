@@ -13,20 +13,13 @@ FILES = tuple(name for part in PARTS for name in (f"data.{part}", f"index.{part}
 # Inflectional endings and their replacements in base forms, morphy(7WN).
 _ENDINGS: dict[str, tuple[tuple[str, str], ...]] = {
     "noun": (
-        ("s", ""),
-        ("ses", "s"),
-        ("ves", "f"),
-        ("xes", "x"),
-        ("zes", "z"),
-        ("ches", "ch"),
-        ("shes", "sh"),
-        ("men", "man"),
-        ("ies", "y"),
+        ("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"),
+        ("men", "man"), ("ies", "y"),
     ),
     "verb": (("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")),
     "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
     "adv": (),
-}
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,10 +82,7 @@ _data = functools.lru_cache(maxsize=8)(read_file)  # the data files of two datab
 
 @functools.cache
 def _fingerprint(directory: str) -> str:
-    digest = hashlib.sha256()
-    for name in FILES:
-        digest.update(read_file(directory, name))
-    return digest.hexdigest()
+    return hashlib.sha256(b"".join(read_file(directory, name) for name in FILES)).hexdigest()
 
 
 @functools.lru_cache(maxsize=8)
@@ -111,12 +101,8 @@ def _exceptions(directory: str, part: str) -> dict[str, list[str]]:
 
 def _base_forms(directory: str, part: str, word: str) -> set[str]:
     """A lower-case word and its possible base forms, as far as the index contains them."""
-    irregular = _exceptions(directory, part).get(word)
-    if irregular is None:
-        forms = {word[: -len(old)] + new for old, new in _ENDINGS[part] if word.endswith(old)}
-    else:
-        forms = set(irregular)
-    return (forms | {word}) & _index(directory, part).keys()
+    regular = [word[: -len(old)] + new for old, new in _ENDINGS[part] if word.endswith(old)]
+    return {word, *_exceptions(directory, part).get(word, regular)} & _index(directory, part).keys()
 
 
 @functools.lru_cache(2**18)
