@@ -44,8 +44,7 @@ def main() -> None:
     from metrics_jax.significance import paired_randomisation
     from nmt_jax.data.lines import read_lines
     from nmt_jax.pretrained.metrics import open_metric
-    from nmt_jax.sweeps.results import has_finished, main_measure, measured, read_log
-    from nmt_jax.sweeps.runs import find_runs
+    from nmt_jax.sweeps.runs import find_runs, has_finished, main_measure, measured, read_log
 
     references = [*read_lines(pathlib.Path(options.reference))]
     metrics = [open_metric(spec) for spec in options.metrics.split(",")]

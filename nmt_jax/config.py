@@ -246,13 +246,7 @@ def _parse(key: str, old: Any, text: str) -> Any:
             return type(old)(values if isinstance(values, list) else [values])
         return text
     except (KeyError, ValueError):
-        kinds = {
-            bool: "true or false",
-            int: "an integer",
-            float: "a number",
-            list: "a JSON list",
-            tuple: "a JSON list",
-        }
+        kinds = {bool: "true or false", int: "an integer", float: "a number", list: "a JSON list", tuple: "a JSON list"}
         raise UserError(f"--config.{key} must be {kinds[type(old)]} (it is {old!r} now), not {text!r}") from None
 
 

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -35,9 +35,7 @@ class Interrupts:
             self._previous = {number: signal.signal(number, self._receive) for number in SIGNALS}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._restore()
 
     def _restore(self) -> None:

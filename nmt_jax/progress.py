@@ -5,7 +5,6 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import TypeVar
 
 import rich.box
@@ -89,9 +88,7 @@ class RunProgress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar:
             self._bar.stop()
 

@@ -74,7 +74,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         **metric_options(flag_values),
     )
     if folder:
-        from nmt_jax.reporting.judged_figures import save_figures
+        from nmt_jax.reporting.plots.judged import save_figures
 
         save_figures(evaluation, folder)
     print(agreement_table.WRITERS[flag_values.format](evaluation.columns))

@@ -12,8 +12,7 @@ from nmt_jax import config as configs
 from nmt_jax.commands.config_flags import define_override_flag, overrides
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.sweep_table import WRITERS, collect
-from nmt_jax.sweeps.results import has_finished
-from nmt_jax.sweeps.runs import Run, find_runs, name
+from nmt_jax.sweeps.runs import Run, find_runs, has_finished, name
 from nmt_jax.sweeps.train_sweep import points, train_runs, training_command
 from nmt_jax.workdir import Workdir
 

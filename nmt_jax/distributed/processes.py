@@ -7,7 +7,6 @@ import platform
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import jax
@@ -88,9 +87,7 @@ class Processes:
     def __enter__(self) -> "Processes":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._rendezvous is None:
             return
         if error is None or isinstance(error, Interrupted):  # all processes stop here

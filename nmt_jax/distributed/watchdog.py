@@ -5,7 +5,6 @@ import os
 import sys
 import threading
 import time
-from types import TracebackType
 
 HUNG = 1  # exit code
 
@@ -24,9 +23,7 @@ class Watchdog:
             threading.Thread(target=self._watch, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._leaving.set()
 
     def alive(self, stage: str) -> None:

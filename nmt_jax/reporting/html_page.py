@@ -7,10 +7,9 @@ import base64
 import html
 import io
 from collections.abc import Container, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from nmt_jax.reporting.plots.style import Figure
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -148,7 +147,7 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
     return f'<dl class="facts">{"".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)}</dl>'
 
 
-def picture(figure: "Figure", alt: str, wide: bool = False) -> str:
+def picture(figure: Figure, alt: str, wide: bool = False) -> str:
     """Returns a figure as an embedded image with the description `alt`; a `wide` one scrolls if it is too wide."""
     file = io.BytesIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, facecolor="white")

@@ -12,8 +12,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.reporting.plots.style import FORMATS, check_output, drawing, save, save_page
 from nmt_jax.reporting.sweep_table import collect
-from nmt_jax.sweeps.results import main_measure
-from nmt_jax.sweeps.runs import base_values, find_runs
+from nmt_jax.sweeps.runs import base_values, find_runs, main_measure
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -121,7 +120,7 @@ def plot_length(
     Raises UserError if the files differ in length, or if two systems have the same file name.
     """
     from metrics_jax import BLEU
-    from nmt_jax.reporting.plots.length import by_length, draw_by_length, table
+    from nmt_jax.reporting.plots.systems import by_length, draw_by_length, length_table
 
     check_output(output)
     sources, references = (list(read_lines(file)) for file in (source, reference))
@@ -134,7 +133,7 @@ def plot_length(
     with drawing():
         buckets = by_length(BLEU(), sources, references, translations, num_buckets)
         save(draw_by_length(buckets, "BLEU"), output)
-    return table(buckets), output
+    return length_table(buckets), output
 
 
 def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> tuple[str, pathlib.Path]:
@@ -143,7 +142,7 @@ def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> tuple[str, pat
     Raises UserError if a run has no learned mixture of layers, or if two folders have the same name.
     """
     from nmt_jax.checkpoints.reading import load_params
-    from nmt_jax.reporting.plots.layer_mixtures import Mixture, draw_layers, table
+    from nmt_jax.reporting.plots.systems import Mixture, draw_layers, layer_table
 
     check_output(output)
     mixtures = {}
@@ -161,7 +160,7 @@ def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> tuple[str, pat
         mixtures[folder.path.name] = Mixture.of(np.asarray(params["mixture_weights"]), float(params["mixture_scale"]))
     with drawing():
         save(draw_layers(mixtures), output)
-    return table(mixtures), output
+    return layer_table(mixtures), output
 
 
 def plot_sweep(folder: pathlib.Path, measure: str | None = None, output: pathlib.Path | None = None) -> pathlib.Path:

@@ -9,20 +9,9 @@ from nmt_jax import config as configs
 from nmt_jax.reporting.html_page import Section, code, facts, picture, table
 from nmt_jax.reporting.plots.sweep_panels import draw_progress, draw_sweep
 from nmt_jax.reporting.run_report import environment, every_key
-from nmt_jax.reporting.sweep_table import (
-    Row,
-    Table,
-    best,
-    cell,
-    cells,
-    collect,
-    columns,
-    has_seeds,
-    heading,
-)
+from nmt_jax.reporting.sweep_table import Row, Table, best, cell, cells, collect, columns, has_seeds, heading
 from nmt_jax.sweeps.jobs import last_line
-from nmt_jax.sweeps.results import has_finished, main_measure
-from nmt_jax.sweeps.runs import Run, base_values, find_runs
+from nmt_jax.sweeps.runs import Run, base_values, find_runs, has_finished, main_measure
 
 
 def sweep_sections(folder: pathlib.Path, measure: str | None = None) -> list[Section]:

@@ -11,8 +11,7 @@ import numpy as np
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.latex import latex_arrow, latex_table, latex_text
-from nmt_jax.sweeps.results import has_finished, main_measure, measured, read_log
-from nmt_jax.sweeps.runs import Point, Run, by_setting, keys_of
+from nmt_jax.sweeps.runs import Point, Run, by_setting, has_finished, keys_of, main_measure, measured, read_log
 from nmt_jax.training.record import higher_is_better
 
 COUNTED = ("steps", "parameters", "minutes")  # like speeds, shown without standard deviation or best value

@@ -13,8 +13,7 @@ from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import SIGNALS, Interrupted
 from nmt_jax.sweeps.jobs import Job, last_line, run_jobs
-from nmt_jax.sweeps.results import main_measure, measured, read_log
-from nmt_jax.sweeps.runs import Point, Run, name
+from nmt_jax.sweeps.runs import Point, Run, main_measure, measured, name, read_log
 from nmt_jax.training.record import has_ended, read_record
 from nmt_jax.workdir import Workdir
 

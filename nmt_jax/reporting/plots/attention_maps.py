@@ -1,25 +1,22 @@
 """Attention weights of all layers and heads for one pair of sentences."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from nmt_jax.reporting.plots.labels import cut, inches, label_sides, note, readable
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from nmt_jax.reporting.plots.labels import axes_at, color_bar, cut, headline, inches, label_sides, note, readable
+from nmt_jax.reporting.plots.style import Figure, new_figure
 
 TOKEN = 0.17  # inches per token on an axis
 
 
-def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> "Figure":
+def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> Figure:
     """Draws one map per layer (row) and head (column), labelled with pieces along the outer axes.
 
     weights: `source_pieces`, `target_pieces`, and weights float[L, H, queries, keys] for the key `kind`; rows sum to 1.
     """
     from matplotlib.colors import PowerNorm
-    from matplotlib.figure import Figure
 
     heads = np.asarray(weights[kind], np.float32)  # [L, H, queries, keys]
     queries = _labels(weights["source_pieces" if kind == "encoder" else "target_pieces"])
@@ -31,29 +28,24 @@ def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> "Figure":
     gap, right, bottom = 0.14, 0.75, 0.2
     width = left + num_heads * (across + gap) + right
     height = top + num_layers * (down + gap) + bottom
-    figure = Figure(figsize=(width, height))
+    figure = new_figure(width, height)
     norm = PowerNorm(0.6, vmin=0.0, vmax=1.0)  # makes small weights visible
     image = None
     for layer in range(num_layers):
         for head in range(num_heads):
-            x = left + head * (across + gap)
-            y = height - top - (layer + 1) * down - layer * gap
-            axes = figure.add_axes((x / width, y / height, across / width, down / height))
+            x, y = left + head * (across + gap), top + layer * (down + gap)
+            axes = axes_at(figure, x, y, across, down)
             image = axes.imshow(heads[layer, head], cmap="GnBu", norm=norm, aspect="auto", interpolation="nearest")
             label_sides(axes, keys if layer == 0 else None, queries if head == 0 else None)
             if layer == 0 and num_heads > 1:
                 note(figure, x + across / 2, 0.5, f"head {head + 1}", ha="center")
             if head == 0 and num_layers > 1:
-                note(figure, 0.16, height - y - down / 2, f"layer {layer + 1}", va="center", rotation=90)
+                note(figure, 0.16, y + down / 2, f"layer {layer + 1}", va="center", rotation=90)
     assert image is not None
     bar_height = min(2.0, num_layers * (down + gap) - gap)
-    bar = figure.add_axes(
-        ((width - right + 0.12) / width, (height - top - bar_height) / height, 0.12 / width, bar_height / height)
-    )
-    figure.colorbar(image, cax=bar, ticks=[0, 0.1, 0.25, 0.5, 1]).outline.set_visible(False)
-    bar.tick_params(labelsize=7, length=0)
+    color_bar(figure, image, width - right + 0.12, top, 0.12, bar_height, ticks=[0, 0.1, 0.25, 0.5, 1])
     title = {"cross": "attention from target (rows) to source (columns)"}.get(kind, f"self-attention of the {kind}")
-    note(figure, 0.1, 0.2, title, va="center", weight="bold")
+    headline(figure, title)
     return figure
 
 

@@ -1,16 +1,11 @@
 """Learning curves of a run."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmt_jax.reporting.plots.style import DEV, QUIET, TRAIN
+from nmt_jax.reporting.plots.style import DEV, QUIET, TRAIN, Axes, Figure, new_figure
 from nmt_jax.training.record import higher_is_better
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NAMES = {"bleu": "BLEU", "f1": "F1", "matthews": "Matthews correlation"} | {
     name: f"{name.title()}'s correlation" for name in ("pearson", "spearman")
@@ -19,13 +14,12 @@ NAMES = {"bleu": "BLEU", "f1": "F1", "matthews": "Matthews correlation"} | {
 
 def draw_curves(
     rows: Sequence[Mapping[str, float | None]], measure: str = "bleu", label_smoothing: float = 0.0
-) -> "Figure":
+) -> Figure:
     """Draws loss and a dev measure over the steps of a log, and below them learning rate and speed.
 
     measure: the metric by which the best checkpoint is chosen. label_smoothing: shown in the legend, because the
     training loss includes it and the dev loss does not.
     """
-    from matplotlib.figure import Figure
 
     def series(name: str) -> tuple[list[float], list[float]]:
         points = [(row["step"], row[name]) for row in rows if row.get(name) is not None]
@@ -34,7 +28,7 @@ def draw_curves(
     upwards = higher_is_better(measure)
     speeds = [name for row in rows for name in row if name.endswith("_per_second")]
     unit = speeds[0].removesuffix("_per_second") if speeds else "tokens"
-    figure = Figure(figsize=(10.0, 5.2), layout="constrained")
+    figure = new_figure(10.0, 5.2, layout="constrained")
     (loss, bleu), (rate, speed) = figure.subplots(2, 2, sharex=True, height_ratios=(3.2, 1))
     for axes in (loss, bleu, rate, speed):
         axes.grid(visible=True)
@@ -87,7 +81,7 @@ def _smooth(values: Sequence[float]) -> np.ndarray:
     return np.array([np.mean(values[n - reach : n + reach + 1]) for n, reach in enumerate(reaches)])
 
 
-def _limit_to_later_values(axes: "Axes", values: Sequence[float]) -> None:
+def _limit_to_later_values(axes: Axes, values: Sequence[float]) -> None:
     """Cuts off the first values if they are far above all others, so that the rest of the curve is not flat."""
     if len(values) < 20:
         return

@@ -2,17 +2,14 @@
 
 import html
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nmt_jax.reporting.html_page import WIDE, html_page
 from nmt_jax.reporting.plots.compared import Plan
-from nmt_jax.reporting.plots.labels import LABEL, cut, fonts_for, inches, note
-from nmt_jax.reporting.plots.style import FAR, QUIET, shade
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from nmt_jax.reporting.plots.labels import LABEL, color_bar, cut, fonts_for, headline, inches, note
+from nmt_jax.reporting.plots.style import FAR, QUIET, Figure, new_figure, shade
 
 ROW = 0.21  # inches: the least height of a word
 THICK = 0.65  # rows: the height of a word's bar on the side with more words if all weights are equal
@@ -90,11 +87,10 @@ def largest_cost(found: Plan) -> float:
     return float(found.cost.max()) or 1.0
 
 
-def draw_flow(found: Plan) -> "Figure":
+def draw_flow(found: Plan) -> Figure:
     """Draws the hypothesis on the left and the reference on the right; thickness is mass, colour is cost."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
-    from matplotlib.figure import Figure
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
 
@@ -104,7 +100,7 @@ def draw_flow(found: Plan) -> "Figure":
     top, bottom = 0.75, 0.75
     across = max(ACROSS, 0.2 + 1.1 * inches(heading(found)) - sum(room))
     width, height = sum(room) + across, top + rows * ROW + bottom
-    figure = Figure(figsize=(width, height))
+    figure = new_figure(width, height)
     axes = figure.add_axes((0, bottom / height, 1, rows * ROW / height))
     axes.set(xlim=(0, width), ylim=(rows, 0))
     axes.axis("off")
@@ -129,14 +125,12 @@ def draw_flow(found: Plan) -> "Figure":
                 color="black" if share.thickness else QUIET,
                 parse_math=False,
             )
-    note(figure, 0.1, 0.2, heading(found), va="center", weight="bold")
+    headline(figure, heading(found))
     note(figure, edges[0], 0.55, "hypothesis", ha="right", va="center")
     note(figure, edges[1], 0.55, "reference", ha="left", va="center")
     ramp = ScalarMappable(Normalize(0, largest_cost(found)), LinearSegmentedColormap.from_list("far", FAR))
-    bar = figure.add_axes(((width / 2 - 0.6) / width, 0.38 / height, 1.2 / width, 0.1 / height))
-    figure.colorbar(ramp, cax=bar, orientation="horizontal").outline.set_visible(False)
+    bar = color_bar(figure, ramp, width / 2 - 0.6, height - 0.48, 1.2, 0.1, orientation="horizontal")
     bar.locator_params(axis="x", nbins=3)
-    bar.tick_params(labelsize=7, length=0)
     note(figure, width / 2 - 0.7, height - 0.33, "cost per mass", ha="right", va="center", fontsize=LABEL)
     return figure
 

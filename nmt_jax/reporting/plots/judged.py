@@ -1,31 +1,46 @@
 """Metric scores against human judgements, and a ranking of metrics by their agreement."""
 
 import math
+import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nmt_jax.judging.evaluation import Evaluation
 from nmt_jax.reporting.plots.labels import cut
-from nmt_jax.reporting.plots.style import QUIET, SYSTEMS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from nmt_jax.reporting.plots.style import QUIET, SYSTEMS, Figure, drawing, new_figure, save
 
 NAMED = 30  # most points that are labelled with names
 ACROSS = 4  # panels per row
 
 
-def draw_scatter(scores: Mapping[str, np.ndarray], human: np.ndarray, names: Sequence[str], title: str) -> "Figure":
+def save_figures(evaluation: Evaluation, folder: pathlib.Path) -> None:
+    """Write FILE.HUMAN.png with a scatter plot per metric, and FILE.HUMAN.COEFFICIENT.png with the ranking."""
+    for part in evaluation.parts:
+        systems: list[str] = []
+        human, points = part.judgements.human, part.scores
+        if part.level == "system":
+            systems = list(map(str, part.judgements.system_names))
+            human, points = part.judgements.system_scores(), part.judgements.system_means(points)
+        title = f"{part.name}.{part.human}"
+        with drawing():
+            figure = draw_scatter(dict(zip(evaluation.metrics, points, strict=True)), human, systems, title)
+            save(figure, folder / f"{title}.png")
+    for column in evaluation.columns:
+        with drawing():
+            bounds = [(one.lower, one.upper) for one in column.intervals] if column.intervals else None
+            figure = draw_ranking(column.metrics, column.values, bounds, column.clusters, column.title)
+            save(figure, folder / f"{column.name}.{column.human}.{column.coefficient}.png")
+
+
+def draw_scatter(scores: Mapping[str, np.ndarray], human: np.ndarray, names: Sequence[str], title: str) -> Figure:
     """Draws one panel per metric: score against human judgement of each text or system, and a least-squares line.
 
     scores: float[N] by metric; human: float[N]; names: labels of the points, empty for texts.
     """
-    from matplotlib.figure import Figure
-
     across = min(len(scores), ACROSS)
     down = math.ceil(len(scores) / across)
-    figure = Figure(figsize=(max(3.1 * across, 4.0), 2.9 * down + 0.3), layout="constrained")
+    figure = new_figure(max(3.1 * across, 4.0), 2.9 * down + 0.3, layout="constrained")
     panels = figure.subplots(down, across, squeeze=False).ravel()
     few = len(human) <= NAMED
     for axes, (name, values) in zip(panels, scores.items(), strict=False):
@@ -53,12 +68,10 @@ def draw_ranking(
     bounds: Sequence[tuple[float, float]] | None,
     clusters: np.ndarray | None,
     title: str,
-) -> "Figure":
+) -> Figure:
     """Draws metrics from best to worst, each with coefficient, interval, and the colour of its cluster."""
-    from matplotlib.figure import Figure
-
     order = np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")
-    figure = Figure(figsize=(6.4, 0.8 + 0.32 * len(metrics)), layout="constrained")
+    figure = new_figure(6.4, 0.8 + 0.32 * len(metrics), layout="constrained")
     axes = figure.subplots()
     for position, number in enumerate(order.tolist()):
         color = SYSTEMS[(int(clusters[number]) - 1) % len(SYSTEMS)] if clusters is not None else SYSTEMS[1]

@@ -4,13 +4,9 @@ import contextlib
 import functools
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nmt_jax.reporting.plots.style import QUIET
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from nmt_jax.reporting.plots.style import QUIET, Axes, Figure
 
 LABEL = 8.0  # points
 LONGEST = 24  # characters per label
@@ -47,7 +43,7 @@ def inches(label: str) -> float:
     return sum(_WIDE if unicodedata.east_asian_width(one) in "WF" else _NARROW for one in label)
 
 
-def label_sides(axes: "Axes", above: Sequence[str] | None, beside: Sequence[str] | None) -> None:
+def label_sides(axes: Axes, above: Sequence[str] | None, beside: Sequence[str] | None) -> None:
     """Writes labels above the columns and beside the rows of a matrix; None if a neighbouring matrix has them."""
     rows, columns = axes.images[0].get_array().shape  # type: ignore[union-attr]
     axes.tick_params(top=False, bottom=False, left=False, right=False, labeltop=True, labelbottom=False, pad=2)
@@ -65,11 +61,30 @@ def label_sides(axes: "Axes", above: Sequence[str] | None, beside: Sequence[str]
         spine.set(visible=True, linewidth=0.5, color="#ced4da")
 
 
-def note(figure: "Figure", x: float, y: float, text: str, **style: Any) -> None:
+def note(figure: Figure, x: float, y: float, text: str, **style: Any) -> None:
     """Writes text at a position in inches from the left and the top of a figure."""
     width, height = figure.get_size_inches()
     look: dict[str, Any] = {"fontsize": LABEL + 1, "color": QUIET} | style
     figure.text(x / width, 1 - y / height, text, parse_math=False, **look)
+
+
+def headline(figure: Figure, text: str) -> None:
+    """Writes the title of a figure at its top left."""
+    note(figure, 0.1, 0.2, text, va="center", weight="bold")
+
+
+def axes_at(figure: Figure, x: float, y: float, width: float, height: float, **options: Any) -> Axes:
+    """Adds axes at a position in inches from the left and the top of a figure."""
+    across, down = figure.get_size_inches()
+    return figure.add_axes((x / across, 1 - (y + height) / down, width / across, height / down), **options)
+
+
+def color_bar(figure: Figure, image: Any, x: float, y: float, width: float, height: float, **options: Any) -> Axes:
+    """Adds the colour scale of an image at a position in inches from the left and the top of a figure."""
+    bar = axes_at(figure, x, y, width, height)
+    figure.colorbar(image, cax=bar, **options).outline.set_visible(False)
+    bar.tick_params(labelsize=7, length=0)
+    return bar
 
 
 def fonts_for(labels: Iterable[str]) -> list[str]:

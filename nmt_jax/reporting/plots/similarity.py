@@ -1,18 +1,13 @@
 """Token similarities of two texts and the matches that BERTScore or YiSi-1 averages (Zhang et al., 2020, figure 1)."""
 
 import html
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nmt_jax.reporting.html_page import WIDE, html_page
 from nmt_jax.reporting.plots.compared import Similarities
-from nmt_jax.reporting.plots.labels import LABEL, cut, inches, label_sides, note
-from nmt_jax.reporting.plots.style import NEAR, QUIET, shade
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from nmt_jax.reporting.plots.labels import LABEL, axes_at, color_bar, cut, headline, inches, label_sides, note
+from nmt_jax.reporting.plots.style import NEAR, QUIET, Axes, Figure, new_figure, shade
 
 CELL = 0.25  # inches: two digits at DIGITS points
 DIGITS = 6.5
@@ -47,14 +42,13 @@ def heading(found: Similarities) -> str:
     )
 
 
-def draw_similarity(found: Similarities) -> "Figure":
+def draw_similarity(found: Similarities) -> Figure:
     """Draws a matrix with hypothesis tokens as rows and reference tokens as columns; row and column maxima are marked.
 
     Bars show the maxima: the length is the similarity, the thickness the token's weight. Their weighted means are
     precision and recall, before rescaling if the metric rescales.
     """
     from matplotlib.colors import LinearSegmentedColormap, Normalize
-    from matplotlib.figure import Figure
 
     rows, columns = ([cut(label) for label in side] for side in (found.hypothesis, found.reference))
     across, down = CELL * len(columns), CELL * len(rows)
@@ -63,14 +57,10 @@ def draw_similarity(found: Similarities) -> "Figure":
     right, bottom = beside + 0.65, below + 0.35
     width = max(left + across + right, 0.3 + 1.1 * inches(heading(found)))
     height = max(top + down + bottom, top + 1.0 + 0.5)  # the colour bar is at least 1 inch high
-    figure = Figure(figsize=(width, height))
-
-    def place(x: float, y: float, w: float, h: float) -> tuple[float, float, float, float]:
-        return x / width, 1 - (y + h) / height, w / width, h / height
-
+    figure = new_figure(width, height)
     ramp = LinearSegmentedColormap.from_list("near", NEAR)
     norm = Normalize(_low(found), 1.0)
-    axes = figure.add_axes(place(left, top, across, down))
+    axes = axes_at(figure, left, top, across, down)
     image = axes.imshow(found.matrix, cmap=ramp, norm=norm, aspect="auto", interpolation="nearest")
     label_sides(axes, columns, rows)
     for labels, weights in zip((axes.get_yticklabels(), axes.get_xticklabels()), found.weights, strict=True):
@@ -84,13 +74,10 @@ def draw_similarity(found: Similarities) -> "Figure":
         _mark(axes, row, column, flat=True)
     for column, row in enumerate(found.matrix.argmax(axis=0)):
         _mark(axes, row, column, flat=False)
-
-    _bars(figure.add_axes(place(left + across + 0.12, top, BAR, down), sharey=axes), found, across=True)
-    _bars(figure.add_axes(place(left, top + down + 0.12, across, BAR), sharex=axes), found, across=False)
-    bar = figure.add_axes(place(left + across + beside + 0.12, top, 0.12, max(down, 1.0)))
-    figure.colorbar(image, cax=bar).outline.set_visible(False)
-    bar.tick_params(labelsize=7, length=0)
-    note(figure, 0.1, 0.2, heading(found), va="center", weight="bold")
+    _bars(axes_at(figure, left + across + 0.12, top, BAR, down, sharey=axes), found, across=True)
+    _bars(axes_at(figure, left, top + down + 0.12, across, BAR, sharex=axes), found, across=False)
+    color_bar(figure, image, left + across + beside + 0.12, top, 0.12, max(down, 1.0))
+    headline(figure, heading(found))
     note(figure, 0.1, 0.42, "hypothesis: rows, reference: columns; cosines in hundredths", va="center")
     _key(figure, height)
     return figure
@@ -105,17 +92,16 @@ def _hundredths(value: float) -> str:
     return str(round(100 * float(value)))
 
 
-def _mark(axes: "Axes", row: int, column: int, *, flat: bool) -> None:
+def _mark(axes: Axes, row: int, column: int, *, flat: bool) -> None:
     """Marks the maximum of a row with lines above and below, or that of a column with lines left and right."""
     start, end = -0.42, 0.42
     for side in (start, end):
         xs, ys = ((start, end), (side, side)) if flat else ((side, side), (start, end))
-        axes.plot(
-            [column + x for x in xs], [row + y for y in ys], color=MARK, linewidth=1.4, solid_capstyle="projecting"
-        )
+        points = [column + x for x in xs], [row + y for y in ys]
+        axes.plot(*points, color=MARK, linewidth=1.4, solid_capstyle="projecting")
 
 
-def _bars(axes: "Axes", found: Similarities, *, across: bool) -> None:
+def _bars(axes: Axes, found: Similarities, *, across: bool) -> None:
     """Draws the maximum of each row to the right, or of each column downwards."""
     weights, best = (found.weights[0], found.best(1)) if across else (found.weights[1], found.best(0))
     tokens = np.flatnonzero(weights > 0)
@@ -123,10 +109,8 @@ def _bars(axes: "Axes", found: Similarities, *, across: bool) -> None:
     color = NEAR[-1]
     for k, value in zip(tokens.tolist(), best[tokens].tolist(), strict=True):
         end = max(value, 0) + 0.05
-        if across:
-            axes.text(end, k, _hundredths(value), fontsize=DIGITS, color=MARK, ha="left", va="center")
-        else:
-            axes.text(k, end, _hundredths(value), fontsize=DIGITS, color=MARK, ha="center", va="top")
+        x, y, ha, va = (end, k, "left", "center") if across else (k, end, "center", "top")
+        axes.text(x, y, _hundredths(value), fontsize=DIGITS, color=MARK, ha=ha, va=va)
     if across:
         axes.barh(tokens, best[tokens], height=thickness, color=color, linewidth=0)
         axes.set_xlim(0, 1)
@@ -136,18 +120,15 @@ def _bars(axes: "Axes", found: Similarities, *, across: bool) -> None:
     axes.axis("off")
 
 
-def _key(figure: "Figure", height: float) -> None:
+def _key(figure: Figure, height: float) -> None:
     """Draws the legend of the marks at the bottom."""
-    width = figure.get_size_inches()[0]
     x, y = 0.15, height - 0.2
-    for text, flat, upright in (("best of row", True, False), ("best of column", False, True), ("both", True, True)):
-        axes = figure.add_axes((x / width, 1 - (y + 0.09) / height, 0.18 / width, 0.18 / height))
+    for text, marks in (("best of row", [True]), ("best of column", [False]), ("both", [True, False])):
+        axes = axes_at(figure, x, y - 0.09, 0.18, 0.18)
         axes.set(xlim=(-0.5, 0.5), ylim=(-0.5, 0.5), facecolor=shade(NEAR, 0.6), xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
-        if flat:
-            _mark(axes, 0, 0, flat=True)
-        if upright:
-            _mark(axes, 0, 0, flat=False)
+        for mark in marks:
+            _mark(axes, 0, 0, flat=mark)
         note(figure, x + 0.26, y, text, va="center", fontsize=LABEL)
         x += 0.26 + inches(text) + 0.1
 
@@ -188,6 +169,5 @@ def _head(kind: str, token: str, weight: float) -> str:
 
 def _mean(best: float, weight: float) -> str:
     """Returns the cell of a token's maximum, empty if the token has no weight."""
-    return (
-        f'<td class="mean" title="{best:.4f}, weight {weight:.4g}">{_hundredths(best)}</td>' if weight else "<td></td>"
-    )
+    title = f"{best:.4f}, weight {weight:.4g}"
+    return f'<td class="mean" title="{title}">{_hundredths(best)}</td>' if weight else "<td></td>"

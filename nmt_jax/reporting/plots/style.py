@@ -10,7 +10,10 @@ from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+else:  # matplotlib is optional, and imported only for drawing
+    Axes = Figure = Any
 
 TRAIN, DEV, QUIET = "#8da9c4", "#d1495b", "#5c677d"
 SYSTEMS = ("#d1495b", "#00798c", "#edae49", "#30638e", "#66a182", "#5c677d")  # lines of one plot
@@ -47,6 +50,13 @@ def drawing() -> Iterator[None]:
         yield
 
 
+def new_figure(width: float, height: float, **options: Any) -> Figure:
+    """Returns an empty figure of a size in inches."""
+    import matplotlib.figure
+
+    return matplotlib.figure.Figure(figsize=(width, height), **options)
+
+
 def check_output(output: pathlib.Path, formats: Sequence[str] = FORMATS) -> pathlib.Path:
     """Returns `output`. Raises UserError if its folder does not exist or its suffix is none of `formats`."""
     if output.suffix not in formats:
@@ -56,7 +66,7 @@ def check_output(output: pathlib.Path, formats: Sequence[str] = FORMATS) -> path
     return output
 
 
-def save(figure: "Figure", output: pathlib.Path) -> None:
+def save(figure: Figure, output: pathlib.Path) -> None:
     """Writes `figure` in the format that the suffix of `output` names. Raises UserError if that fails."""
     dots = min(150.0, LARGEST / max(figure.get_size_inches()))
     with _writing(output) as file:

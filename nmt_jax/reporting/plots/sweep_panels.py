@@ -1,19 +1,15 @@
 """A measure of the runs of a sweep against each key that they change, and over the steps."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.plots.labels import cut
-from nmt_jax.reporting.plots.style import QUIET, SYSTEMS
+from nmt_jax.reporting.plots.style import QUIET, SYSTEMS, Axes, Figure, new_figure
 from nmt_jax.reporting.sweep_table import Row, Table, has_seeds
-from nmt_jax.sweeps.results import read_log
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from nmt_jax.sweeps.runs import read_log
 
 ACROSS = 3  # panels per row
 LOGARITHMIC = 8.0  # least ratio of the largest to the smallest value for a logarithmic axis
@@ -30,7 +26,7 @@ class Point(NamedTuple):
     deviation: float | None
 
 
-def draw_sweep(table: Table, base: Mapping[str, str], measure: str) -> "Figure":
+def draw_sweep(table: Table, base: Mapping[str, str], measure: str) -> Figure:
     """Draws one panel per key, or per group of keys that only change together, with a point per row of the table.
 
     base: the value of each key in rows that do not change it. The row with these values in all keys has a ring, and a
@@ -38,8 +34,6 @@ def draw_sweep(table: Table, base: Mapping[str, str], measure: str) -> "Figure":
     in all other keys have the same colour. Bars are standard deviations over seeds. Raises UserError if no row has the
     measure.
     """
-    from matplotlib.figure import Figure
-
     if not any(row.values[measure] for row in table.rows):
         raise UserError(
             f"{measure}: no run has measured it yet; choose another key of metrics.jsonl with --measure=KEY"
@@ -54,7 +48,7 @@ def draw_sweep(table: Table, base: Mapping[str, str], measure: str) -> "Figure":
     base_row = next((row for row in table.rows if settings[row.name] == dict(base) and row.values[measure]), None)
     across = min(len(panels), ACROSS)
     down = -(-len(panels) // across)
-    figure = Figure(figsize=(max(3.4 * across, 4.6), 2.9 * down + 0.5), layout="constrained")
+    figure = new_figure(max(3.4 * across, 4.6), 2.9 * down + 0.5, layout="constrained")
     grid = figure.subplots(down, across, sharey=True, squeeze=False)
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
@@ -68,12 +62,11 @@ def draw_sweep(table: Table, base: Mapping[str, str], measure: str) -> "Figure":
     return figure
 
 
-def draw_progress(table: Table, measure: str) -> "Figure":
+def draw_progress(table: Table, measure: str) -> Figure:
     """Draws a measure over the steps, one colour per point; the mean of its seeds is a thick line."""
     from matplotlib import colormaps
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10.0, max(3.6, 0.22 * len(table.rows) + 0.6)), layout="constrained")
+    figure = new_figure(10.0, max(3.6, 0.22 * len(table.rows) + 0.6), layout="constrained")
     axes = figure.subplots()
     shades = colormaps["turbo"](np.linspace(0.05, 0.95, len(table.rows)))
     colors = SYSTEMS if len(table.rows) <= len(SYSTEMS) else [tuple(shade) for shade in shades]
@@ -126,7 +119,7 @@ def _points(
     return points
 
 
-def _draw(axes: "Axes", keys: tuple[str, ...], points: Sequence[Point], base_row: Row | None) -> None:
+def _draw(axes: Axes, keys: tuple[str, ...], points: Sequence[Point], base_row: Row | None) -> None:
     """Draws one panel."""
     numbers = {point.value: _numbers(point.value) for point in points}
     ordered = all(number is not None for number in numbers.values())

@@ -20,7 +20,7 @@ from nmt_jax.reporting import plot_kinds
 from nmt_jax.reporting.plots import curves, style
 from nmt_jax.reporting.plots.attention_maps import draw_attention
 from nmt_jax.reporting.plots.curves import draw_curves
-from nmt_jax.reporting.plots.length import by_length
+from nmt_jax.reporting.plots.systems import by_length
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.training.run import write_config
 from nmt_jax.workdir import Workdir

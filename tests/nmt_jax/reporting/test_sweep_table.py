@@ -7,8 +7,7 @@ import pytest
 
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.sweep_table import WRITERS, best, collect
-from nmt_jax.sweeps.results import has_finished
-from nmt_jax.sweeps.runs import find_runs
+from nmt_jax.sweeps.runs import find_runs, has_finished
 from tests.fixtures.sweep_folders import make_run
 
 

@@ -1,16 +1,13 @@
-"""A metric by source length (Bahdanau et al., 2015, figure 2)."""
+"""Plots that compare systems: a metric by source length, and the learned weights of an encoder's layers."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.significance import Interval, bootstrap
-from nmt_jax.reporting.plots.style import SYSTEMS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from nmt_jax.reporting.plots.style import QUIET, SYSTEMS, Figure, new_figure
 
 
 class Bucket(NamedTuple):
@@ -51,7 +48,7 @@ def by_length(
     return buckets
 
 
-def table(buckets: Sequence[Bucket]) -> str:
+def length_table(buckets: Sequence[Bucket]) -> str:
     """Returns the numbers of the plot, tab-separated, one row per bucket."""
     names = list(buckets[0].scores)
     rows = [["words", "sentences", *names]]
@@ -61,11 +58,12 @@ def table(buckets: Sequence[Bucket]) -> str:
     return "\n".join("\t".join(row) for row in rows)
 
 
-def draw_by_length(buckets: Sequence[Bucket], metric: str) -> "Figure":
-    """Draws one line per system over the mean length of the buckets, with its 95 % interval as a band."""
-    from matplotlib.figure import Figure
+def draw_by_length(buckets: Sequence[Bucket], metric: str) -> Figure:
+    """Draws one line per system over the mean length of the buckets, with its 95 % interval as a band.
 
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    As in Bahdanau et al. (2015), figure 2.
+    """
+    figure = new_figure(7.2, 4.4, layout="constrained")
     axes = figure.subplots()
     means = [bucket.mean for bucket in buckets]
     for number, name in enumerate(buckets[0].scores):
@@ -79,4 +77,48 @@ def draw_by_length(buckets: Sequence[Bucket], metric: str) -> "Figure":
     axes.set_title(f"{metric} by source length, with 95 % intervals")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
+    return figure
+
+
+class Mixture(NamedTuple):
+    """The mixture gamma sum_j s_j h_j: `shares` s float[L] sum to 1, lowest layer first; `scale` is gamma."""
+
+    shares: np.ndarray
+    scale: float
+
+    @classmethod
+    def of(cls, weights: np.ndarray, scale: float) -> "Mixture":
+        """Returns the mixture of learned weights w float[L]: s = softmax(w) (eq. 1)."""
+        exponentials = np.exp(np.asarray(weights, np.float64) - np.max(weights))
+        return cls(exponentials / exponentials.sum(), float(scale))
+
+
+def layer_table(mixtures: Mapping[str, Mixture]) -> str:
+    """Returns the numbers of the plot, tab-separated, one row per run."""
+    layers = max(len(mixture.shares) for mixture in mixtures.values())
+    rows = [["run", "gamma", *(f"layer {number}" for number in range(layers))]]
+    for name, mixture in mixtures.items():
+        rows.append([name, f"{mixture.scale:.3f}", *(f"{share:.3f}" for share in mixture.shares)])
+    return "\n".join("\t".join(row) for row in rows)
+
+
+def draw_layers(mixtures: Mapping[str, Mixture]) -> Figure:
+    """Draws a group of bars per layer with one bar per run (Peters et al., 2018, figure 2); dotted: equal shares."""
+    figure = new_figure(7.2, 3.6, layout="constrained")
+    axes = figure.subplots()
+    width = 0.8 / len(mixtures)
+    for number, (name, mixture) in enumerate(mixtures.items()):
+        places = np.arange(len(mixture.shares)) + (number - (len(mixtures) - 1) / 2) * width
+        label = f"{name} (γ = {mixture.scale:.2f})"
+        bars = axes.bar(places, mixture.shares, 0.92 * width, color=SYSTEMS[number % len(SYSTEMS)], label=label)
+        axes.bar_label(bars, fmt="%.2f", fontsize=7, padding=1)
+    sizes = {len(mixture.shares) for mixture in mixtures.values()}
+    for size in sizes:
+        axes.axhline(1 / size, color=QUIET, linewidth=0.8, linestyle=":")
+    layers = max(sizes)
+    axes.set_xticks(range(layers), ["0: words", *map(str, range(1, layers))])
+    axes.grid(visible=False, axis="x")
+    axes.set_xlabel("layer")
+    axes.set_title("weight of each layer; dotted: equal weights")
+    figure.legend(frameon=False, loc="outside lower center", ncols=3)
     return figure
