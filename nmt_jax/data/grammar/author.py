@@ -3,49 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nmt_jax.data.grammar import lexicon, verbs
+from nmt_jax.data.grammar import lexicon, phrases, syntax, verbs
 from nmt_jax.data.grammar.inflection import Adverb, Case, Order, Tense
 from nmt_jax.data.grammar.phrase_author import OWNABLE, PhraseAuthor
-from nmt_jax.data.grammar.phrases import (
-    ALL,
-    BARE,
-    EVERY,
-    HOW_OFTEN,
-    IT,
-    MANY,
-    SOME,
-    THAT_IS,
-    THE,
-    THERE,
-    THESE_ARE,
-    THIS,
-    WHEN_IS,
-    WHERE,
-    WHERE_TO,
-    WHY,
-    YOU,
-    A,
-    Comparison,
-    I,
-    Nominal,
-    NounPhrase,
-    Place,
-    relative_pronoun,
-)
-from nmt_jax.data.grammar.syntax import (
-    ALTHOUGH,
-    AND,
-    BECAUSE,
-    BUT,
-    IF,
-    THAT,
-    TO,
-    WHEN,
-    WHETHER,
-    WHILE,
-    Clause,
-    Sentence,
-)
+from nmt_jax.data.grammar.phrases import ALL, EVERY, THE, THIS, YOU, A, Nominal, NounPhrase, Place
+from nmt_jax.data.grammar.syntax import Clause, Sentence
 from nmt_jax.data.grammar.verbs import Frame
 
 _ACTIONS = tuple(verbs.FRAMES.values())
@@ -84,47 +46,45 @@ class Author(PhraseAuthor):
 
     def subordinate(self) -> Sentence:
         """Two clauses joined by because, although, if, when or while, often with the same subject."""
-        link = self.pick((BECAUSE, BECAUSE, ALTHOUGH, IF, WHEN, WHILE))
-        tense = {WHEN: Tense.PAST, IF: self.pick((Tense.PRESENT, Tense.FUTURE))}.get(link)
+        link = self.pick((syntax.BECAUSE, syntax.BECAUSE, syntax.ALTHOUGH, syntax.IF, syntax.WHEN, syntax.WHILE))
+        tense = {syntax.WHEN: Tense.PAST, syntax.IF: self.pick((Tense.PRESENT, Tense.FUTURE))}.get(link)
         tense = self.pick((Tense.PAST, Tense.PRESENT)) if tense is None else tense
         main = self.clause(tense=tense, bare=True)
         subject = self.resume(main.subject) if self.chance(0.6) else None
-        state = self.chance(0.5) and link is not WHILE
-        second_tense = Tense.PRESENT if link is IF else tense
+        state = self.chance(0.5) and link is not syntax.WHILE
+        second_tense = Tense.PRESENT if link is syntax.IF else tense
         second = (self.state if state else self.clause)(subject=subject, tense=second_tense, bare=True)
         return Sentence(main, link=link, second=second, reversed=self.chance(0.3))
 
     def report(self) -> Sentence:
         """Indirect speech: somebody says that …, or asks whether …"""
-        frames, link = self.pick(
-            ((tuple(verbs.SAY.values()), THAT), (tuple(verbs.SAY.values()), THAT), ((verbs.WONDER,), WHETHER))
-        )
+        say = (tuple(verbs.SAY.values()), syntax.THAT)
+        frames, link = self.pick((say, say, ((verbs.WONDER,), syntax.WHETHER)))
         frame = self.pick(frames)
         negated = frame is verbs.SAY["know"] and self.chance(0.5)
         main = Clause(self.somebody(), frame, self.pick((Tense.PAST, Tense.PRESENT, Tense.PRESENT)), negated=negated)
-        link = WHETHER if negated else link
         tense = self.pick((Tense.PAST, Tense.PRESENT, Tense.FUTURE)) if main.tense is Tense.PRESENT else Tense.PAST
         make = self.state if self.chance(0.3) else self.clause
-        return Sentence(main, link=link, second=make(tense=tense, bare=self.chance(0.5)))
+        second = make(tense=tense, bare=self.chance(0.5))
+        return Sentence(main, link=syntax.WHETHER if negated else link, second=second)
 
     def intention(self) -> Sentence:
         """Somebody tries or promises to do something."""
         main = Clause(self.somebody(), self.pick(tuple(verbs.INTEND.values())), self.pick(tuple(Tense)))
         second = self.clause(subject=main.subject, tense=Tense.PRESENT, frames=_DEEDS, plain=True)
-        return Sentence(main, link=TO, second=second)
+        return Sentence(main, link=syntax.TO, second=second)
 
     def coordination(self) -> Sentence:
         """Two main clauses."""
         tense = self.pick((Tense.PAST, Tense.PRESENT))
         main = self.clause(tense=tense, bare=True)
-        link = self.pick((AND, BUT))
+        link = self.pick((syntax.AND, syntax.BUT))
         return Sentence(main, link=link, second=self.clause(tense=tense, bare=True))
 
     def polar_question(self) -> Sentence:
         """A yes-no question."""
-        make = self.state if self.chance(0.2) else self.clause
-        clause = make(bare=self.chance(0.4))
-        return Sentence(replace(clause, subject=YOU) if clause.subject is I else clause, Order.QUESTION)
+        clause = (self.state if self.chance(0.2) else self.clause)(bare=self.chance(0.4))
+        return Sentence(replace(clause, subject=YOU) if clause.subject is phrases.I else clause, Order.QUESTION)
 
     def open_question(self) -> Sentence:
         """A question with who, what, which, where, when or why."""
@@ -137,24 +97,20 @@ class Author(PhraseAuthor):
             options += ["place"] * 2
         choice = self.pick(options)
         if choice == "subject":
-            return Sentence(
-                replace(clause, subject=self.question_phrase(clause.subject, "person"), front=choice), Order.QUESTION
-            )
-        if choice == "object" and isinstance(clause.object, NounPhrase):
-            phrase = self.question_phrase(clause.object, clause.object.noun.kind)
-            return Sentence(replace(clause, object=phrase, front=choice), Order.QUESTION)
-        if choice == "place":
-            where = WHERE_TO if frame.place in ("to", "far") else WHERE
-            return Sentence(replace(clause, place=where, front=choice), Order.QUESTION)
-        word = WHY if choice == "reason" else self.pick((WHEN_IS, HOW_OFTEN))
-        return Sentence(replace(clause, time=word, front="time"), Order.QUESTION)
+            clause = replace(clause, subject=self.question_phrase(clause.subject, "person"))
+        elif choice == "object" and isinstance(clause.object, NounPhrase):
+            clause = replace(clause, object=self.question_phrase(clause.object, clause.object.noun.kind))
+        elif choice == "place":
+            clause = replace(clause, place=phrases.WHERE_TO if frame.place in ("to", "far") else phrases.WHERE)
+        else:
+            word = phrases.WHY if choice == "reason" else self.pick((phrases.WHEN_IS, phrases.HOW_OFTEN))
+            clause, choice = replace(clause, time=word), "time"
+        return Sentence(replace(clause, front=choice), Order.QUESTION)
 
     def command(self) -> Sentence:
         """An informal command."""
         clause = self.clause(subject=YOU, tense=Tense.PRESENT, frames=_DEEDS, plain=True)
-        return Sentence(
-            replace(clause, negated=self.chance(0.2)), Order.COMMAND, polite=not clause.negated and self.chance(0.4)
-        )
+        return Sentence(replace(clause, negated=self.chance(0.2)), Order.COMMAND, polite=self.chance(0.4))
 
     def description(self) -> Sentence:
         """A state."""
@@ -165,14 +121,14 @@ class Author(PhraseAuthor):
         kind = self.pick(
             tuple(kind for kind, words in _COMPARABLE.items() if words and kind not in ("dish", "food", "drink"))
         )
-        first, second = (self.phrase(self.pick(lexicon.NOUNS[kind]), definite=True) for _ in range(2))
+        first = second = self.phrase(self.pick(lexicon.NOUNS[kind]), definite=True)
         while second.noun is first.noun:
             second = self.phrase(self.pick(lexicon.NOUNS[kind]), definite=True)
         first, second = (
             replace(phrase, adjective=None, determiner=THE if phrase.determiner in (ALL, EVERY) else phrase.determiner)
             for phrase in (first, second)
         )
-        comparison = Comparison(self.pick(_COMPARABLE[kind]), second)
+        comparison = phrases.Comparison(self.pick(_COMPARABLE[kind]), second)
         tense = self.pick((Tense.PAST, Tense.PRESENT, Tense.PRESENT))
         clause = Clause(first, verbs.BE_FRAME, tense, predicate=comparison, negated=self.chance(0.15))
         return Sentence(clause, self.pick((Order.STATEMENT, Order.STATEMENT, Order.QUESTION)))
@@ -193,14 +149,14 @@ class Author(PhraseAuthor):
             what = self.phrase(self.pick(lexicon.NOUNS["building"]), determiner=A)
             area = NounPhrase(self.pick(lexicon.NOUNS["area"]), self.pick((THE, THIS)))
             place = self.place("town") if self.chance(0.5) else Place("in", "in", Case.DATIVE, area)
-            clause = Clause(THERE, verbs.THERE_IS, object=what, place=place)
+            clause = Clause(phrases.THERE, verbs.THERE_IS, object=what, place=place)
             return Sentence(clause, self.pick((Order.STATEMENT, Order.QUESTION)))
         noun = self.pick([noun for kind in sorted(OWNABLE | {"person"}) for noun in lexicon.NOUNS[kind]])
         what = self.phrase(noun)
         if what.determiner in (ALL, EVERY, THIS):
             what = replace(what, determiner=THE)
-        negated = self.chance(0.2) and what.determiner not in (MANY, SOME)
-        this = THESE_ARE if what.plural else THAT_IS
+        negated = self.chance(0.2) and what.determiner not in (phrases.MANY, phrases.SOME)
+        this = phrases.THESE_ARE if what.plural else phrases.THAT_IS
         clause = Clause(this, verbs.BE_FRAME, object=what, negated=negated)
         return Sentence(clause, self.pick((Order.STATEMENT, Order.STATEMENT, Order.QUESTION)))
 
@@ -215,7 +171,7 @@ class Author(PhraseAuthor):
     def weather(self) -> Sentence:
         """It rains somewhere."""
         tense = self.pick(tuple(Tense))
-        clause = Clause(IT, self.pick(verbs.WEATHER), tense, time=self.time(tense), place=self.place("town"))
+        clause = Clause(phrases.IT, self.pick(verbs.WEATHER), tense, time=self.time(tense), place=self.place("town"))
         if tense is Tense.PRESENT and self.chance(0.5):
             clause = replace(clause, time=None, frequency=self.pick(lexicon.FREQUENCIES))
         return Sentence(replace(clause, front="time" if clause.time and self.chance(0.5) else ""))
@@ -249,10 +205,7 @@ class Author(PhraseAuthor):
         plain: bool = False,
         rich: bool = False,
     ) -> Clause:
-        """An action. bare: without time and place. plain: also without modal, negation and adverbs.
-
-        rich: nouns may have relative clauses.
-        """
+        """An action. bare: no time and place. plain: also no modal, negation, adverbs. rich: relative clauses."""
         frame = self.pick(frames)
         while (subject and "person" not in frame.subjects) or (tense is not None and tense not in frame.verb.tenses):
             frame = self.pick(frames)
@@ -320,11 +273,10 @@ class Author(PhraseAuthor):
     def with_relative(self, phrase: NounPhrase) -> NounPhrase:
         """The phrase with a relative clause of which it is the subject or the object."""
         noun = phrase.noun
-        gap = relative_pronoun(noun, phrase.plural)
+        gap = phrases.relative_pronoun(noun, phrase.plural)
         phrase = replace(phrase, determiner=THE)
         if noun.kind == "person" and self.chance(0.5):
-            clause = self.clause(subject=gap, bare=True)
-            return replace(phrase, relative=replace(clause, modal=None))
+            return replace(phrase, relative=replace(self.clause(subject=gap, bare=True), modal=None))
         frames = _RELATIVE_FRAMES[noun.kind]
         if not frames:
             return phrase
@@ -338,4 +290,4 @@ def _quantified(nominal: Nominal | None) -> bool:
     if not isinstance(nominal, NounPhrase):
         return False
     determiner = nominal.determiner
-    return determiner in (ALL, EVERY) or (determiner.indefinite and determiner not in (A, BARE))
+    return determiner in (ALL, EVERY) or (determiner.indefinite and determiner not in (A, phrases.BARE))

@@ -130,7 +130,6 @@ class Name:
     agreement = Agreement.HE
 
     def english(self, objective: bool = False) -> str:
-        """The English name."""
         return self.name
 
     def german(self, case: Case) -> str:
@@ -161,11 +160,9 @@ class Adverb:
     german_words: str
 
     def english(self) -> str:
-        """The English phrase."""
         return self.words
 
     def german(self) -> str:
-        """The German phrase."""
         return self.german_words
 
 

@@ -176,21 +176,15 @@ QUALITIES: dict[str, list[Adjective]] = {
 
 # Adverbs of manner and the verbs that they modify.
 MANNERS = {
-    adverb: frozenset(verbs.split())
-    for adverb, verbs in zip(
-        _adverbs(
-            "loudly = laut, quietly = leise, quickly = schnell, slowly = langsam, carefully = vorsichtig, well = gut"
-        ),
-        (
-            "laugh sing cry",
-            "sing cry laugh play",
-            "eat work repair run wash clean drive read write solve",
-            "eat drink drive read write open close work",
-            "open close carry wash drive",
-            "sleep sing dance cook swim",
-        ),
-        strict=True,
-    )
+    _adverbs(adverb)[0]: frozenset(verbs.split())
+    for adverb, verbs in {
+        "loudly = laut": "laugh sing cry",
+        "quietly = leise": "sing cry laugh play",
+        "quickly = schnell": "eat work repair run wash clean drive read write solve",
+        "slowly = langsam": "eat drink drive read write open close work",
+        "carefully = vorsichtig": "open close carry wash drive",
+        "well = gut": "sleep sing dance cook swim",
+    }.items()
 }
 FREQUENCIES = _adverbs("always = immer, often = oft, sometimes = manchmal, rarely = selten, never = nie")
 _ANY_DAY = "today = heute, in the morning = am Morgen, in the evening = am Abend, at night = in der Nacht"

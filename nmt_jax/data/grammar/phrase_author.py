@@ -5,39 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from nmt_jax.data.grammar import lexicon, verbs
-from nmt_jax.data.grammar.inflection import Adverb, Agreement, Case, Name, Noun, Tense
-from nmt_jax.data.grammar.phrases import (
-    ALL,
-    AT_HOME,
-    BARE,
-    EVERY,
-    HE,
-    HOME,
-    HOW_MANY,
-    MANY,
-    PERSONS,
-    POSSESSIVES,
-    SHE,
-    SOME,
-    THE,
-    THEY,
-    THIS,
-    WHAT,
-    WHICH,
-    WHO,
-    YOU,
-    A,
-    Adverbial,
-    Couple,
-    Determiner,
-    Nominal,
-    NounPhrase,
-    Place,
-    Pronoun,
-    number,
-    possessor,
-)
+from nmt_jax.data.grammar import lexicon, phrases, verbs
+from nmt_jax.data.grammar.inflection import Adverb, Agreement, Case, Name, Noun, Tense, rows
+from nmt_jax.data.grammar.phrases import ALL, BARE, EVERY, HE, SHE, THE, THIS, A, Determiner, Nominal, NounPhrase
 from nmt_jax.data.grammar.verbs import Frame
 
 T = TypeVar("T")
@@ -48,19 +18,14 @@ _BY_OBJECTS = {
     for frame in verbs.FRAMES.values()
 }
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-OWNABLE = _words("animal text thing toy container clothes vehicle device furniture building room")
-_RELATIVES = _words("friend brother sister mother father son daughter uncle aunt grandmother neighbor")
+OWNABLE, _RELATIVES = map(
+    frozenset,
+    rows("""animal text thing toy container clothes vehicle device furniture building room /
+        friend brother sister mother father son daughter uncle aunt grandmother neighbor"""),
+)
 _UNIQUE = _RELATIVES - {"friend", "neighbor"} | {"king", "queen"}
 _DRINKS = {noun.english: noun for noun in lexicon.NOUNS["drink"]}
-_MEASURES = {
-    "bottle": ["water", "milk", "juice", "wine", "beer"],
-    "cup": ["coffee", "tea", "milk"],
-}
+_MEASURES = {"bottle": ["water", "milk", "juice", "wine", "beer"], "cup": ["coffee", "tea", "milk"]}
 
 
 class PhraseAuthor:
@@ -85,12 +50,12 @@ class PhraseAuthor:
         """A person."""
         draw = self._random()
         if draw < 0.3:
-            return self.pick(PERSONS[:6])
+            return self.pick(phrases.PERSONS[:6])
         if draw < 0.55:
             return self.pick(lexicon.PEOPLE)
         if draw < 0.6:
             first, second = self.pick(lexicon.PEOPLE), self.pick(lexicon.PEOPLE)
-            return Couple(first, second) if first is not second else first
+            return phrases.Couple(first, second) if first is not second else first
         return self.phrase(self.pick(lexicon.NOUNS["person"]), definite=self.chance(0.8))
 
     def object(self, frame: Frame, subject: Nominal) -> Nominal:
@@ -103,11 +68,8 @@ class PhraseAuthor:
         if isinstance(noun, Name):
             return noun
         phrase = self.phrase(noun)
-        if (
-            noun.english in _MEASURES
-            and frame.verb.english in ("buy", "bring", "carry", "sell", "need")
-            and self.chance(0.4)
-        ):
+        measured = noun.english in _MEASURES and frame.verb.english in ("buy", "bring", "carry", "sell", "need")
+        if measured and self.chance(0.4):
             return replace(phrase, owner=None, adjective=None, content=_DRINKS[self.pick(_MEASURES[noun.english])])
         return phrase
 
@@ -115,14 +77,13 @@ class PhraseAuthor:
         """A definite person other than the subject."""
         draw = self._random()
         if draw < 0.4:
-            return self.pick(
-                [one for one in PERSONS[:6] if one.agreement is not subject.agreement or one in (HE, SHE)]
-                if subject.agreement not in (Agreement.I, Agreement.WE)
-                else (YOU, HE, SHE, THEY)
-            )
+            if subject.agreement in (Agreement.I, Agreement.WE):
+                return self.pick((phrases.YOU, HE, SHE, phrases.THEY))
+            persons = phrases.PERSONS[:6]
+            return self.pick([one for one in persons if one.agreement is not subject.agreement or one in (HE, SHE)])
         if draw < 0.6:
             name = self.pick(lexicon.PEOPLE)
-            while name is subject or (isinstance(subject, Couple) and name in (subject.first, subject.second)):
+            while name is subject or (isinstance(subject, phrases.Couple) and name in (subject.first, subject.second)):
                 name = self.pick(lexicon.PEOPLE)
             return name
         noun = self.pick(lexicon.NOUNS["person"])
@@ -132,12 +93,12 @@ class PhraseAuthor:
 
     def resume(self, nominal: Nominal) -> Nominal | None:
         """The pronoun that refers back to a person; None for other nominals."""
-        if isinstance(nominal, Pronoun):
+        if isinstance(nominal, phrases.Pronoun):
             return nominal
         if isinstance(nominal, NounPhrase) and nominal.noun.kind != "person":
             return None
         if nominal.agreement is Agreement.THEY:
-            return THEY
+            return phrases.THEY
         if isinstance(nominal, Name):
             return SHE if nominal.kind == "woman" else HE
         assert isinstance(nominal, NounPhrase)
@@ -146,9 +107,9 @@ class PhraseAuthor:
     def question_phrase(self, nominal: Nominal, kind: str) -> Nominal:
         """The phrase that asks for a nominal: who, what, which book, how many books."""
         if isinstance(nominal, NounPhrase) and nominal.noun.german_plural and self.chance(0.4):
-            determiner = HOW_MANY if nominal.plural and self.chance(0.5) else WHICH
+            determiner = phrases.HOW_MANY if nominal.plural and self.chance(0.5) else phrases.WHICH
             return replace(nominal, determiner=determiner, owner=None, content=None)
-        return WHO if kind == "person" else WHAT
+        return phrases.WHO if kind == "person" else phrases.WHAT
 
     def phrase(
         self, noun: Noun, *, definite: bool = False, determiner: Determiner | None = None, plural: bool | None = None
@@ -163,7 +124,8 @@ class PhraseAuthor:
             draw = self._random()
             ownable = noun.kind in OWNABLE or noun.english in _RELATIVES
             if ownable and draw < 0.3:
-                determiner = self.pick(POSSESSIVES) if draw < 0.2 else possessor(self.pick(lexicon.PEOPLE))
+                named = draw >= 0.2
+                determiner = phrases.possessor(self.pick(lexicon.PEOPLE)) if named else self.pick(phrases.POSSESSIVES)
                 if draw > 0.27:
                     owner = self.phrase(self.pick(lexicon.NOUNS["person"]), determiner=THE)
                     determiner, owner = THE, replace(owner, adjective=None)
@@ -174,7 +136,8 @@ class PhraseAuthor:
             elif not countable:
                 determiner = BARE
             elif plural:
-                determiner = self.pick((BARE, BARE, MANY, SOME, number(2 + int(self._random() ** 2 * 11))))
+                quantity = phrases.number(2 + int(self._random() ** 2 * 11))
+                determiner = self.pick((BARE, BARE, phrases.MANY, phrases.SOME, quantity))
             else:
                 determiner = A
         return NounPhrase(noun, determiner, adjective, plural, owner)
@@ -193,24 +156,20 @@ class PhraseAuthor:
             return Adverb(f"in {english} days", f"in {german} Tagen")
         return self.pick(lexicon.TIMES[tense])
 
-    def place(self, kind: str) -> Adverbial:
+    def place(self, kind: str) -> phrases.Adverbial:
         """A location or a direction."""
         if kind == "onto":
             return self.surface(Case.ACCUSATIVE)
         if kind == "water":
-            return Place("in", "in", Case.DATIVE, NounPhrase(self.pick(lexicon.NOUNS["spot"][2:5:2])))
+            return phrases.Place("in", "in", Case.DATIVE, NounPhrase(self.pick(lexicon.NOUNS["spot"][2:5:2])))
         if kind in ("where", "to") and self.chance(0.12):
-            return AT_HOME if kind == "where" else HOME
+            return phrases.AT_HOME if kind == "where" else phrases.HOME
         nominal: Nominal
         if kind in ("town", "far") or (kind == "there" and self.chance(0.4)):
             town = self.pick(lexicon.TOWNS)
             noun_kind, nominal = town.kind, town
         else:
-            kinds = (
-                ("building", "area", "room", "spot", "event")
-                if kind in ("to", "there")
-                else ("building", "area", "room", "spot")
-            )
+            kinds = ("building", "area", "room", "spot", *(["event"] if kind in ("to", "there") else []))
             noun = self.pick(lexicon.NOUNS[self.pick(kinds)])
             noun_kind = noun.kind
             nominal = replace(self.phrase(noun, definite=True, plural=False), owner=None)
@@ -220,11 +179,10 @@ class PhraseAuthor:
                 nominal = replace(nominal, determiner=THE)
         at, german_at, german_to = lexicon.PLACES[noun_kind]
         if kind not in ("to", "far"):
-            return Place(at, german_at, Case.DATIVE, nominal)
-        return Place("to", german_to, Case.ACCUSATIVE if german_to == "in" else Case.DATIVE, nominal)
+            return phrases.Place(at, german_at, Case.DATIVE, nominal)
+        return phrases.Place("to", german_to, Case.ACCUSATIVE if german_to == "in" else Case.DATIVE, nominal)
 
-    def surface(self, case: Case) -> Place:
+    def surface(self, case: Case) -> phrases.Place:
         """A location relative to a piece of furniture: on, under, behind …"""
-        relations = tuple(lexicon.SURFACES.items())
-        english, german = self.pick(relations)
-        return Place(english, german, case, NounPhrase(self.pick(lexicon.NOUNS["furniture"])))
+        english, german = self.pick(tuple(lexicon.SURFACES.items()))
+        return phrases.Place(english, german, case, NounPhrase(self.pick(lexicon.NOUNS["furniture"])))

@@ -4,41 +4,32 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nmt_jax.data.grammar import inflection, lexicon
-from nmt_jax.data.grammar.inflection import Adjective, Adverb, Agreement, Case, Name, Noun, Order
+from nmt_jax.data.grammar.inflection import Adjective, Adverb, Agreement, Case, Name, Noun, Order, rows
 
 
 class Nominal(Protocol):
-    """A phrase that can be a subject or an object."""
+    """A phrase that can be a subject, or an object: `objective` in English, of a case in German."""
 
     @property
     def agreement(self) -> Agreement:
         """Person and number."""
 
-    def english(self, objective: bool = False) -> str:
-        """The English phrase, as a subject or an object."""
-
-    def german(self, case: Case) -> str:
-        """The German phrase."""
+    def english(self, objective: bool = False) -> str: ...
+    def german(self, case: Case) -> str: ...
 
 
 class RelativeClause(Protocol):
     """A clause that describes a noun."""
 
-    def english(self, order: Order) -> str:
-        """The English clause."""
-
-    def german(self, order: Order) -> str:
-        """The German clause."""
+    def english(self, order: Order) -> str: ...
+    def german(self, order: Order) -> str: ...
 
 
 class Adverbial(Protocol):
     """A phrase that expresses when, where or how."""
 
-    def english(self) -> str:
-        """The English phrase."""
-
-    def german(self) -> str:
-        """The German phrase."""
+    def english(self) -> str: ...
+    def german(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +42,9 @@ class Pronoun:
     agreement: Agreement
 
     def english(self, objective: bool = False) -> str:
-        """The English form."""
         return self.objective if objective else self.subjective
 
     def german(self, case: Case) -> str:
-        """The German form."""
         return self.forms[case]
 
 
@@ -96,21 +85,13 @@ SOME = Determiner("", "some", "einig", "quantity", indefinite=True)
 HOW_MANY = Determiner("", "how many", "wie viel", "quantity", indefinite=True)
 MY, YOUR, HIS, HER, OUR, THEIR = POSSESSIVES = tuple(
     Determiner(english, english, german, "ein")
-    for english, german in {
-        "my": "mein",
-        "your": "dein",
-        "his": "sein",
-        "her": "ihr",
-        "our": "unser",
-        "their": "ihr",
-    }.items()
+    for english, german in zip(*rows("my your his her our their / mein dein sein ihr unser ihr"), strict=True)
 )
 
 
 def number(value: int) -> Determiner:
     """A number from 2 to 99 as a determiner."""
-    english, german = lexicon.number_words(value)
-    return Determiner("", english, german, "none", indefinite=True)
+    return Determiner("", *lexicon.number_words(value), "none", indefinite=True)
 
 
 def possessor(name: Name) -> Determiner:
@@ -132,7 +113,6 @@ class NounPhrase:
 
     @property
     def agreement(self) -> Agreement:
-        """Third person."""
         return Agreement.THEY if self.plural else Agreement.HE
 
     def english(self, objective: bool = False) -> str:
@@ -151,12 +131,11 @@ class NounPhrase:
         """The German phrase; a relative clause ends with a comma."""
         column = inflection.PLURAL if self.plural else self.noun.gender
         determiner, weak = self.determiner.german(case, column)
-        words = [determiner]
-        if self.adjective:
-            words.append(self.adjective.stem + (inflection.WEAK if weak else inflection.STRONG)[case][column])
-        words.append(self.noun.inflect(case, self.plural))
-        words += [self.content.german] if self.content else []
-        words += [self.owner.german(Case.GENITIVE)] if self.owner else []
+        ending = (inflection.WEAK if weak else inflection.STRONG)[case][column]
+        adjective = self.adjective.stem + ending if self.adjective else ""
+        content = self.content.german if self.content else ""
+        owner = self.owner.german(Case.GENITIVE) if self.owner else ""
+        words = (determiner, adjective, self.noun.inflect(case, self.plural), content, owner)
         phrase = " ".join(filter(None, words))
         return f"{phrase}, {self.relative.german(Order.SUBORDINATE)}," if self.relative else phrase
 
@@ -170,11 +149,9 @@ class Couple:
     agreement = Agreement.THEY
 
     def english(self, objective: bool = False) -> str:
-        """The English phrase."""
         return f"{self.first.english(objective)} and {self.second.english(objective)}"
 
     def german(self, case: Case) -> str:
-        """The German phrase."""
         return f"{self.first.german(case)} und {self.second.german(case)}"
 
 
@@ -188,11 +165,9 @@ class Place:
     nominal: Nominal
 
     def english(self) -> str:
-        """The English phrase."""
         return f"{self.preposition} {self.nominal.english(objective=True)}"
 
     def german(self) -> str:
-        """The German phrase."""
         return prepositional(self.german_preposition, self.nominal, self.case)
 
 
@@ -204,11 +179,9 @@ class Comparison:
     standard: Nominal
 
     def english(self) -> str:
-        """The English phrase."""
         return f"{self.adjective.comparative} than {self.standard.english()}"
 
     def german(self) -> str:
-        """The German phrase."""
         return f"{self.adjective.german_comparative} als {self.standard.german(Case.NOMINATIVE)}"
 
 
@@ -248,7 +221,6 @@ def relative_pronoun(noun: Noun, plural: bool) -> Pronoun:
     """The relative pronoun for `noun`: who, whom, that; der, den, dem, denen."""
     column = inflection.PLURAL if plural else noun.gender
     nominative, accusative, dative = (forms[column] for forms in inflection.DEFINITE[:3])
+    forms = (nominative, accusative, "denen" if plural else dative)
     english = ("who", "whom") if noun.kind == "person" else ("that", "that")
-    return Pronoun(
-        *english, (nominative, accusative, "denen" if plural else dative), Agreement.THEY if plural else Agreement.HE
-    )
+    return Pronoun(*english, forms, Agreement.THEY if plural else Agreement.HE)

@@ -41,11 +41,9 @@ class Clause:
             head = [auxiliary, subject, negation, frequency, main]
         else:
             head = [subject, auxiliary, negation, frequency, main]
-        slots = {"tail": verb.tail, "particle": verb.particle, "recipient": "", "object": ""}
-        if self.object:
-            slots["object"] = self.object.english(objective=True)
-        if self.recipient:
-            slots["recipient"] = self.recipient.english(objective=True)
+        slots = {"tail": verb.tail, "particle": verb.particle}
+        for name, nominal in (("recipient", self.recipient), ("object", self.object)):
+            slots[name] = nominal.english(objective=True) if nominal else ""
         if isinstance(self.object, Pronoun) and self.front != "object":  # pick him up
             slots["particle"] = slots.pop("particle")
         if self.frame.recipient == "to":  # explain the rule to him
@@ -118,37 +116,31 @@ class Clause:
 
     def _german_slots(self) -> dict[str, str]:
         """All constituents except the verbs, in the order of the middle field."""
-        slots = {"subject": self.subject.german(Case.NOMINATIVE)}
-        if self.frame.verb.reflexive:
-            slots["reflexive"] = inflection.REFLEXIVE[self.subject.agreement]
-        if isinstance(self.recipient, Pronoun):
-            slots["recipient"] = self.recipient.german(Case.DATIVE)
         target, negation = self.object, "nicht" if self.negated else ""
         indefinite = isinstance(target, NounPhrase) and target.determiner.indefinite
         late = bool(self.frame.preposition) or self.frame.case is Case.NOMINATIVE
         if negation and isinstance(target, NounPhrase) and indefinite and not self.frame.preposition:
             target, negation = replace(target, determiner=NO), ""
         phrase = prepositional(self.frame.preposition, target, self.frame.case) if target else ""
-        if isinstance(target, Pronoun) and not late:
-            slots["object"] = phrase
-        if self.time:
-            slots["time"] = self.time.german()
-        if self.recipient and "recipient" not in slots:
-            slots["recipient"] = self.recipient.german(Case.DATIVE)
-        if phrase and not indefinite and not late:
-            slots.setdefault("object", phrase)
-        slots["adverb"] = self.frequency.german() if self.frequency else negation
-        if phrase and indefinite and not late:
-            slots["object"] = phrase
-        if self.manner:
-            slots["manner"] = self.manner.german()
-        if self.place:
-            slots["place"] = self.place.german()
-        if phrase and late:
-            slots["object"] = phrase
-        if self.predicate:
-            slots["predicate"] = self.predicate.german()
-        return slots
+        field = "late" if late else "pronoun" if isinstance(target, Pronoun) else "new" if indefinite else "known"
+        recipient = self.recipient.german(Case.DATIVE) if self.recipient else ""
+        first = isinstance(self.recipient, Pronoun)
+        slots = (
+            ("subject", self.subject.german(Case.NOMINATIVE)),
+            ("reflexive", inflection.REFLEXIVE[self.subject.agreement] if self.frame.verb.reflexive else ""),
+            ("recipient", recipient if first else ""),
+            ("object", phrase if field == "pronoun" else ""),
+            ("time", self.time.german() if self.time else ""),
+            ("recipient", recipient if not first else ""),
+            ("object", phrase if field == "known" else ""),
+            ("adverb", self.frequency.german() if self.frequency else negation),
+            ("object", phrase if field == "new" else ""),
+            ("manner", self.manner.german() if self.manner else ""),
+            ("place", self.place.german() if self.place else ""),
+            ("object", phrase if field == "late" else ""),
+            ("predicate", self.predicate.german() if self.predicate else ""),
+        )
+        return {name: text for name, text in slots if text}
 
 
 @dataclass(frozen=True, slots=True)
