@@ -105,12 +105,13 @@ class Sampling:
         least = jnp.full((len(log_probs), 1), -jnp.inf)
         if self.top_k and self.top_k < log_probs.shape[-1]:
             least = jax.lax.top_k(at_temperature, self.top_k)[0][:, -1:]
-        if self.top_p < 1:
-            least = jnp.maximum(least, jnp.log(_nucleus(jnp.exp(at_temperature), self.top_p)))
         if self.epsilon:
             least = jnp.maximum(least, jnp.log(self.epsilon))
-        least = jnp.minimum(least, at_temperature.max(axis=-1, keepdims=True))
-        return jnp.where(at_temperature >= least, log_probs, IMPOSSIBLE)
+        allowed = at_temperature >= jnp.minimum(least, at_temperature.max(axis=-1, keepdims=True))
+        if self.top_p < 1:  # probabilities: rounding by exp and log would decide about the last piece of the nucleus
+            probabilities = jnp.exp(at_temperature)
+            allowed &= probabilities >= _nucleus(probabilities, self.top_p)
+        return jnp.where(allowed, log_probs, IMPOSSIBLE)
 
 
 def _nucleus(probabilities: Array, share: float) -> Array:
