@@ -32,7 +32,7 @@ def main() -> None:
     from nmt_jax.data.readers.parallel_text import open_text
     from nmt_jax.data.vocabulary.vocab import EOS, PAD
     from nmt_jax.decoding.beam_search import SearchRequest
-    from nmt_jax.decoding.search import Search
+    from nmt_jax.decoding.method import Search
 
     transformer = options.model == "transformer"
     with tempfile.TemporaryDirectory() as workdir:

@@ -25,9 +25,9 @@ from nmt_jax.reporting.score_table import PERCENT
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from nmt_jax.decoding.method import Search
     from nmt_jax.decoding.minimum_bayes_risk import Choice
     from nmt_jax.decoding.sampling import Sampling
-    from nmt_jax.decoding.search import Search
     from nmt_jax.translation.translator import Hypothesis, Translator
 
 BATCH_TOKENS = 8192  # hypotheses times source pieces

@@ -2,8 +2,7 @@
 
 Several operations of the layers, losses and decoding have two implementations that compute the same function: a plain
 one in standard JAX, and one arranged for XLA's CPU compiler. A `Platform` names one implementation for each. Callers
-look the name up in a table of their own (`IMPLEMENTATIONS[current().dropout]`), so that no model asks which processor
-runs it.
+ask for the name (`current().dropout == "bytes"`), so that no model asks which processor runs it.
 
 Only the choices for CPUs rest on measurements (docs/results/performance.md). All other platforms get `PLAIN`, which
 has not been measured anywhere.
@@ -27,14 +26,14 @@ XLA_LEVEL = "--xla_backend_optimization_level"
 class Platform:
     """One choice per operation; the defaults are plain JAX.
 
-    gelu: "exact", or "approximate", within 1e-6 in float32 and 1e-4 before a bfloat16 product (`layers.activations`).
-    product_gradient: "derived" by JAX, or "explicit" (`layers.dense.matmul`).
-    transpose: of bfloat16 operands, left to XLA ("lazy") or "materialized" before the product (`layers.dense`).
-    dropout: a "bernoulli" draw per unit, or one of the "bytes" of a random word (`layers.dropout`).
+    gelu: "exact", or "approximate", within 1e-6 in float32 and 1e-4 before a bfloat16 product (`layers.basic`).
+    product_gradient: "derived" by JAX, or "explicit" (`layers.basic.matmul`).
+    transpose: of bfloat16 operands, left to XLA ("lazy") or "materialized" before the product (`layers.basic`).
+    dropout: a "bernoulli" draw per unit, or one of the "bytes" of a random word (`layers.basic`).
     cached_keys: attention caches keys as "rows" [T * K, Dk] or as "columns" [Dk, T * K] (`layers.attention`).
     batched_product: of word vectors, an "einsum", or "transposed" operands (`models.word_vectors`).
     row_lookup: table rows are numbered by an array as it is ("direct") or "flattened" (`models.word_vectors`).
-    log_sigmoid: that of "jax", or one with a gradient by "tanh" (`losses.negative_sampling`).
+    log_sigmoid: that of "jax", or one with a gradient by "tanh" (`losses.sampled`).
     top_k: over all values at once ("direct"), or over "blocks" first (`decoding.topk`).
     logits_per_chunk: number of logits that a chunked loss holds at once (`losses.cross_entropy`).
     ngrams_per_chunk: number of n-gram vectors summed at once (`models.word_vectors`).

@@ -40,7 +40,7 @@ def make_sampling(flag_values: flags.FlagValues, num_samples: int = 1, replaceme
 
 
 def define_search_flags(flag_values: flags.FlagValues) -> None:
-    """Define `--beam_size` … `--diversity`, the options of `decoding.search.Search`.
+    """Define `--beam_size` … `--diversity`, the options of `decoding.method.Search`.
 
     A flag left out means the value under `decode` in the workdir's config, or the default of `Search`.
     """

@@ -187,7 +187,7 @@ def run(
 
     lines: of the file `name`; several sources are separated by tabs, and a line of more than `data.max_length` pieces
     is translated in parts. prefixes, constraints, given: files as in `read_requests`; given translations are scored.
-    skip: number of lines to leave out at the beginning. search: options of `decoding.search.Search`, unless `sampling`
+    skip: number of lines to leave out at the beginning. search: options of `decoding.method.Search`, unless `sampling`
     is set. checkpoint: "best", "last", n for the mean of the last n, or None for `decode.average` of the config.
     with_attention: include attention weights. replace_unknown: for word vocabularies; <unk> becomes a source word.
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.decoding import constraints, rules
+from nmt_jax.decoding import constraints
 from nmt_jax.decoding.next_logits import IMPOSSIBLE, NextLogits, Step
-from nmt_jax.decoding.search_options import SearchOptions, coverage
+from nmt_jax.decoding.search_options import SearchOptions, coverage, follow_rules, force
 from nmt_jax.decoding.topk import top_k
 
 Array = jax.Array
@@ -211,10 +211,10 @@ class _Searcher:
             return Candidates(best, best, indices // vocab_size, indices % vocab_size)
         raw = following.log_probs
         generated = beams.live.reshape(-1, self.max_length)
-        log_probs = rules.follow(self.search, raw, generated, beams.position, self.eos)
+        log_probs = follow_rules(self.search, raw, generated, beams.position, self.eos)
         if prefix is not None:
             forced = jnp.repeat(prefix[:, beams.position], self.beam_size)
-            raw, log_probs = rules.force(raw, forced), rules.force(log_probs, forced)
+            raw, log_probs = force(raw, forced), force(log_probs, forced)
         raw, log_probs = (array.reshape(*shape, vocab_size) for array in (raw, log_probs))
         if phrases is not None:
             unmet = constraints.num_unmet(phrases, beams.met) > 0

@@ -1,12 +1,14 @@
-"""The interface of decoding methods: beam search, and sampling with and without replacement."""
+"""Decoding methods: the interface of beam search and sampling, and beam search."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import jax
 
-from nmt_jax.decoding.beam_search import SearchRequest
+from nmt_jax.decoding.beam_search import SearchRequest, beam_search
 from nmt_jax.decoding.next_logits import Step
+from nmt_jax.decoding.search_options import SearchOptions
 
 Array = jax.Array
 
@@ -51,3 +53,33 @@ class DecodingMethod(Protocol):
 
         seeds uint32[B]: a random seed per sentence.
         """
+
+
+@dataclasses.dataclass(frozen=True)
+class Search(SearchOptions):
+    """A beam search (a `DecodingMethod`); for its options see `SearchOptions`."""
+
+    @property
+    def width(self) -> int:
+        return self.beam_size
+
+    @property
+    def num_results(self) -> int:
+        return self.n_best
+
+    @property
+    def min_limit(self) -> int:
+        return self.min_length + 1
+
+    @property
+    def needs_attention(self) -> bool:
+        return self.coverage_penalty > 0
+
+    def check_phrases(self) -> None:
+        """A beam search supports constraints."""
+
+    def run(self, model: StepModel, request: SearchRequest, seeds: Array) -> tuple[Array, Array]:
+        """Search with `beam_search`; there are no random draws, so `seeds` is not used."""
+        step, cache, *_ = model
+        options = {name: value for name, value in model._asdict().items() if name not in ("step", "cache")}
+        return beam_search(step, cache, request, search=self, **options)

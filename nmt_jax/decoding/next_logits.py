@@ -1,6 +1,6 @@
-"""The interface between decoding and a model: a step function from the pieces chosen last to the next logits."""
+"""The step function between decoding and a model, for one model, an ensemble, and given texts (forced decoding)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -39,3 +39,41 @@ def predict(logits: Array, suppressed: tuple[int, ...]) -> NextLogits:
     first = logits[:, : max(suppressed, default=-1) + 1]
     first = jnp.where(jnp.isin(jnp.arange(first.shape[1]), jnp.array(suppressed, jnp.int32))[None], IMPOSSIBLE, first)
     return NextLogits(jax.lax.dynamic_update_slice(logits, first, (0, 0)), log_normalizer)
+
+
+def ensemble(steps: Sequence[Step]) -> Step:
+    """The step function of several models with the same vocabulary; its cache is the tuple of theirs.
+
+    Log of the mean of their probabilities, (1/n) sum_i p_i(y | ·) (Sutskever et al., 2014, average so); of one model
+    its own, to the bit.
+    """
+
+    def step(tokens: Array, caches: tuple[Any, ...]) -> tuple[NextLogits, tuple[Any, ...]]:
+        found = [step(tokens, cache) for step, cache in zip(steps, caches, strict=True)]
+        following, caches = zip(*found, strict=True)
+        if len(steps) == 1:
+            return following[0], caches
+        total = jax.nn.logsumexp(jnp.stack([one.log_probs for one in following]), axis=0)
+        return NextLogits(total, jnp.full(len(tokens), jnp.log(len(steps)))), caches
+
+    return step
+
+
+def token_log_probs(
+    step: Step, cache: Any, given: Array, *, start: int, attention: Callable[[Any], Array] | None = None
+) -> tuple[Array, Array]:
+    """Return log p(y_t | y_1 .. y_{t-1}) of given int[B, T], float[B, T], and the attention weights float[B, T, S].
+
+    Both are 0 where given is 0. step: maps the previous tokens, int[B] (`start` at first), and the cache to the next
+    logits and a new cache. attention: extracts the weights float[B, S] of the step from the cache; S = 0 without it.
+    """
+
+    def advance(carry: tuple[Array, Any], tokens: Array) -> tuple[tuple[Array, Any], tuple[Array, Array]]:
+        following, cache = step(*carry)
+        own = jnp.take_along_axis(following.logits, tokens[:, None], axis=1)[:, 0] - following.log_normalizer
+        weights = attention(cache) if attention else jnp.zeros((len(tokens), 0))
+        return (tokens, cache), (jnp.where(tokens > 0, own, 0.0), weights)
+
+    first = jnp.full(given.shape[0], start, given.dtype)
+    log_probs, weights = jax.lax.scan(advance, (first, cache), given.T)[1]
+    return log_probs.T, weights.swapaxes(0, 1)

@@ -54,26 +54,21 @@ class Sampling:
 
     @property
     def width(self) -> int:
-        """Number of texts drawn for a sentence."""
         return self.num_samples
 
     @property
     def num_results(self) -> int:
-        """Number of texts drawn for a sentence."""
         return self.num_samples
 
     @property
     def min_limit(self) -> int:
-        """There is no smallest length limit."""
         return 0
 
     @property
     def needs_attention(self) -> bool:
-        """Sampling needs no attention weights."""
         return False
 
     def check_phrases(self) -> None:
-        """Raise ValueError."""
         raise ValueError("constraints need a beam search; they are not supported by sampling")
 
     def run(self, model: StepModel, request: SearchRequest, seeds: Array) -> tuple[Array, Array]:

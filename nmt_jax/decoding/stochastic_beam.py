@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.decoding.next_logits import IMPOSSIBLE, Step
-from nmt_jax.decoding.rules import force
+from nmt_jax.decoding.search_options import force
 from nmt_jax.decoding.topk import top_k
 
 Array = jax.Array

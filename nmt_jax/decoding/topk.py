@@ -15,7 +15,7 @@ def top_k(x: Array, offsets: Array, k: int) -> tuple[Array, Array]:
 
     Equal values are ordered by index, as in `lax.top_k`.
     """
-    return IMPLEMENTATIONS[platforms.current().top_k](x, offsets, k)
+    return (_direct if platforms.current().top_k == "direct" else _by_blocks)(x, offsets, k)
 
 
 def _direct(x: Array, offsets: Array, k: int) -> tuple[Array, Array]:
@@ -44,9 +44,6 @@ def _by_blocks(x: Array, offsets: Array, k: int) -> tuple[Array, Array]:
     blocks_of = jnp.take_along_axis(chosen, positions // BLOCK, axis=1)
     places = blocks_of % num_blocks * BLOCK + positions % BLOCK
     return values, blocks_of // num_blocks * length + places
-
-
-IMPLEMENTATIONS = {"direct": _direct, "blocks": _by_blocks}  # by `Platform.top_k`
 
 
 def block_maxima(rows: Array) -> Array:

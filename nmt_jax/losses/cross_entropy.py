@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax import platforms
-from nmt_jax.models.layers.dense import matmul, product, transposed
+from nmt_jax.models.layers.basic import matmul, product, transposed
 
 Array = jax.Array
 

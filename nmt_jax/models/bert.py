@@ -6,10 +6,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.activations import activation
+from nmt_jax.models.layers.basic import Dense, LayerNorm, activation, matmul
 from nmt_jax.models.layers.bert_stack import Bert
-from nmt_jax.models.layers.dense import Dense, matmul
-from nmt_jax.models.layers.normalization import LayerNorm
 
 Array = jax.Array
 
@@ -40,7 +38,6 @@ class Model(nn.Module):
     remat: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         if self.causal and self.next_sentence:
             raise ValueError(
                 "causal=True needs next_sentence=False, because the first token does not attend to the sentences"
@@ -57,7 +54,6 @@ class Model(nn.Module):
         return Bert(**fields, pooler=self.next_sentence, parent=None)
 
     def setup(self) -> None:
-        """Create the encoder and the heads; the output layer is tied to the word embeddings."""
         init = nn.initializers.truncated_normal(stddev=self.init_stddev)
         self.encoder = self.bert()
         self.transform = Dense(self.d_model, dtype=self.dtype, kernel_init=init)

@@ -11,8 +11,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from nmt_jax.models.layers.basic import Dropout
 from nmt_jax.models.layers.character_encoder import CharacterEncoder
-from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.recurrent import ProjectedLSTM
 
@@ -42,7 +42,6 @@ class Model(nn.Module):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "d_character", "num_layers", "d_hidden", "d_projection")
         check_rates(self, "dropout")
@@ -58,7 +57,6 @@ class Model(nn.Module):
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the character encoder, the layers of both directions, and the softmax."""
         self.characters = CharacterEncoder(
             self.d_character, self.widths, self.filters, self.num_highways, self.d_projection, self.dtype
         )

@@ -4,9 +4,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.dense import Dense
-from nmt_jax.models.layers.dropout import Dropout
-from nmt_jax.models.layers.embedding import Embedding
+from nmt_jax.models.layers.basic import Dense, Dropout, Embedding
 from nmt_jax.models.layers.hyperparameters import check_rates
 from nmt_jax.models.layers.recurrent import Encoder
 
@@ -30,7 +28,6 @@ class Model(nn.Module):
     dropout: float = 0.5
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_rates(self, "dropout")
         if self.d_hidden < 0 or self.d_hidden % 2:
             raise ValueError(f"d_hidden={self.d_hidden} must be an even number or 0: each direction has half of it")

@@ -6,12 +6,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.activations import ACTIVATIONS
-from nmt_jax.models.layers.dense import matmul
-from nmt_jax.models.layers.dropout import Dropout
-from nmt_jax.models.layers.embedding import Embedding, Positions
+from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
-from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.layers.transformer_layers import EncoderLayer
 
 Array = jax.Array
@@ -39,7 +35,6 @@ class Model(nn.Module):
     remat: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_positions")
         check_rates(self, "dropout", "attention_dropout")
@@ -47,7 +42,6 @@ class Model(nn.Module):
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the embeddings and the layers."""
         per_head = self.d_model // self.num_heads
         attention = {"d_model": self.d_model, "num_heads": self.num_heads, "d_k": per_head, "d_v": per_head}
         feed_forward = {"d_ff": self.d_ff, "activation": self.activation, "dropout": 0.0, "dtype": self.dtype}

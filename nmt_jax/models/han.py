@@ -17,7 +17,6 @@ class Model(Classifier):
     """
 
     def setup(self) -> None:
-        """Create an encoder for each level."""
         super().setup()
         self.word_encoder, self.sentence_encoder = self.encoder(), self.encoder()
 

@@ -3,8 +3,7 @@
 import flax.linen as nn
 import jax
 
-from nmt_jax.models.layers.dense import Dense
-from nmt_jax.models.layers.dropout import Dropout
+from nmt_jax.models.layers.basic import Dense, Dropout
 from nmt_jax.models.layers.hyperparameters import check_positive, check_rates
 
 Array = jax.Array
@@ -19,7 +18,6 @@ class Model(nn.Module):
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_positive(self, "num_outputs", "d_hidden")
         check_rates(self, "dropout")
         if self.num_layers < 0:
@@ -27,7 +25,6 @@ class Model(nn.Module):
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the layers."""
         self.hidden = [Dense(self.d_hidden) for _ in range(self.num_layers)]
         self.output = Dense(self.num_outputs)
         self.drop = Dropout(self.dropout)

@@ -2,7 +2,7 @@
 
 import jax
 
-from nmt_jax.models.layers.fine_tuned import FineTuned
+from nmt_jax.models.layers.bert_stack import FineTuned
 
 Array = jax.Array
 

@@ -8,11 +8,15 @@ import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS, PAD
-from nmt_jax.models.layers import lexicon_bias
-from nmt_jax.models.layers.copying import COPYING, check_source_words, make_copying, read_unknown
-from nmt_jax.models.layers.dense import matmul
-from nmt_jax.models.layers.dropout import SequenceDropout
-from nmt_jax.models.layers.embedding import Embedding
+from nmt_jax.models.layers.basic import Embedding, SequenceDropout, matmul
+from nmt_jax.models.layers.copying import (
+    COPYING,
+    check_source_words,
+    lexicon_bias,
+    lexicon_columns,
+    make_copying,
+    read_unknown,
+)
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder
 from nmt_jax.models.layers.recurrent_decoder import Carry, Decoder
@@ -67,7 +71,6 @@ class Model(nn.Module):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "num_sources", "num_encoder_layers", "num_decoder_layers", "d_embedding", "d_hidden")
         check_positive(self, "d_attention", "window")
@@ -87,7 +90,6 @@ class Model(nn.Module):
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the embeddings, encoder, decoder, and the output layer unless it is tied."""
         self.source_embedding = Embedding(self.source_vocab_size, self.d_embedding)
         if self.tie_embeddings == "three-way":
             self.target_embedding = self.source_embedding
@@ -168,7 +170,7 @@ class Model(nn.Module):
         if self.copying != "none":
             output["copy"] = self.copier.memory(states, mask, source)
         if self.lexicon:
-            output["lexicon"] = lexicon_bias.columns(self.lexicon, known, self.target_vocab_size)
+            output["lexicon"] = lexicon_columns(self.lexicon, known, self.target_vocab_size)
         memory, start = decoder.memory(states, mask, last), decoder.start(states, mask, last)
         return {"memory": memory, "start": start, "output": output}
 
@@ -183,7 +185,7 @@ class Model(nn.Module):
         """
         logits = matmul(hidden, self.output_kernel(), self.dtype)
         if self.lexicon:
-            logits += lexicon_bias.bias(weights, output["lexicon"], self.lexicon_epsilon)
+            logits += lexicon_bias(weights, output["lexicon"], self.lexicon_epsilon)
         return self.copier(logits, hidden, x, weights, output["copy"]) if self.copying != "none" else logits
 
     def __call__(

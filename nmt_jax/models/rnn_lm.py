@@ -7,13 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import PAD
-from nmt_jax.models.layers.dense import Dense, matmul
-from nmt_jax.models.layers.dropout import SequenceDropout
-from nmt_jax.models.layers.embedding import Embedding
+from nmt_jax.models.layers.basic import Dense, Embedding, SequenceDropout, matmul
+from nmt_jax.models.layers.copying import PointerSentinel
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers.pointer_sentinel import PointerSentinel
-from nmt_jax.models.layers.recurrence import CELLS, zero_state
-from nmt_jax.models.layers.recurrent import Cell
+from nmt_jax.models.layers.recurrent import CELLS, Cell, zero_state
 
 Array = jax.Array
 
@@ -41,7 +38,6 @@ class Model(nn.Module):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "num_layers", "d_embedding", "d_hidden")
         check_rates(self, "dropout")
@@ -50,7 +46,6 @@ class Model(nn.Module):
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the embeddings, the cells, the output layer and the pointer."""
         self.embedding = Embedding(self.vocab_size, self.d_embedding)
         self.cells = [Cell(self.cell, self.d_hidden, self.dtype) for _ in range(self.num_layers)]
         self.drop = SequenceDropout(self.dropout, self.variational_dropout)

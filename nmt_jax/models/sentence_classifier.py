@@ -17,7 +17,6 @@ class Model(Classifier):
     """
 
     def setup(self) -> None:
-        """Create the encoder."""
         super().setup()
         self.word_encoder = self.encoder()
 

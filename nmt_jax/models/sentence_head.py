@@ -3,9 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.fine_tuned import FineTuned
+from nmt_jax.models.layers.bert_stack import POOLING, FineTuned, pool
 from nmt_jax.models.layers.hyperparameters import check_choices
-from nmt_jax.models.layers.pooling import POOLING, pool
 
 Array = jax.Array
 
@@ -21,14 +20,12 @@ class Model(FineTuned):
     pooling: str = "mean"
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, {"pooling": (*POOLING, "pair")})
         if self.pooling == "pair" and self.encoder.num_segments < 2:
             raise ValueError("pooling='pair' needs an encoder with segment embeddings, which this one lacks")
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the hidden layer."""
         super().setup()
         self.hidden = self.dense(self.encoder.d_model)
 

@@ -3,9 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.fine_tuned import FineTuned
+from nmt_jax.models.layers.bert_stack import POOLING, FineTuned, pool
 from nmt_jax.models.layers.hyperparameters import check_choices
-from nmt_jax.models.layers.pooling import POOLING, pool
 
 Array = jax.Array
 
@@ -17,7 +16,6 @@ class Model(FineTuned):
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, {"pooling": POOLING})
         super().__post_init__()
 

@@ -7,10 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import BOS, PAD
-from nmt_jax.models.layers.activations import ACTIVATIONS
-from nmt_jax.models.layers.dense import matmul
-from nmt_jax.models.layers.dropout import Dropout
-from nmt_jax.models.layers.embedding import Embedding, Positions
+from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
 from nmt_jax.models.layers.hyperparameters import (
     check_choices,
     check_heads,
@@ -18,7 +15,6 @@ from nmt_jax.models.layers.hyperparameters import (
     check_rates,
     check_tying,
 )
-from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
 
 Array = jax.Array
@@ -56,7 +52,6 @@ class Model(nn.Module):
     remat: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
         check_positive(self, "max_positions")
@@ -67,7 +62,6 @@ class Model(nn.Module):
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the embeddings, the layers, and the output layer unless it is tied."""
         per_head = self.d_model // self.num_heads
         layer: dict[str, Any] = {
             "attention": {

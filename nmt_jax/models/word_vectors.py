@@ -1,7 +1,6 @@
 """Word vectors: skip-gram and CBOW (Mikolov et al., 2013a), optionally with character n-grams."""
 
 import functools
-from collections.abc import Callable
 
 import flax.linen as nn
 import jax
@@ -36,7 +35,6 @@ class Model(nn.Module):
     max_n: int = 6
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "d_model", "window", "min_n")
         if self.num_buckets < 0:
@@ -108,14 +106,10 @@ class Model(nn.Module):
 
 def _rows(table: Array, numbers: Array) -> Array:
     """table float[V, D], numbers int[B, N] -> float[B, N, D]."""
-    return ROW_LOOKUP[platforms.current().row_lookup](table, numbers)
-
-
-# By `Platform.row_lookup`. On CPUs XLA adds a gradient to rows numbered by one axis four times as fast.
-ROW_LOOKUP: dict[str, Callable[[Array, Array], Array]] = {
-    "direct": lambda table, numbers: table[numbers],
-    "flattened": lambda table, numbers: table[numbers.reshape(-1)].reshape(*numbers.shape, -1),
-}
+    if platforms.current().row_lookup == "direct":
+        return table[numbers]
+    # On CPUs XLA adds a gradient to rows numbered by one axis four times as fast.
+    return table[numbers.reshape(-1)].reshape(*numbers.shape, -1)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
@@ -153,7 +147,8 @@ added.defvjp(_added_forward, _added_backward)
 
 def inner_products(x: Array, y: Array) -> Array:
     """x float[B, T, D], y float[B, S, D] -> float[B, T, S]."""
-    return BATCHED_PRODUCT[platforms.current().batched_product](x, y)
+    einsum = platforms.current().batched_product == "einsum"
+    return jnp.einsum("btd,bsd->bts", x, y) if einsum else _inner_products(x, y)
 
 
 @jax.custom_vjp
@@ -173,12 +168,6 @@ def _backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array
 
 
 _inner_products.defvjp(_forward, _backward)
-
-# By `Platform.batched_product`.
-BATCHED_PRODUCT: dict[str, Callable[[Array, Array], Array]] = {
-    "einsum": functools.partial(jnp.einsum, "btd,bsd->bts"),
-    "transposed": _inner_products,
-}
 
 
 def _transposed(x: Array) -> Array:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from metrics_jax.embedding.encoder import Encoder
-from nmt_jax.models.layers.activations import activation
+from nmt_jax.models.layers.basic import activation
 from nmt_jax.models.layers.bert_stack import Bert, Embeddings, Layer
 from nmt_jax.pretrained.huggingface import Pretrained
 from nmt_jax.pretrained.loading import load

@@ -19,7 +19,7 @@ from nmt_jax.data.vocabulary.words import Words
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
-from nmt_jax.losses.sampled_softmax import log_uniform, log_uniform_probability, sampled_cross_entropy
+from nmt_jax.losses.sampled import log_uniform, log_uniform_probability, sampled_cross_entropy
 from nmt_jax.losses.step import Step
 from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import dropout_options

@@ -21,7 +21,7 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.step import Step
-from nmt_jax.models.layers.mimetic import mimetic
+from nmt_jax.models.layers.bert_stack import mimetic
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
 from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import dropout_options, label_loss

@@ -17,7 +17,7 @@ from nmt_jax.data.vocabulary import character_ngrams
 from nmt_jax.data.vocabulary.words import Words
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.losses.negative_sampling import Alias, negative_sampling
+from nmt_jax.losses.sampled import Alias, negative_sampling
 from nmt_jax.losses.step import Step
 from nmt_jax.tasks.task import Task, in_order
 from nmt_jax.tasks.vocab_files import load_or_count_words

@@ -11,10 +11,8 @@ import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam_search import SearchRequest
-from nmt_jax.decoding.ensemble import ensemble
-from nmt_jax.decoding.forced import token_log_probs
 from nmt_jax.decoding.method import DecodingMethod, StepModel
-from nmt_jax.decoding.next_logits import NextLogits, Step, predict
+from nmt_jax.decoding.next_logits import NextLogits, Step, ensemble, predict, token_log_probs
 
 MIN_HALVED = 16  # sentences: a smaller batch is not worth a second program
 

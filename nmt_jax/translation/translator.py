@@ -20,9 +20,8 @@ from nmt_jax.data.readers import sources
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK, Vocab
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.constraints import Phrases
-from nmt_jax.decoding.method import DecodingMethod
+from nmt_jax.decoding.method import DecodingMethod, Search
 from nmt_jax.decoding.next_logits import IMPOSSIBLE
-from nmt_jax.decoding.search import Search
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.translation.programs import Programs

@@ -14,7 +14,7 @@ import pytest
 from nmt_jax import platforms
 from nmt_jax.decoding.topk import top_k
 from nmt_jax.losses.cross_entropy import cross_entropy
-from nmt_jax.losses.negative_sampling import negative_sampling
+from nmt_jax.losses.sampled import negative_sampling
 from nmt_jax.models.registry import model_class
 from tests.conftest import ROOT
 

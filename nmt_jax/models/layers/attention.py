@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax import platforms
-from nmt_jax.models.layers.dense import Dense
-from nmt_jax.models.layers.dropout import Dropout
+from nmt_jax.models.layers.basic import Dense, Dropout
 from nmt_jax.models.layers.scores import make_score
 
 Array = jax.Array
@@ -43,10 +42,9 @@ class MultiHeadAttention(nn.Module):
     d_v: int
     dropout: float
     dtype: str
-    use_bias: bool = False
+    use_bias: bool = False  # as in the paper
 
     def setup(self) -> None:
-        """Create the four projections; as in the paper without bias, unless `use_bias`."""
         self.query = Dense(self.num_heads * self.d_k, self.use_bias, self.dtype)
         self.key = Dense(self.num_heads * self.d_k, self.use_bias, self.dtype)
         self.value = Dense(self.num_heads * self.d_v, self.use_bias, self.dtype)
@@ -111,7 +109,6 @@ class Attention(nn.Module):
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """Create the score function and, if positions are predicted, W and v."""
         self.score_function = make_score(self.score, self.d_query, self.d_attention, self.dtype)
         if self.kind == "local-p":
             self.position_hidden = Dense(self.d_attention, use_bias=False, dtype=self.dtype)

@@ -1,7 +1,7 @@
-"""The Transformer encoder of BERT (Devlin et al., 2019) and its variants, without pretraining or task heads.
+"""The Transformer encoder of BERT (Devlin et al., 2019) and its variants, and the base class of task heads on it.
 
 RoBERTa, DistilBERT, MiniLM, XLM-R and others differ in their sizes, embedding tables and pretraining. The heads for
-pretraining are in `models.bert`; task heads derive from `layers.fine_tuned.FineTuned`.
+pretraining are in `models.bert`; task heads derive from `FineTuned`.
 """
 
 import dataclasses
@@ -11,12 +11,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.activations import activation
 from nmt_jax.models.layers.attention import attend
-from nmt_jax.models.layers.dense import Dense
-from nmt_jax.models.layers.dropout import Dropout
+from nmt_jax.models.layers.basic import Dense, Dropout, LayerNorm, activation, sinusoids
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
-from nmt_jax.models.layers.normalization import LayerNorm
 
 Array = jax.Array
 
@@ -36,7 +33,6 @@ class Embeddings(nn.Module):
     init_stddev: float
 
     def setup(self) -> None:
-        """Create the embedding tables."""
         init = nn.initializers.truncated_normal(self.init_stddev)
         self.word = self.param("word", init, (self.vocab_size, self.d_model))
         self.position = self.param("position", init, (self.first_position + self.max_positions, self.d_model))
@@ -70,7 +66,6 @@ class Layer(nn.Module):
     init_stddev: float
 
     def setup(self) -> None:
-        """Create the six dense layers and the two norms."""
 
         def dense(features: int) -> Dense:
             return Dense(
@@ -131,7 +126,6 @@ class Bert(nn.Module):
     remat: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "vocab_size", "num_layers", "d_model", "d_ff", "num_heads", "max_positions")
         check_rates(self, "dropout", "attention_dropout")
@@ -146,7 +140,6 @@ class Bert(nn.Module):
         return {name: getattr(self, name) for name in names}
 
     def setup(self) -> None:
-        """Create the embeddings, the layers and the pooler."""
         self.embeddings = Embeddings(**self.fields_of(Embeddings))
         layer = nn.remat(Layer, static_argnums=(3,)) if self.remat else Layer
         self.layers = [layer(**self.fields_of(Layer)) for _ in range(self.num_layers)]
@@ -186,3 +179,91 @@ class Bert(nn.Module):
         if self.pooler:
             intermediates["pooled"] = jnp.tanh(self.pooler_dense(x[:, 0]))
         return hidden, intermediates
+
+
+HEAD_STDDEV = 0.02  # of the truncated normal initializer of heads, as in BERT
+
+
+class FineTuned(nn.Module):
+    """A pretrained encoder with an output layer.
+
+    layers: the input of the head. "last" layer; "mixture", gamma sum_j s_j h_j over all layers and the embeddings, with
+    learned gamma and s = softmax(w) (Peters et al., 2018, eq. 1); or a number n, the last n layers concatenated (Devlin
+    et al., 2019, table 7). frozen: the encoder is not trained and has no dropout. dropout: applied to that input.
+    """
+
+    encoder: Bert
+    num_outputs: int
+    layers: str = "last"
+    frozen: bool = False
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_rates(self, "dropout")
+        most = self.encoder.num_layers + 1
+        number = int(self.layers) if self.layers.isdecimal() else 0
+        if self.layers not in ("last", "mixture") and not 1 <= number <= most:
+            raise ValueError(f"layers={self.layers!r}: use last, mixture or a number from 1 to {most}")
+        super().__post_init__()
+
+    def setup(self) -> None:
+        if self.layers == "mixture":
+            self.mixture_weights = self.param("mixture_weights", nn.initializers.zeros, (self.encoder.num_layers + 1,))
+            self.mixture_scale = self.param("mixture_scale", nn.initializers.ones, ())
+        self.drop = Dropout(self.dropout)
+        self.output = self.dense(self.num_outputs)
+
+    def dense(self, features: int) -> Dense:
+        """A dense layer of the head; always in float32, as it is small."""
+        return Dense(features, kernel_init=nn.initializers.truncated_normal(HEAD_STDDEV))
+
+    def states(self, ids: Array, mask: Array, segments: Array | None, train: bool) -> Array:
+        """Ids int[B, S], mask bool[B, S], segments int[B, S] or None -> the input of the head, float[B, S, E]."""
+        hidden, _ = self.encoder.states(ids, mask, segments, train and not self.frozen)
+        if self.frozen:
+            hidden = jax.lax.stop_gradient(hidden)
+        if self.layers == "last":
+            return hidden[-1]
+        if self.layers == "mixture":
+            weights = jax.nn.softmax(self.mixture_weights)
+            return self.mixture_scale * jnp.einsum("l,lbsd->bsd", weights, jnp.stack(hidden))
+        return jnp.concatenate(hidden[-int(self.layers) :], axis=-1)
+
+
+NEARNESS = 4.6  # the score of a query and a key of the same vector
+POSITIONS = 1.5  # norm of position embeddings, relative to word embeddings
+
+
+def mimetic(params: Any, num_heads: int) -> Any:
+    """Return the initial parameters of `Bert` with sinusoidal positions, and with keys equal to queries in each layer.
+
+    After Trockman and Kolter (2023), section 3: W_Q W_K^T is near a multiple of the identity, as in trained models.
+    Nearby tokens score highest, so [MASK] attends to its neighbours from the first step. With random positions, a small
+    model learns nothing but word frequencies for a long time. All parameters remain trainable.
+    """
+    tables = params["embeddings"]
+    deviation = jnp.sqrt(jnp.mean(jnp.square(tables["word"])))
+    waves = POSITIONS * deviation * 2**0.5 * sinusoids(*tables["position"].shape)
+    changed = {**params, "embeddings": {**tables, "position": waves}}
+    for name in params:
+        if name.startswith("layers_"):
+            kernel = params[name]["query"]["kernel"]
+            d_model = kernel.shape[0]
+            # From D numbers near 1, q = k has d_k numbers of variance s^2 D, which score d_k s^2 D / sqrt(d_k).
+            target = (NEARNESS / ((d_model // num_heads) ** 0.5 * d_model)) ** 0.5
+            kernel = kernel * (target / jnp.sqrt(jnp.mean(jnp.square(kernel))))
+            layer = params[name]
+            query, key = {**layer["query"], "kernel": kernel}, {**layer["key"], "kernel": kernel}
+            changed[name] = {**layer, "query": query, "key": key}
+    return changed
+
+
+POOLING = ("mean", "first")
+
+
+def pool(states: Array, mask: Array, pooling: str) -> Array:
+    """States float[B, S, D], mask bool[B, S] -> their mean, or the first, float[B, D]; the mean of no states is 0."""
+    if pooling == "first":
+        return states[:, 0]
+    total = jnp.einsum("bsd,bs->bd", states, mask.astype(jnp.float32))
+    return total / jnp.maximum(jnp.sum(mask, axis=1), 1)[:, None]

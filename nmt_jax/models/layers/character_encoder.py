@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.data.vocabulary.word_types import NOTHING, NUM_CHARACTERS
-from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.basic import Dense
 
 Array = jax.Array
 
@@ -45,7 +45,6 @@ class CharacterEncoder(nn.Module):
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """Create the character embeddings, the convolutions, the highway layers and the projection."""
         self.table = self.param("table", nn.initializers.normal(1.0), (NUM_CHARACTERS, self.d_character))
         self.convolutions = [Dense(number, dtype=self.dtype) for number in self.filters]
         self.highways = [Highway(self.dtype) for _ in range(self.num_highways)]

@@ -9,15 +9,50 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.dense import Dense
-from nmt_jax.models.layers.dropout import Dropout
-from nmt_jax.models.layers.embedding import Embedding
+from nmt_jax.models.layers.basic import Dense, Dropout, Embedding
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers.pooling import AttentionPooling
-from nmt_jax.models.layers.recurrence import CELLS
-from nmt_jax.models.layers.recurrent import Encoder
+from nmt_jax.models.layers.recurrent import CELLS, Encoder
+from nmt_jax.models.layers.scores import make_score
 
 Array = jax.Array
+
+
+def masked_softmax(scores: Array, mask: Array) -> Array:
+    """exp(e_t) / sum_t' exp(e_t') over the positions of `mask`, in float32.
+
+    scores float[..., T], mask bool[..., T] -> float32[..., T]: exactly 0 outside the mask, and everywhere if the mask
+    is empty.
+    """
+    scores = jnp.where(mask, scores.astype(jnp.float32), -jnp.inf)
+    top = jax.lax.stop_gradient(jnp.max(scores, axis=-1, keepdims=True))
+    # An empty mask has the maximum -inf, which must not enter the derivative of exp.
+    exponentials = jnp.where(mask, jnp.exp(jnp.where(mask, scores - jnp.where(mask, top, 0.0), 0.0)), 0.0)
+    total = jnp.sum(exponentials, axis=-1, keepdims=True)
+    return exponentials / jnp.where(total == 0.0, 1.0, total)
+
+
+class AttentionPooling(nn.Module):
+    """The weighted mean v of states h (Yang et al., 2016, eq. 5 to 7 and 8 to 10).
+
+    u_t = tanh(W h_t + b), a_t = exp(u_t^T u) / sum_t' exp(u_t'^T u), v = sum_t a_t h_t, with learned W, b and context
+    vector u.
+    """
+
+    d_attention: int
+    dtype: str = "float32"
+
+    def setup(self) -> None:
+        self.hidden = Dense(self.d_attention, dtype=self.dtype)
+        self.context = self.param("context", nn.initializers.normal(self.d_attention**-0.5), (self.d_attention,))
+        self.score_function = make_score("dot", self.d_attention, self.d_attention)
+
+    def __call__(self, states: Array, mask: Array) -> tuple[Array, Array]:
+        """States float[B, T, D], mask bool[B, T] -> float[B, D], weights float32[B, T]; zeros for an empty row."""
+        query = jnp.broadcast_to(self.context, (states.shape[0], 1, self.d_attention))
+        scores = self.score_function(query, jnp.tanh(self.hidden(states)))[:, 0]
+        weights = masked_softmax(scores, mask)
+        return jnp.einsum("bt,btd->bd", weights, states), weights
+
 
 CHOICES = {"cell": tuple(CELLS), "dtype": ("float32", "bfloat16")}
 
@@ -34,7 +69,6 @@ class AttentiveEncoder(nn.Module):
     dtype: str
 
     def setup(self) -> None:
-        """Create the network and the pooling."""
         self.states = Encoder(
             self.cell,
             self.num_layers,
@@ -71,7 +105,6 @@ class Classifier(nn.Module):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a hyperparameter is invalid."""
         check_choices(self, CHOICES)
         check_positive(self, "num_classes", "num_layers", "d_embedding", "d_hidden", "d_attention")
         check_rates(self, "dropout", "word_dropout")
@@ -80,7 +113,6 @@ class Classifier(nn.Module):
         super().__post_init__()
 
     def setup(self) -> None:
-        """Create the word vectors and the output layer."""
         self.embedding = Embedding(self.vocab_size, self.d_embedding)
         self.drop, self.drop_words = Dropout(self.dropout), Dropout(self.word_dropout)
         self.output = Dense(self.num_classes)

@@ -1,19 +1,180 @@
-"""Recurrent layers: a cell with its weights, an LSTM with projection, an LSTM with intra-attention, and encoders."""
+"""Recurrent layers: cells as functions and their loop over a sequence, cells with weights, and encoders."""
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from nmt_jax.models.layers.attention import MASKED
-from nmt_jax.models.layers.dense import Dense, product
-from nmt_jax.models.layers.dropout import SequenceDropout
-from nmt_jax.models.layers.recurrence import CELLS, State, Weights, run, where_state, zero_state
+from nmt_jax.models.layers.basic import Dense, SequenceDropout, product, transposed
 from nmt_jax.models.layers.scores import Additive
 
 Array = jax.Array
+
+State = tuple[Array, ...]  # float[..., H] each; the first is the output of the cell
+
+
+def lstm(inputs: Array, hidden: Array, state: State) -> State:
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997; with a forget gate, Gers et al., 2000).
+
+    inputs, hidden float[..., 4 H]: contributions of x_t and of h_{t-1} to the gates i, f, o and the candidate g.
+    c_t = f c_{t-1} + i g, h_t = o tanh(c_t), with f = sigmoid(. + 1), so that a new cell remembers (Jozefowicz et al.,
+    2015).
+    """
+    i, f, o, g = jnp.split(inputs + hidden, 4, axis=-1)
+    c = jax.nn.sigmoid(f + 1.0) * state[1] + jax.nn.sigmoid(i) * jnp.tanh(g)
+    return jax.nn.sigmoid(o) * jnp.tanh(c), c
+
+
+def gru(inputs: Array, hidden: Array, state: State) -> State:
+    """Gated recurrent unit (Cho et al., 2014), with the reset gate applied after the product, as in cuDNN and PyTorch.
+
+    inputs, hidden float[..., 3 H]: contributions to the gates r and z and to the candidate n.
+    h_t = (1 - z) tanh(n_x + r n_h) + z h_{t-1}.
+    """
+    r_x, z_x, n_x = jnp.split(inputs, 3, axis=-1)
+    r_h, z_h, n_h = jnp.split(hidden, 3, axis=-1)
+    z = jax.nn.sigmoid(z_x + z_h)
+    n = jnp.tanh(n_x + jax.nn.sigmoid(r_x + r_h) * n_h)
+    return ((1.0 - z) * n + z * state[0],)
+
+
+def vanilla(inputs: Array, hidden: Array, state: State) -> State:
+    """h_t = tanh(W x_t + U h_{t-1} + b) (Elman, 1990); inputs, hidden float[..., H]."""
+    return (jnp.tanh(inputs + hidden),)
+
+
+class CellType(NamedTuple):
+    """A cell: its function, its number of gates and of state vectors, and whether it reads only inputs + hidden."""
+
+    function: Callable[[Array, Array, State], State]
+    num_gates: int
+    num_vectors: int
+    additive: bool
+
+
+CELLS = {
+    "lstm": CellType(lstm, 4, 2, additive=True),
+    "gru": CellType(gru, 3, 1, additive=False),
+    "rnn": CellType(vanilla, 1, 1, additive=True),
+}
+
+
+class Weights(NamedTuple):
+    """Recurrent weights of a cell.
+
+    With a projection the output of each step is r_t = W_r h_t (Sak et al., 2014, eq. 6), and P replaces H as its width.
+    """
+
+    kernel: Array  # float[H, gates H]
+    bias: Array | None = None  # float[gates H]
+    projection: Array | None = None  # float[H, P]
+
+
+def zero_state(cell: str, shape: tuple[int, ...]) -> State:
+    """The state before the first step, float[*shape] each."""
+    return (jnp.zeros(shape),) * CELLS[cell].num_vectors
+
+
+def where_state(keep: Array, new: State, old: State) -> State:
+    """`new` where keep bool[...] is True, else `old`: padding changes no state."""
+    return jax.tree.map(lambda a, b: jnp.where(keep[..., None], a, b), new, old)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def recur(cell: str, dtype: str, inputs: Array, mask: Array, weights: Weights, state: State) -> tuple[Array, State]:
+    """Run a cell over T steps -> its outputs float[T, B, H], and the last state.
+
+    inputs float[T, B, gates H]: contributions of x_t to the gates. mask bool[T, B]: False leaves the state unchanged.
+    The gradient of the weights is one product over all steps, where JAX's own rule would add to it at every step.
+    """
+    return _scan(cell, dtype, inputs, mask, weights, state)[:2]
+
+
+def _scan(
+    cell: str, dtype: str, inputs: Array, mask: Array, weights: Weights, state: State
+) -> tuple[Array, State, tuple[State, Array, Array | None]]:
+    """Outputs and last state; and for each step the state before it, its `hidden`, and its output to be projected."""
+    function = CELLS[cell].function
+    kernel, bias, projection = weights
+
+    def step(old: State, at: tuple[Array, Array]) -> Any:
+        hidden = product(old[0], kernel, dtype)
+        if bias is not None:
+            hidden = hidden + bias[None]
+        output, *rest = function(at[0], hidden, old)
+        projected = output if projection is None else product(output, projection, dtype)
+        new = where_state(at[1], (projected, *rest), old)
+        return new, (new[0], old, hidden, None if projection is None else output)
+
+    last, (outputs, *saved) = jax.lax.scan(step, state, (inputs, mask))
+    return outputs, last, tuple(saved)
+
+
+def _recur_forward(
+    cell: str, dtype: str, inputs: Array, mask: Array, weights: Weights, state: State
+) -> tuple[tuple[Array, State], Any]:
+    projection = None if weights.projection is None else weights.projection.astype(dtype)
+    weights = weights._replace(kernel=weights.kernel.astype(dtype), projection=projection)
+    outputs, last, saved = _scan(cell, dtype, inputs, mask, weights, state)
+    return (outputs, last), (inputs, mask, weights, saved)
+
+
+def _recur_backward(
+    cell: str, dtype: str, residuals: Any, gradients: tuple[Array, State]
+) -> tuple[Array, None, Weights, State]:
+    inputs, mask, weights, (before, hidden, unprojected) = residuals
+    d_outputs, d_last = gradients
+    function, additive = CELLS[cell].function, CELLS[cell].additive
+    kernel_t = transposed(weights.kernel, dtype)
+    projection_t = None if weights.projection is None else transposed(weights.projection, dtype)
+
+    def step(d_state: State, at: Any) -> Any:
+        x, keep, h, old, d_output = at
+        d_state = (d_state[0] + d_output, *d_state[1:])
+        zeros = jax.tree.map(jnp.zeros_like, d_state)
+        d_new, d_kept = where_state(keep, d_state, zeros), where_state(keep, zeros, d_state)
+        d_cell = d_new[0] if projection_t is None else product(d_new[0], projection_t, dtype)
+        _, pull = jax.vjp(function, x, h, old)
+        d_x, d_h, d_old = pull((d_cell, *d_new[1:]))
+        d_old = jax.tree.map(jnp.add, d_old, d_kept)
+        d_gates = (d_h,) if additive else (d_x, d_h)
+        return (d_old[0] + product(d_h, kernel_t, dtype), *d_old[1:]), (d_gates, d_new[0])
+
+    steps = (inputs, mask, hidden, before, d_outputs)
+    d_state, (d_gates, d_projected) = jax.lax.scan(step, d_last, steps, reverse=True)
+
+    def over_all_steps(x: Array, d_y: Array) -> Array:
+        return product(transposed(x.reshape(-1, x.shape[-1]), dtype), d_y.reshape(-1, d_y.shape[-1]), dtype)
+
+    d_inputs, d_hidden = d_gates[0], d_gates[-1]
+    d_weights = Weights(
+        over_all_steps(before[0], d_hidden),
+        None if weights.bias is None else d_hidden.reshape(-1, d_hidden.shape[-1]).sum(axis=0),
+        None if weights.projection is None else over_all_steps(unprojected, d_projected),
+    )
+    return d_inputs, None, d_weights, d_state
+
+
+recur.defvjp(_recur_forward, _recur_backward)
+
+
+def run(
+    cell: str, dtype: str, inputs: Array, mask: Array, weights: Weights, state: State, reverse: bool
+) -> tuple[Array, State]:
+    """`recur` on inputs float[B, T, gates H] and mask bool[B, T], optionally from the last step to the first.
+
+    Returns outputs float[B, T, H] and the state after the last step that is not padding.
+    """
+    inputs, mask = inputs.swapaxes(0, 1), mask.T
+    if reverse:
+        inputs, mask = inputs[::-1], mask[::-1]
+    outputs, last = recur(cell, dtype, inputs, mask, weights, state)
+    return (outputs[::-1] if reverse else outputs).swapaxes(0, 1), last
+
 
 ENCODER_CELLS = (*CELLS, "lstmn")  # encoders see their whole input at once, which an LSTMN needs
 
@@ -26,10 +187,9 @@ class Cell(nn.Module):
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """Create the weights of the input and of the state; the latter orthogonal (Saxe et al., 2014), gate by gate."""
         gates = CELLS[self.cell].num_gates
         self.input = Dense(gates * self.d_hidden, dtype=self.dtype)
-        orthogonal = nn.initializers.orthogonal()
+        orthogonal = nn.initializers.orthogonal()  # gate by gate (Saxe et al., 2014)
         self.kernel = self.param(
             "kernel",
             lambda rng, h: jnp.concatenate([orthogonal(key, (h, h)) for key in jax.random.split(rng, gates)], axis=1),
@@ -64,7 +224,6 @@ class ProjectedLSTM(nn.Module):
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """Create the weights of the input, of the previous output, and of the projection."""
         init = nn.initializers.xavier_uniform()
         self.input = Dense(4 * self.d_hidden, dtype=self.dtype)
         self.kernel = self.param("kernel", init, (self.d_projection, 4 * self.d_hidden))
@@ -91,7 +250,6 @@ class LSTMN(nn.Module):
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """Create the weights of an LSTM, and W_h, [W_x; W_r] and v."""
         self.cell = Cell("lstm", self.d_hidden, self.dtype)
         self.score = Additive(self.d_hidden, self.dtype)
 
@@ -143,7 +301,6 @@ class Encoder(nn.Module):
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """Create the cells of each layer: one, or a forward and a backward one."""
         width = self.d_hidden // 2 if self.bidirectional else self.d_hidden
         directions = range(1 + self.bidirectional)
         make = LSTMN if self.cell == "lstmn" else functools.partial(Cell, self.cell)

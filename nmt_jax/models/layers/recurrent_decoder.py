@@ -7,10 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.models.layers.attention import Attention
-from nmt_jax.models.layers.dense import Dense
-from nmt_jax.models.layers.dropout import Dropout
-from nmt_jax.models.layers.recurrence import CELLS, State
-from nmt_jax.models.layers.recurrent import Cell
+from nmt_jax.models.layers.basic import Dense, Dropout
+from nmt_jax.models.layers.recurrent import CELLS, Cell, State
 from nmt_jax.models.layers.several_sources import SeveralAttention
 
 Array = jax.Array
@@ -50,7 +48,6 @@ class Decoder(nn.Module):
     dtype: str
 
     def setup(self) -> None:
-        """Create the cells, the attention, the readout, and the bridge between encoder and decoder."""
         self.cells = [Cell(self.cell, self.d_hidden, self.dtype) for _ in range(self.num_layers)]
         if self.attention["kind"] != "none":
             fields = {**self.attention, "d_query": self.d_hidden, "dtype": self.dtype}

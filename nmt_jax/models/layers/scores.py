@@ -8,7 +8,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.basic import Dense
 
 Array = jax.Array
 
@@ -21,7 +21,6 @@ class Dot(nn.Module):
         return keys
 
     def __call__(self, query: Array, prepared: Array) -> Array:
-        """Return scores float[B, Q, S]."""
         if query.shape[-1] != prepared.shape[-1]:
             raise ValueError(
                 f"score='dot' needs queries and keys of the same width, but queries have {query.shape[-1]} and keys "
@@ -34,7 +33,6 @@ class ScaledDot(Dot):
     """e = s^T h / sqrt(D) (Vaswani et al., 2017, eq. 1)."""
 
     def __call__(self, query: Array, prepared: Array) -> Array:
-        """Return scores float[B, Q, S]."""
         return super().__call__(query * query.shape[-1] ** -0.5, prepared)
 
 
@@ -45,7 +43,6 @@ class General(nn.Module):
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """Create W."""
         self.weight = Dense(self.d_query, use_bias=False, dtype=self.dtype)
 
     def prepare(self, keys: Array) -> Array:
@@ -53,7 +50,6 @@ class General(nn.Module):
         return self.weight(keys)
 
     def __call__(self, query: Array, prepared: Array) -> Array:
-        """Return scores float[B, Q, S]."""
         return jnp.einsum("bqd,bsd->bqs", query, prepared)
 
 
@@ -64,7 +60,6 @@ class ReducedRank(nn.Module):
     dtype: str = "float32"
 
     def setup(self) -> None:
-        """Create Q and R."""
         self.query = Dense(self.rank, use_bias=False, dtype=self.dtype)
         self.key = Dense(self.rank, use_bias=False, dtype=self.dtype)
 
@@ -73,7 +68,6 @@ class ReducedRank(nn.Module):
         return self.key(keys)
 
     def __call__(self, query: Array, prepared: Array) -> Array:
-        """Return scores float[B, Q, S]."""
         return jnp.einsum("bqk,bsk->bqs", self.query(query), prepared)
 
 
@@ -85,7 +79,6 @@ class Additive(nn.Module):
     use_bias: bool = False
 
     def setup(self) -> None:
-        """Create W, U and v."""
         self.query = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
         self.key = Dense(self.d_attention, use_bias=self.use_bias, dtype=self.dtype)
         self.vector = self.param("vector", nn.initializers.normal(self.d_attention**-0.5), (self.d_attention,))
@@ -95,7 +88,6 @@ class Additive(nn.Module):
         return self.key(keys)
 
     def __call__(self, query: Array, prepared: Array) -> Array:
-        """Return scores float[B, Q, S]."""
         return jnp.tanh(self.query(query)[:, :, None, :] + prepared[:, None, :, :]) @ self.vector
 
 

@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.models.layers.attention import Attention
-from nmt_jax.models.layers.dense import Dense
-from nmt_jax.models.layers.recurrence import State
-from nmt_jax.models.layers.recurrent import Encoder
+from nmt_jax.models.layers.basic import Dense
+from nmt_jax.models.layers.recurrent import Encoder, State
 
 Array = jax.Array
 
@@ -24,7 +23,6 @@ class SeveralEncoders(nn.Module):
     shared: bool
 
     def setup(self) -> None:
-        """Create one encoder or N."""
         self.encoders = [Encoder(**self.encoder) for _ in range(1 if self.shared else self.num_sources)]
 
     def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
@@ -55,7 +53,6 @@ class SeveralAttention(nn.Module):
     attention: dict[str, Any]
 
     def setup(self) -> None:
-        """Create the attention modules and U^k."""
         each = 1 if self.combination == "flat" else self.num_sources
         self.attend = [Attention(**self.attention) for _ in range(each)]
         if self.combination != "concat":

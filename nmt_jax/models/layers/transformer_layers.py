@@ -6,9 +6,7 @@ import flax.linen as nn
 import jax
 
 from nmt_jax.models.layers.attention import MultiHeadAttention
-from nmt_jax.models.layers.dropout import Dropout
-from nmt_jax.models.layers.feed_forward import FeedForward
-from nmt_jax.models.layers.normalization import LayerNorm
+from nmt_jax.models.layers.basic import Dropout, FeedForward, LayerNorm
 
 Array = jax.Array
 
@@ -20,7 +18,6 @@ class Sublayer(nn.Module):
     dropout: float
 
     def setup(self) -> None:
-        """Create the norm."""
         self.layer_norm = LayerNorm()
         self.residual_dropout = Dropout(self.dropout)
 
@@ -43,7 +40,6 @@ class _SelfAttentionLayer(nn.Module):
     dropout: float
 
     def setup(self) -> None:
-        """Create the self-attention and the feed-forward sublayer."""
         self.self_attention = MultiHeadAttention(**self.attention)
         self.self_attention_residual = Sublayer(self.norm, self.dropout)
         self.ffn = FeedForward(**self.feed_forward)
@@ -85,7 +81,6 @@ class DecoderLayer(_SelfAttentionLayer):
     """Masked self-attention, cross-attention to the source, and feed-forward sublayers."""
 
     def setup(self) -> None:
-        """Add the cross-attention sublayer."""
         super().setup()
         self.cross_attention = MultiHeadAttention(**self.attention)
         self.cross_attention_residual = Sublayer(self.norm, self.dropout)

@@ -10,7 +10,7 @@ import pytest
 
 from nmt_jax.decoding.beam_search import SearchRequest, beam_search
 from nmt_jax.decoding.constraints import Phrases
-from nmt_jax.decoding.search import Search
+from nmt_jax.decoding.method import Search
 from nmt_jax.decoding.search_options import coverage
 from tests.fixtures.markov import BOS, EOS, T, V, log_probability, make, make_cache, make_step, texts, until_end
 

@@ -2,8 +2,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from nmt_jax.decoding.beam_search import SearchRequest, beam_search
-from nmt_jax.decoding.ensemble import ensemble
-from nmt_jax.decoding.search import Search
+from nmt_jax.decoding.method import Search
+from nmt_jax.decoding.next_logits import ensemble
 from tests.fixtures.markov import BOS, EOS, T, V, log_probability, make, make_cache, make_step, texts, until_end
 
 

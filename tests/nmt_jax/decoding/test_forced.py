@@ -1,7 +1,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from nmt_jax.decoding.forced import token_log_probs
+from nmt_jax.decoding.next_logits import token_log_probs
 from tests.fixtures.markov import BOS, EOS, T, log_probability, make, make_cache, make_step
 
 

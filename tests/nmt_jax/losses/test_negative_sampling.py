@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from nmt_jax.losses.negative_sampling import Alias, log_sigmoid, negative_sampling
+from nmt_jax.losses.sampled import Alias, log_sigmoid, negative_sampling
 
 
 @pytest.mark.parametrize("power", [0.0, 0.75, 1.0])

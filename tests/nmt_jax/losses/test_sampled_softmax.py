@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.losses import cross_entropy as losses
-from nmt_jax.losses.sampled_softmax import log_uniform, log_uniform_probability, sampled_cross_entropy
+from nmt_jax.losses.sampled import log_uniform, log_uniform_probability, sampled_cross_entropy
 
 B, T, D, V = 2, 3, 4, 50
 RNG = np.random.default_rng(0)

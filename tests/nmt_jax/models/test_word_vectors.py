@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.losses.negative_sampling import negative_sampling
+from nmt_jax.losses.sampled import negative_sampling
 from nmt_jax.models.word_vectors import Model, inner_products
 
 WINDOW, LENGTH, WORDS, NEGATIVES = 3, 5, 12, 4

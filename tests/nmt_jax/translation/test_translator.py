@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from nmt_jax import config as configs
+from nmt_jax.decoding.method import Search
 from nmt_jax.decoding.sampling import Sampling
-from nmt_jax.decoding.search import Search
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.translate import Translate

@@ -9,7 +9,7 @@ import pytest
 
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
-from nmt_jax.models.layers import lexicon_bias
+from nmt_jax.models.layers.copying import lexicon_bias, lexicon_columns
 from nmt_jax.models.rnn import Model
 
 B, S, T, V = 2, 4, 5, 11
@@ -34,10 +34,10 @@ def test_forward_and_gradient_equal_the_equation():
     generator = np.random.default_rng(0)
     weights = generator.dirichlet(np.ones(S), size=(B, T))
     upstream = generator.normal(size=(B, T, V))
-    columns = lexicon_bias.columns(LEXICON, jnp.asarray(SOURCE), V)
+    columns = lexicon_columns(LEXICON, jnp.asarray(SOURCE), V)
 
     def bias(weights):
-        return lexicon_bias.bias(weights, columns, 0.1)
+        return lexicon_bias(weights, columns, 0.1)
 
     np.testing.assert_allclose(bias(jnp.float32(weights)), restated(weights, 0.1), atol=1e-6)
     gradient = jax.grad(lambda weights: (bias(weights) * upstream.astype(np.float32)).sum())(jnp.float32(weights))

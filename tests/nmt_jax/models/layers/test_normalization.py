@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nmt_jax.models.layers.normalization import LayerNorm
+from nmt_jax.models.layers.basic import LayerNorm
 
 
 def test_layer_norm_is_ba_et_al():

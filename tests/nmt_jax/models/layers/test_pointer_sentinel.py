@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.layers.pointer_sentinel import PointerSentinel
+from nmt_jax.models.layers.copying import PointerSentinel
 
 B, T, S, D, V = 2, 3, 5, 4, 7
 

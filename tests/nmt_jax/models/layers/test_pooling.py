@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.layers.pooling import AttentionPooling, masked_softmax
+from nmt_jax.models.layers.classifier import AttentionPooling, masked_softmax
 
 
 def test_weights_are_a_softmax_over_the_mask_and_exactly_zero_elsewhere():

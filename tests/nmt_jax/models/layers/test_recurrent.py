@@ -5,10 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.layers import recurrence
-from nmt_jax.models.layers.dropout import SequenceDropout
-from nmt_jax.models.layers.recurrence import CELLS, Weights, zero_state
-from nmt_jax.models.layers.recurrent import ENCODER_CELLS, LSTMN, Cell, Encoder
+from nmt_jax.models.layers import recurrent
+from nmt_jax.models.layers.basic import SequenceDropout
+from nmt_jax.models.layers.recurrent import CELLS, ENCODER_CELLS, LSTMN, Cell, Encoder, Weights, zero_state
 
 T, B, D, H = 5, 3, 2, 4
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], bool)
@@ -87,8 +86,8 @@ def test_the_explicit_gradient_is_that_of_jax(cell):
         return sum((number + 1) * jnp.sin(leaf).sum() for number, leaf in enumerate((outputs, *last)))
 
     gradient = jax.jit(jax.grad(loss, argnums=(1, 2, 3, 4)), static_argnums=0)
-    ours = gradient(recurrence.recur, *arguments)
-    plain = gradient(lambda *a: recurrence._scan(*a)[:2], *arguments)
+    ours = gradient(recurrent.recur, *arguments)
+    plain = gradient(lambda *a: recurrent._scan(*a)[:2], *arguments)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), ours, plain)
 
 

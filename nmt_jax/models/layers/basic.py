@@ -1,0 +1,253 @@
+"""Basic layers: matrix products and dense layers, activations, dropout, normalization, feed-forward, embeddings.
+
+With dtype "bfloat16" the operands of a product, and of both products of its gradient, are rounded to bfloat16
+(Micikevicius et al., 2018); everything between two products stays float32.
+"""
+
+import functools
+from collections.abc import Callable
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nmt_jax import platforms
+
+Array = jax.Array
+
+
+def matmul(x: Array, kernel: Array, dtype: str = "float32") -> Array:
+    """x float[..., D] times kernel float[D, F] -> float32[..., F]; operands rounded to `dtype`, sums in float32."""
+    # In float32 XLA's CPU compiler copies the gradient transposed under JAX's own rule, which takes a tenth of a step;
+    # in bfloat16 that rule would not round the gradient.
+    derived = platforms.current().product_gradient == "derived" and dtype == "float32"
+    return (_plain_matmul if derived else _matmul)(x, kernel, dtype)
+
+
+def product(a: Array, b: Array, dtype: str) -> Array:
+    """a float[N, D] times b float[D, M] -> float32[N, M]: operands rounded to `dtype`, sums in float32."""
+    return jnp.dot(a.astype(dtype), b.astype(dtype), preferred_element_type=jnp.float32)
+
+
+def transposed(a: Array, dtype: str) -> Array:
+    """a float[N, M] -> [M, N] as an operand of a product in `dtype`."""
+    if platforms.current().transpose == "lazy" or dtype == "float32":
+        return a.T
+    # CPUs multiply untransposed bfloat16 matrices twice as fast as transposed ones; in float32 there is no difference.
+    # The barrier keeps XLA from fusing the transpose into the product.
+    return jax.lax.optimization_barrier(a.astype(jnp.bfloat16).T)
+
+
+def _plain_matmul(x: Array, kernel: Array, dtype: str) -> Array:
+    return product(x.reshape(-1, x.shape[-1]), kernel, dtype).reshape(*x.shape[:-1], -1)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _matmul(x: Array, kernel: Array, dtype: str) -> Array:
+    return _plain_matmul(x, kernel, dtype)
+
+
+def _matmul_forward(x: Array, kernel: Array, dtype: str) -> tuple[Array, tuple[Array, Array]]:
+    return _matmul(x, kernel, dtype), (x.astype(dtype), kernel)
+
+
+def _matmul_backward(dtype: str, saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    x, kernel = saved
+    rows = gradient.reshape(-1, gradient.shape[-1]).astype(dtype)
+    d_x = product(rows, transposed(kernel, dtype), dtype).reshape(x.shape)
+    return d_x, product(transposed(x.reshape(-1, x.shape[-1]), dtype), rows, dtype)
+
+
+_matmul.defvjp(_matmul_forward, _matmul_backward)
+
+
+class Dense(nn.Module):
+    """y = x W + b, with W initialized after Glorot and Bengio (2010) unless `kernel_init` is given, and b = 0."""
+
+    features: int
+    use_bias: bool = True
+    dtype: str = "float32"
+    kernel_init: nn.initializers.Initializer = nn.initializers.xavier_uniform()
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """x float[..., D] -> float32[..., features]."""
+        kernel = self.param("kernel", self.kernel_init, (x.shape[-1], self.features))
+        y = matmul(x, kernel, self.dtype)
+        if self.use_bias:
+            bias = self.param("bias", nn.initializers.zeros, (self.features,))
+            y = y + jnp.broadcast_to(bias, y.shape)
+        return y
+
+
+def gelu_erf(x: Array) -> Array:
+    """GELU, x Phi(x) (Hendrycks and Gimpel, 2016, section 2), by erf: on CPUs twice as fast as by erfc, within 1e-6."""
+    return 0.5 * x * (1 + jax.lax.erf(x * np.float32(0.5**0.5)))
+
+
+def gelu_polynomial(x: Array) -> Array:
+    """GELU within 1e-4, the precision of a bfloat16 product; on CPUs two thirds of the time of `gelu_erf`.
+
+    Phi is 1/2 plus an odd polynomial of degree 15, the best approximation on |x| <= 4.2 that is 1/2 at its ends, so
+    that Phi is 0 or 1 beyond.
+    """
+    inside = jnp.clip(x, -4.2, 4.2)
+    square = inside * inside
+    fourth = square * square
+    # Evaluated in pairs (Estrin, 1960): independent terms.
+    low = 0.3984659 - 0.0655283 * square + (0.009298283 - 0.0009506711 * square) * fourth
+    high = 6.689253e-05 - 3.038066e-06 * square + (7.941845e-08 - 9.018297e-10 * square) * fourth
+    return x * (0.5 + inside * (low + high * (fourth * fourth)))
+
+
+def gelu_exact(x: Array) -> Array:
+    """GELU as JAX computes it, by erfc."""
+    return nn.gelu(x, approximate=False)
+
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": nn.relu,
+    "gelu": nn.gelu,  # the approximation by tanh (Hendrycks and Gimpel, 2016, section 2)
+    "gelu_erf": gelu_erf,
+    "swiglu": nn.silu,
+}
+
+
+def activation(name: str, dtype: str) -> Callable[[Array], Array]:
+    """Return the function `name` of ACTIVATIONS for use between two products in `dtype`."""
+    if name != "gelu_erf":
+        return ACTIVATIONS[name]
+    if platforms.current().gelu == "exact":
+        return gelu_exact
+    return gelu_polynomial if dtype == "bfloat16" else gelu_erf
+
+
+def dropout(x: Array, rate: float, key: Array) -> Array:
+    """Set units of x float[..., D] to zero with probability `rate`, and scale up the others by 1 / (1 - rate).
+
+    The mask is the same on any number of devices. On CPUs the rate is rounded to a multiple of 1/256.
+    """
+    if platforms.current().dropout == "bernoulli":
+        return jnp.where(jax.random.bernoulli(key, 1.0 - rate, x.shape), x / (1.0 - rate), 0.0)
+    # One random byte per unit: a quarter of the random bits of a Bernoulli draw, the main cost of dropout on a CPU.
+    keep = round(256 * (1 - rate))
+    words = jax.random.bits(key, (*x.shape[:-1], -(-x.shape[-1] // 4)), jnp.uint32)
+    units = jax.lax.bitcast_convert_type(words, jnp.uint8).reshape(*x.shape[:-1], -1)[..., : x.shape[-1]]
+    return jnp.where(units < keep, x * (256 / keep), 0.0)
+
+
+class Dropout(nn.Module):
+    """`dropout` with the module's own random stream; the identity outside training or if the rate is 0."""
+
+    rate: float
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool) -> Array:
+        """x float[..., D] -> float[..., D]."""
+        if not train or self.rate == 0.0:
+            return x
+        return dropout(x, self.rate, self.make_rng("dropout"))
+
+
+class SequenceDropout(nn.Module):
+    """Dropout on float[..., T, D], with a new mask at every step or, if `variational`, one mask for all T steps.
+
+    Variational dropout: Gal and Ghahramani (2016).
+    """
+
+    rate: float
+    variational: bool
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool) -> Array:
+        """x float[..., T, D] -> float[..., T, D]."""
+        if not self.variational:
+            return Dropout(self.rate)(x, train)
+        return x * Dropout(self.rate)(jnp.ones((*x.shape[:-2], 1, x.shape[-1])), train)
+
+
+class LayerNorm(nn.Module):
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis, in float32."""
+
+    epsilon: float = 1e-6
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """x float[..., D] -> float32[..., D]."""
+        scale = self.param("scale", nn.initializers.ones, (x.shape[-1],))
+        bias = self.param("bias", nn.initializers.zeros, (x.shape[-1],))
+        x = x.astype(jnp.float32)
+        centred = x - jnp.mean(x, axis=-1, keepdims=True)
+        variance = jnp.mean(centred * centred, axis=-1, keepdims=True)
+        normal = centred * jax.lax.rsqrt(variance + self.epsilon)
+        return normal * jnp.broadcast_to(scale, x.shape) + jnp.broadcast_to(bias, x.shape)
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = act(x W1 + b1) W2 + b2 (Vaswani et al., 2017, eq. 2).
+
+    The activation `swiglu` makes it (silu(x W1) * x V) W2 (Shazeer, 2020, eq. 6), with biases.
+    """
+
+    d_ff: int
+    activation: str
+    dropout: float
+    dtype: str
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool) -> Array:
+        """x float[..., D] -> float[..., D]; dropout is applied to the F hidden units."""
+        hidden = activation(self.activation, self.dtype)(Dense(self.d_ff, dtype=self.dtype, name="hidden")(x))
+        if self.activation == "swiglu":
+            hidden = hidden * Dense(self.d_ff, dtype=self.dtype, name="gate")(x)
+        hidden = Dropout(self.dropout)(hidden, train)
+        return Dense(x.shape[-1], dtype=self.dtype, name="output")(hidden)
+
+
+class Embedding(nn.Module):
+    """A table of V vectors of width D, N(0, 1/D), that may also serve as the output layer (Press and Wolf, 2017)."""
+
+    vocab_size: int
+    d_model: int
+
+    def setup(self) -> None:
+        init = nn.initializers.normal(self.d_model**-0.5)
+        self.table = self.param("table", init, (self.vocab_size, self.d_model))
+
+    def __call__(self, tokens: Array) -> Array:
+        """Tokens int[...] -> float[..., D], multiplied by sqrt(D) (Vaswani et al., 2017, section 3.4)."""
+        return self.table[tokens] * self.d_model**0.5
+
+
+@functools.lru_cache
+def sinusoids(length: int, d_model: int) -> np.ndarray:
+    """Embeddings of the positions 0 .. length-1, float32[length, D]: first all sines, then all cosines.
+
+    PE(p, i) = sin(p / 10000^(2 i / D)), and likewise with cos (Vaswani et al., 2017, section 3.5, which interleaves the
+    two).
+    """
+    half = -(-d_model // 2)
+    angles = np.arange(length)[:, None] / 10000.0 ** (np.arange(half) / half)
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)[:, :d_model].astype(np.float32)
+
+
+class Positions(nn.Module):
+    """Embeddings of the positions 0 .. max_positions-1: `sinusoidal` or `learned` (Gehring et al., 2017)."""
+
+    kind: str
+    max_positions: int
+    d_model: int
+
+    def setup(self) -> None:
+        if self.kind == "learned":
+            init = nn.initializers.normal(1.0)
+            self.table = self.param("table", init, (self.max_positions, self.d_model))
+
+    def __call__(self, length: int) -> Array:
+        """Return float[length, D]. Raises ValueError if `length` exceeds the learned table."""
+        if self.kind == "sinusoidal":
+            return jnp.asarray(sinusoids(length, self.d_model))
+        if length > self.max_positions:
+            raise ValueError(f"a sequence has {length} positions, but max_positions={self.max_positions}")
+        return self.table[:length]
