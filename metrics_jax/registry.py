@@ -22,7 +22,7 @@ REGISTRY: dict[str, tuple[str, str]] = {  # metric name: module and class
     "rouge": ("surface.rouge", "Rouge"),
     "rouge155": ("surface.rouge155", "Rouge155"),
     "meteor": ("meteor.meteor", "Meteor"),
-    "meteor_nltk": ("meteor.meteor_nltk", "MeteorNLTK"),
+    "meteor_nltk": ("meteor.meteor", "MeteorNLTK"),
     "meteor15": ("meteor.meteor15", "Meteor15"),
     "wmd": ("embedding.wmd", "WMD"),
     "sms": ("embedding.sms", "SMS"),

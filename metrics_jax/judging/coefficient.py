@@ -23,10 +23,7 @@ def no_progress(done: float) -> None:
 
 
 class Coefficient:
-    """A coefficient of agreement with some judgements, computed for M metrics at once.
-
-    Scores are float[M, N], higher is better, for the N judged texts.
-    """
+    """A coefficient of agreement with judgements, of M metrics with scores float[M, N] of N texts; higher is better."""
 
     of_systems = False  # whether the means of systems are compared
 

@@ -30,8 +30,8 @@ def intervals(
 ) -> list[Interval]:
     """Coefficients of M metrics, from scores float[M, N], with 1 - alpha percentile bootstrap intervals.
 
-    Samples where the coefficient is undefined, such as those with a single text, are left out. Raises ValueError for
-    invalid draws or alpha.
+    Samples where the coefficient is undefined, such as those with a single text, are left out. Raises
+    ValueError for invalid draws or alpha.
     """
     check_sampling(alpha, draws=draws)
     values = agreement.values(scores)

@@ -94,10 +94,7 @@ class Pyramid:
         return self.weight(peer) / self.best(size) if size else 0.0
 
     def modified(self, peer: Peer) -> float:
-        """Modified score: D / Max for the mean number of units of a reference, rounded. It resembles recall.
-
-        It may exceed 1.
-        """
+        """Modified score: D / Max for the mean number of units of a reference, rounded; like recall, may exceed 1."""
         return self.weight(peer) / self.best(max(1, int(self.mean_size + 0.5)))
 
 

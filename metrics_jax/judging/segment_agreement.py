@@ -251,10 +251,7 @@ def _weighted_pearson(scores: np.ndarray, human: np.ndarray, counts: np.ndarray)
 
 
 def _pearson_of_moments(moments: np.ndarray, sizes: np.ndarray, norm_y: np.ndarray) -> np.ndarray:
-    """Pearson's r float[...] from the sums of x, x^2 and x times centred y, float[..., 3], and the norm of y.
-
-    NaN if x is constant.
-    """
+    """Pearson's r float[...] from sums of x, x^2, x * centred y, float[..., 3], and y's norm; NaN for constant x."""
     total, square, product = np.moveaxis(moments, -1, 0)
     variance = square - total * total / sizes
     norm = np.sqrt(np.maximum(variance, 0.0)) * norm_y

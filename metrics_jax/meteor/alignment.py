@@ -37,8 +37,7 @@ class Group(NamedTuple):
         """Whether the best way to match the group does not depend on the rest of the alignment.
 
         Exchanging the partners of two crossing matches, where possible, always reduces crossings. If all pairs of the
-        group match, its matches are therefore in order, and if both sides have the same number of words, there is only
-        one way.
+        group match, its matches are therefore in order, and if both sides have as many words, there is only one way.
         """
         return self.partners is None and len(self.hypothesis) == len(self.reference)
 

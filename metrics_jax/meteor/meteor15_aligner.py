@@ -45,10 +45,7 @@ class Aligner:
         return search(self.candidates(hypothesis, reference), len(hypothesis), len(reference), self.modules)
 
     def candidates(self, hypothesis: Sequence[str], reference: Sequence[str]) -> list[Match]:
-        """Every match that a module allows, by module and in the order in which the search tries them.
-
-        If the texts are equal, only the first module is used.
-        """
+        """Every match that a module allows (for equal texts, only the first), in the order in which they are tried."""
         keys, reference_keys = list(map(java_hash, hypothesis)), list(map(java_hash, reference))
         found: list[Match] = []
         for number, module in enumerate(self.modules[:1] if keys == reference_keys else self.modules):

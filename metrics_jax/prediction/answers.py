@@ -24,12 +24,9 @@ def normalize_answer(answer: str) -> str:
 def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Fraction, 0 to 1, of N answers that equal one of their reference answers after normalisation.
 
-    Raises ValueError for unequal lengths, no answers, or a question without a reference answer; TypeError for a string
-    instead of a sequence.
+    Raises ValueError for unequal lengths, no answers, or a question without a reference; TypeError for a string.
     """
-    return _mean_best(
-        hypotheses, references, lambda one, other: float(normalize_answer(one) == normalize_answer(other))
-    )
+    return _mean_best(hypotheses, references, lambda one, other: normalize_answer(one) == normalize_answer(other))
 
 
 def word_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
@@ -50,11 +47,7 @@ def _mean_best(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], score: Callable[[str, str], float]
 ) -> float:
     """Mean over answers of the best score against a reference answer."""
-    if (
-        isinstance(hypotheses, str)
-        or isinstance(references, str)
-        or any(isinstance(group, str) for group in references)
-    ):
+    if any(isinstance(side, str) for side in (hypotheses, references, *references)):
         raise TypeError("hypotheses must be a sequence of strings, and references a sequence of sequences of strings")
     check_lengths(hypotheses, references)
     if not len(hypotheses) or not all(references):

@@ -85,8 +85,7 @@ def marks(reference: Words, hypothesis: Words) -> int:
 def weighted_marks(reference: Words, hypothesis: Words, weight: Callable[[int], float]) -> int:
     """As `marks`, for the best subsequence if a run of k consecutive words counts weight(k) (Lin, 2004, section 3.3).
 
-    This is the paper's recursion, which extends a run wherever words are equal. It does not always find the best
-    subsequence.
+    This is the paper's recursion, which extends a run wherever words are equal, and may miss the best subsequence.
     """
     gains = [weight(k + 1) for k in range(min(len(reference), len(hypothesis)))]
     losses = [weight(k) for k in range(len(gains))]

@@ -46,8 +46,7 @@ def clipped_matches(tokens: Tokens, num_references: np.ndarray, max_order: int) 
     """Clipped n-gram matches int64[max_order, H] of H hypotheses (Papineni et al., 2002, section 2.1).
 
     The first H texts are the hypotheses; the references of the first follow, then those of the second, and so on;
-    num_references int64[H] holds their numbers. An n-gram counts min(count in the hypothesis, largest count in a
-    reference).
+    num_references int64[H] has their numbers. An n-gram counts min(count in hypothesis, largest count in a reference).
     """
     hypotheses = len(num_references)
     matches = np.zeros((max_order, hypotheses), np.int64)
@@ -64,10 +63,7 @@ def clipped_matches(tokens: Tokens, num_references: np.ndarray, max_order: int) 
 
 
 def _clipped_matches(tokens: Tokens, num_references: np.ndarray, max_order: int) -> np.ndarray:
-    """`clipped_matches` of one block.
-
-    After sorting by the longest n-gram that starts at each token, equal n-grams of every order are adjacent.
-    """
+    """`clipped_matches` of one block, after sorting by the longest n-gram at each token, which joins equal n-grams."""
     hypotheses = np.arange(len(num_references))
     first = np.cumsum(num_references) - num_references
     # The number of each reference within its segment, from 1; 0 is the hypothesis.
@@ -94,8 +90,7 @@ def _clipped_matches(tokens: Tokens, num_references: np.ndarray, max_order: int)
 def pairwise_matches(tokens: Tokens, num_hypotheses: int, max_order: int) -> np.ndarray:
     """Clipped matches int64[max_order, H, R] of every hypothesis (the first H texts) with every other text.
 
-    The k-th occurrence of an n-gram in a text is an item; clipped matches are then common items, and all of them are
-    one sparse matrix product.
+    The k-th occurrence of an n-gram in a text is an item; all clipped matches, common items, are one sparse product.
     """
     tables = (table for table, _, _ in _occurrences(tokens, max_order))
     return np.array([(table[:num_hypotheses] @ table[num_hypotheses:].T).toarray() for table in tables])

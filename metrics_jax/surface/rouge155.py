@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from metrics_jax.api import References, best, flatten, pair, starts
-from metrics_jax.surface import lcs, rouge155_stemmer, stop_words
+from metrics_jax.surface import lcs, stop_words
 from metrics_jax.surface.ngrams import Tokens, encode_words
 from metrics_jax.surface.rouge import MeanF, ascii_words, count_ngrams, count_subsequences, split_sentences, stem_words
+from metrics_jax.surface.stemmers import rouge_stem
 
 VARIANTS = (*"123456789", "L", "W", "S", "SU")
 _BLOCK = 2**22  # skip bigrams counted at a time
@@ -26,7 +27,7 @@ class Rouge155(MeanF):
     for pairs of words at most `skip_distance` words apart (any distance if negative); "SU" (-u) for these and all
     single words but the last. alpha (-p): F = PR / ((1 - alpha) P + alpha R). formula (-f): of several references, "A"
     sums the counts, "B" takes the one with the best recall. stem (-m): stem words of more than three characters with
-    `rouge155_stemmer.stem`; needs WordNet. remove_stopwords (-s).
+    `stemmers.rouge_stem`; needs WordNet. remove_stopwords (-s).
 
     As in the script, the recall of "W" is weighted twice: a perfect text of n words has recall n^(1 - w), not 1 as in
     the paper. A text without words scores 0; for "W" the script divides by zero in this case.
@@ -74,7 +75,7 @@ class Rouge155(MeanF):
         if self.remove_stopwords:
             excluded = stop_words.smart()
             words = [[word for word in text if word not in excluded] for text in words]
-        return stem_words(words, rouge155_stemmer.stem) if self.stem else words
+        return stem_words(words, rouge_stem) if self.stem else words
 
     def _count(self, texts: Sequence[str], owner: np.ndarray) -> np.ndarray:
         """Counts float[3, R] of N hypotheses followed by R references: matches, and the units of each text."""

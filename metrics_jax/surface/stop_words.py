@@ -16,10 +16,7 @@ def smart() -> frozenset[str]:
 
 
 def named(words: Sequence[str]) -> tuple[str, ...]:
-    """Normalise a metric's option, a sequence of words or "smart", for the signature.
-
-    Raises ValueError for any other string.
-    """
+    """Normalise a metric's option, words or "smart", for the signature. Raises ValueError for any other string."""
     if isinstance(words, str) and words != "smart":
         raise ValueError(f'stop_words={words!r}: must be a tuple of words, or "smart"')
     return ("smart",) if words == "smart" else tuple(words)

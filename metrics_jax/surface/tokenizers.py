@@ -97,8 +97,7 @@ def _split_marks(text: str) -> str:
 def _split_points(text: str) -> str:
     """Separate periods and commas, unless they are between digits.
 
-    The rules are applied one after the other, and each consumes a character once: of three points in a row, the second
-    may be missed.
+    The rules are applied in turn, and each consumes a character once: of three points in a row, one may be missed.
     """
     return _BEFORE_NON_DIGIT.sub(r" \1 \2", _AFTER_NON_DIGIT.sub(r"\1 \2 ", text))
 
@@ -152,8 +151,7 @@ def tercom_words(
     """Split a text into words with Tercom's tokenizer (Snover et al., 2006) as in sacreBLEU 2.6, with every quirk.
 
     normalized: replace XML entities, and separate punctuation except for periods and commas between digits. no_punct:
-    remove .,?:;!"(). asian_support: split at ideographs (if normalized), and treat Asian punctuation like other
-    punctuation.
+    remove .,?:;!"(). asian_support: also treat Asian punctuation so, and split at ideographs (if normalized).
     """
     text = text.rstrip()
     if not case_sensitive:

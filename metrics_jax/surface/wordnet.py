@@ -28,8 +28,7 @@ class WordNet:
 
     Files are read on first use, once per process; two objects with the same directory are equal. Raises ValueError if
     there is no database. Words are looked up in lower case, both as they are and in their base forms: those in an
-    exception list, or, for other words, those that the rules of detachment give and the index contains (like `synsets`
-    of nltk).
+    exception list, or, for other words, those in the index that the rules of detachment give (as in nltk).
     """
 
     directory: str | os.PathLike[str] = ""

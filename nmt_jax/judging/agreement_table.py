@@ -69,11 +69,7 @@ def write_json(columns: Sequence[Column]) -> str:
 
 def write_markdown(columns: Sequence[Column]) -> str:
     """A table with a row per metric, the best of each column in bold; a single column is followed by its p-values."""
-    heading, rows = _cells(columns, lambda text: f"**{text}**")
-    tables = [[["metric", *heading], *rows]]
-    if len(columns) == 1 and columns[0].p_values is not None:
-        tables.append(_matrix(columns[0]))
-    return "\n\n".join(_markdown(table) for table in tables)
+    return "\n\n".join(map(_markdown, _tables(columns, lambda text: f"**{text}**")))
 
 
 def write_latex(columns: Sequence[Column]) -> str:
@@ -108,9 +104,7 @@ def _rows(columns: Sequence[Column]) -> list[str]:
 
 
 def _cells(
-    columns: Sequence[Column],
-    bold: Callable[[str], str],
-    superscript: Callable[[int], str] = lambda rank: f" ({rank})",
+    columns: Sequence[Column], bold: Callable[[str], str], superscript: Callable[[int], str] = lambda rank: f" ({rank})"
 ) -> tuple[list[str], list[list[str]]]:
     """Headings, and a row of cells per metric. A column with the mean follows the columns of each coefficient.
 
@@ -149,12 +143,15 @@ def _emphasise_best(text: str, value: float, values: np.ndarray, bold: Callable[
     return bold(text) if len(values) > 1 and value == np.max(np.nan_to_num(values, nan=-np.inf)) else text
 
 
-def _matrix(column: Column) -> list[list[str]]:
-    """The p-values of all pairs of metrics, with a heading."""
-    rows = [["p of a difference", *column.metrics]]
-    for metric, values in zip(column.metrics, np.asarray(column.p_values).tolist(), strict=True):
-        rows.append([metric, *("" if math.isnan(value) else f"{value:.3f}" for value in values)])
-    return rows
+def _tables(columns: Sequence[Column], bold: Callable[[str], str]) -> list[list[list[str]]]:
+    """A table with a row per metric, and for a single column, one with the p-values of all pairs of metrics."""
+    heading, rows = _cells(columns, bold)
+    tables = [[["metric", *heading], *rows]]
+    if len(columns) == 1 and (p_values := columns[0].p_values) is not None:
+        cells = [["" if math.isnan(value) else f"{value:.3f}" for value in row] for row in p_values.tolist()]
+        rows = [[metric, *row] for metric, row in zip(columns[0].metrics, cells, strict=True)]
+        tables.append([["p of a difference", *columns[0].metrics], *rows])
+    return tables
 
 
 def _markdown(table: Sequence[Sequence[str]]) -> str:
@@ -171,11 +168,7 @@ def _table(columns: Sequence[Column]) -> str:
 
     file = io.StringIO()
     console = Console(file=file, highlight=False, force_terminal=True)
-    heading, rows = _cells(columns, lambda text: f"\0{text}\1")
-    tables = [[["metric", *heading], *rows]]
-    if len(columns) == 1 and columns[0].p_values is not None:
-        tables.append(_matrix(columns[0]))
-    for first, *rest in tables:
+    for first, *rest in _tables(columns, lambda text: f"\0{text}\1"):
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for number, cell in enumerate(first):
             table.add_column(escape(cell), justify="right" if number else "left", overflow="fold")

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from metrics_jax.judging.judgements import Judgements
 from metrics_jax.prediction.correlation import pearson
 from metrics_jax.registry import needs
 from metrics_jax.significance import SEED
-from nmt_jax.data.readers.judgements import Columns, Judged
+from nmt_jax.data.readers.judgements import Columns
 from nmt_jax.errors import UserError
 from nmt_jax.judging.agreement_table import Column
 from nmt_jax.judging.judgement_files import JudgedFiles, Protocol, read_judged_files
@@ -47,22 +48,16 @@ class Inference:
                     "use --significance=permutation"
                 )
 
-    def bounds(self, coefficient: Coefficient, scores: np.ndarray) -> Any:
-        """Return the confidence intervals of each metric, or None."""
-        return intervals(coefficient, scores, draws=self.trials, seed=self.seed) if self.confidence else None
-
     def p_values(self, coefficient: Coefficient, scores: np.ndarray, judgements: Judgements) -> np.ndarray | None:
         """Return the p-values of every pair of metrics, float[M, M], or None; Williams' test needs the judgements."""
         if self.significance != "williams":
             return p_values(coefficient, scores, trials=self.trials, seed=self.seed) if self.significance else None
-        values, points = coefficient.values(scores), scores
-        if coefficient.of_systems:
-            points = judgements.system_means(scores)
+        values = coefficient.values(scores)
+        points = judgements.system_means(scores) if coefficient.of_systems else scores
         p = np.full((len(points), len(points)), np.nan)
-        for a in range(len(points)):
-            for b in range(a):
-                between = float(pearson(points[a], points[b]))
-                p[a, b] = p[b, a] = williams(values[a], values[b], between, points.shape[1]).p_value
+        for b, a in itertools.combinations(range(len(points)), 2):
+            between = float(pearson(points[a], points[b]))
+            p[a, b] = p[b, a] = williams(values[a], values[b], between, points.shape[1]).p_value
         return p
 
 
@@ -75,12 +70,6 @@ class ScoredJudgements:
     level: str
     judgements: Judgements
     scores: np.ndarray
-
-    @classmethod
-    def select(cls, protocol: Protocol, judged: Judged, human: str, scores: np.ndarray) -> "ScoredJudgements":
-        """Keep the texts that the protocol uses."""
-        judgements, texts = protocol.judgements(judged, human)
-        return cls(judged.name, human, protocol.level, judgements, scores[:, texts])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,12 +129,15 @@ def _scored(
 ) -> list[ScoredJudgements]:
     """Score the texts of each file by all metrics, for each of its columns of judgements."""
     parts = []
+    of_systems = entry.protocol.level == "system"
     for judged in entry.files:
-        of_systems = entry.protocol.level == "system"
         rows = [judged_scores(name, metric, judged, of_systems) for name, metric in metrics.items()]
         rows += [given_scores(one, judged, num_files) for one in given]
         with _user_errors():
-            parts += [ScoredJudgements.select(entry.protocol, judged, human, np.stack(rows)) for human in judged.human]
+            for human in judged.human:
+                judgements, texts = entry.protocol.judgements(judged, human)
+                scores = np.stack(rows)[:, texts]
+                parts.append(ScoredJudgements(judged.name, human, entry.protocol.level, judgements, scores))
     return parts
 
 
@@ -166,7 +158,8 @@ def _column(
             scores = np.concatenate([part.scores for part in parts], axis=1)
             coefficient = MeanAgreement(each, [part.scores.shape[1] for part in parts])
         values = coefficient.values(scores)
-        bounds = inference.bounds(coefficient, scores)
+        sampling = {"draws": inference.trials, "seed": inference.seed}
+        bounds = intervals(coefficient, scores, **sampling) if inference.confidence else None
         p = inference.p_values(coefficient, scores, parts[0].judgements)
     ranks = clusters(values, p) if p is not None else None
     return Column(name, human, coefficient_name, metrics, values, bounds, p, ranks, len(parts))

@@ -29,13 +29,11 @@ def judged_scores(name: str, metric: AdditiveMetric, judged: Judged, of_systems:
     first = {number: row for row, number in reversed(list(enumerate(order.tolist())))}
     try:
         metric = metric.fitted(sorted({text[1] for text in distinct}))
-        statistics = _statistics(
-            metric, [hypothesis for hypothesis, _ in distinct], [references for _, references in distinct], judged.name
-        )
+        hypotheses, references = map(list, zip(*distinct, strict=True))
+        statistics = _statistics(metric, hypotheses, references, judged.name)
     except TextTooLongError as error:
-        raise UserError(
-            f"{judged.locations[first[error.segment]]}: this text or its reference is {error.problem}"
-        ) from error
+        location = judged.locations[first[error.segment]]
+        raise UserError(f"{location}: this text or its reference is {error.problem}") from error
     except (ValueError, MemoryError) as error:
         raise UserError(f"--metrics={name}: {error}") from error
     statistics = statistics[order]

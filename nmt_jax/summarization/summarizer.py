@@ -1,18 +1,25 @@
-"""Extractive summaries of texts by one of several methods."""
+"""Extractive summaries: sentences of a text, ranked by position, SumBasic, LexRank or TextRank."""
 
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from metrics_jax.surface.stop_words import smart
 from metrics_jax.surface.tokenizers import tokenize
-from nmt_jax.summarization import extraction
 
 METHODS = ("lead", "sumbasic", "lexrank", "textrank")
+DAMPING = 0.85  # damping factor of the random walk (Brin and Page, 1998)
+THRESHOLD = 0.1  # minimum similarity of neighbours (Erkan and Radev, 2004, section 5.3)
 EMBEDDING_THRESHOLD = 0.5  # cosine of neighbours for lexrank with an encoder
+TOLERANCE, ITERATIONS = 1e-9, 1000
 # A sentence ends at a full stop or the like, if no lower-case letter follows.
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*[^\W\d_a-z])")
 
+Words = Sequence[Sequence[str]]  # the words of each sentence
 Embed = Callable[[Sequence[str]], np.ndarray]  # N sentences -> float[N, D]
 
 
@@ -36,7 +43,7 @@ def summarize(
         sentences = split_sentences(line)
         order = rank_sentences(sentences, method, embed, threshold)
         lengths = [len(sentence.split()) for sentence in sentences]
-        yield sentences, extraction.choose(order, lengths, num_sentences, num_words)
+        yield sentences, choose(order, lengths, num_sentences, num_words)
 
 
 def split_sentences(line: str) -> list[str]:
@@ -51,15 +58,15 @@ def rank_sentences(
     """Return the indices of the sentences, best first."""
     words = tokenize(sentences, "13a", True)
     if method == "lead":
-        return extraction.lead(words)
+        return lead(words)
     if method == "sumbasic":
-        return extraction.sum_basic(words)
-    cosines = extraction.cosines(embed(sentences)) if embed else None
+        return sum_basic(words)
+    similarity = cosines(embed(sentences)) if embed else None
     if method == "lexrank":
-        default = extraction.THRESHOLD if cosines is None else EMBEDDING_THRESHOLD
-        similarity = extraction.tf_idf(words) if cosines is None else cosines
-        return extraction.lex_rank(similarity, default if threshold is None else threshold)
-    return extraction.text_rank(extraction.shared_words(words) if cosines is None else cosines)
+        default = THRESHOLD if similarity is None else EMBEDDING_THRESHOLD
+        neighbours = tf_idf(words) if similarity is None else similarity
+        return lex_rank(neighbours, default if threshold is None else threshold)
+    return text_rank(shared_words(words) if similarity is None else similarity)
 
 
 def sentence_embedder(place: str) -> Embed:
@@ -75,3 +82,114 @@ def sentence_embedder(place: str) -> Embed:
         return sentence_vectors(encoder, sentences)[0] if sentences else np.zeros((0, 1))
 
     return embed
+
+
+def lead(sentences: Words) -> list[int]:
+    """The sentences in their order, a strong baseline for news."""
+    return list(range(len(sentences)))
+
+
+def sum_basic(sentences: Words) -> list[int]:
+    """SumBasic: rank sentences by the mean frequency of their words, squaring frequencies of words already covered.
+
+    The next sentence is the best that contains the most frequent word (Nenkova and Vanderwende, 2005, section 3).
+    """
+    content = [[word for word in words if word not in smart()] for words in sentences]
+    counts = Counter(word for words in content for word in words)
+    total = sum(counts.values())
+    weights = {word: count / total for word, count in counts.items()}
+    order: list[int] = []
+    while len(order) < len(sentences):
+        remaining = [number for number in range(len(sentences)) if number not in order]
+        candidates = [number for number in remaining if content[number]]
+        if not candidates:
+            return order + remaining
+        top_word = max((word for number in candidates for word in content[number]), key=lambda word: weights[word])
+        best = max(
+            (number for number in candidates if top_word in content[number]),
+            key=lambda number: sum(weights[word] for word in content[number]) / len(content[number]),
+        )
+        order.append(best)
+        for word in set(content[best]):
+            weights[word] **= 2
+    return order
+
+
+def tf_idf(sentences: Words) -> np.ndarray:
+    """Cosine similarity float[N, N] of N sentences as bags of words, weighted by log(N / sentences with the word).
+
+    Source: Erkan and Radev (2004), equation 1, with the text itself as the collection.
+    """
+    present = Counter(word for words in sentences for word in set(words))
+    idf = {word: math.log(len(sentences) / count) for word, count in present.items()}
+    columns = {word: number for number, word in enumerate(present)}
+    table = np.zeros((len(sentences), max(len(columns), 1)))
+    for row, words in enumerate(sentences):
+        for word, count in Counter(words).items():
+            table[row, columns[word]] = count * idf[word]
+    return cosines(table)
+
+
+def cosines(vectors: np.ndarray) -> np.ndarray:
+    """Cosine similarity float[N, N] of vectors float[N, D]; 0 for zero vectors."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    return np.asarray(unit @ unit.T)
+
+
+def shared_words(sentences: Words) -> np.ndarray:
+    """Number of distinct common words, over the sum of logarithms of the lengths (Mihalcea and Tarau, 2004)."""
+    sets = [set(words) for words in sentences]
+    similarity = np.zeros((len(sets), len(sets)))
+    for i in range(len(sets)):
+        for j in range(i):
+            lengths = math.log(max(len(sentences[i]), 1)) + math.log(max(len(sentences[j]), 1))
+            similarity[i, j] = similarity[j, i] = len(sets[i] & sets[j]) / lengths if lengths else 0.0
+    return similarity
+
+
+def lex_rank(similarity: np.ndarray, threshold: float = THRESHOLD) -> list[int]:
+    """LexRank (Erkan and Radev, 2004): rank sentences by a random walk among those more similar than `threshold`."""
+    return rank_nodes((similarity > threshold).astype(np.float64))
+
+
+def text_rank(similarity: np.ndarray) -> list[int]:
+    """TextRank: rank sentences by a random walk along weighted edges (Mihalcea and Tarau, 2004, equation 2)."""
+    return rank_nodes(np.maximum(similarity, 0.0) * (1 - np.eye(len(similarity))))
+
+
+def rank_nodes(weights: np.ndarray) -> list[int]:
+    """Rank the nodes of a graph with edge weights float[N, N] by a random walk; ties keep their order."""
+    if not len(weights):
+        return []
+    share = stationary_distribution(weights)
+    return sorted(range(len(share)), key=lambda number: (-round(float(share[number]), 9), number))
+
+
+def stationary_distribution(weights: np.ndarray) -> np.ndarray:
+    """Stationary distribution float[N] of a random walk along weighted edges, with random jumps (PageRank)."""
+    count = len(weights)
+    out = weights.sum(axis=1, keepdims=True)
+    step = np.divide(weights, out, out=np.full_like(weights, 1 / count), where=out > 0)
+    share = np.full(count, 1 / count)
+    for _ in range(ITERATIONS):
+        before, share = share, (1 - DAMPING) / count + DAMPING * share @ step
+        if np.abs(share - before).sum() < TOLERANCE:
+            break
+    return share
+
+
+def choose(order: Sequence[int], lengths: Sequence[int], num_sentences: int, num_words: int = 0) -> list[int]:
+    """The first `num_sentences` of `order`, in text order, with at most `num_words` words in total if that is not 0.
+
+    Sentences that would exceed the limit are skipped, except for the first one.
+    """
+    chosen: list[int] = []
+    remaining: Any = num_words or math.inf
+    for number in order:
+        if len(chosen) == num_sentences:
+            break
+        if lengths[number] <= remaining or not chosen:
+            chosen.append(number)
+            remaining -= lengths[number]
+    return sorted(chosen)

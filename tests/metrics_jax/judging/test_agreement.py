@@ -1,4 +1,4 @@
-"""Values, samples and swaps of coefficients against plain loops; see also test_pairs and test_system_agreement."""
+"""Values, samples and swaps of coefficients against plain loops; see also test_pairs and test_soft_accuracy."""
 
 import itertools
 
@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from metrics_jax.judging.agreement import agreement
+from metrics_jax.judging.agreement import agreement, p_values, soft_accuracy
 from metrics_jax.judging.coefficient import NAMES
 from metrics_jax.judging.judgements import Judgements
-from metrics_jax.judging.system_agreement import p_values, soft_accuracy
 from tests.metrics_jax.judging.test_pairs import coefficient_by_loops
 
 COMBINATIONS = [
@@ -156,7 +155,7 @@ def test_the_block_size_does_not_change_the_result(monkeypatch):
     kinds = (("pearson", "segment"), ("kendall", "segment"), ("pearson", "system"))
     whole = {}
     for size in (2**23, 200):
-        for module in ("segment_agreement", "system_agreement"):
+        for module in ("segment_agreement", "agreement"):
             monkeypatch.setattr(f"metrics_jax.judging.{module}.BLOCK_SIZE", size)
         for kind in kinds:
             one = agreement(judged, *kind, "item")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from metrics_jax.judging.system_agreement import p_values, soft_accuracy
+from metrics_jax.judging.agreement import p_values, soft_accuracy
 
 
 def p_values_by_loops(segments, permutations, seed):

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics_jax.surface import rouge155_stemmer
-from metrics_jax.surface.stemmers import porter as published_porter
+from metrics_jax.surface import stemmers
 
 # Stems by the script.
 STEMS = {
@@ -35,19 +34,19 @@ STEP_4 = {
 
 @pytest.mark.parametrize(("word", "expected"), [*STEMS.items(), *STEP_4.items()])
 def test_porter_equals_the_script(word, expected):
-    assert rouge155_stemmer.porter(word) == expected
+    assert stemmers.rouge_porter(word) == expected
 
 
 @pytest.mark.parametrize("word", STEP_4)
 def test_step_4_differs_from_porter(word):
-    assert published_porter("MARTIN_EXTENSIONS")(word) != rouge155_stemmer.porter(word)
+    assert stemmers.porter("MARTIN_EXTENSIONS")(word) != stemmers.rouge_porter(word)
 
 
 @given(st.text("aeioybdlmnstz1", max_size=4), st.sampled_from(["", "s", "ies", "ed", "ing", "y", "ful", "ness", "ize"]))
 def test_porter_equals_the_published_one_except_for_step_4(word, ending):
     word = word.replace("yy", "y") + ending
     if not any(suffix in word for suffix in ("ment", "ent", "ion")):
-        assert rouge155_stemmer.porter(word) == published_porter("MARTIN_EXTENSIONS")(word)
+        assert stemmers.rouge_porter(word) == stemmers.porter("MARTIN_EXTENSIONS")(word)
 
 
 @pytest.mark.parametrize(
@@ -65,21 +64,21 @@ def test_porter_equals_the_published_one_except_for_step_4(word, ending):
 )
 def test_irregular_forms(princeton, monkeypatch, word, expected):
     monkeypatch.setenv("WNSEARCHDIR", str(princeton))
-    assert rouge155_stemmer.stem(word) == expected
+    assert stemmers.rouge_stem(word) == expected
 
 
 def test_wordnet_unpacked(princeton, monkeypatch, tmp_path):
     for path in princeton.glob("*.exc.gz"):
         (tmp_path / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
     monkeypatch.setenv("WNSEARCHDIR", str(tmp_path))
-    assert len(rouge155_stemmer.irregular_forms()) == 5630
+    assert len(stemmers.irregular_forms()) == 5630
     (tmp_path / "verb.exc").write_text("went walk\n")
-    rouge155_stemmer._read_exceptions.cache_clear()
+    stemmers._read_exceptions.cache_clear()
     with pytest.raises(ValueError, match="has another version"):
-        rouge155_stemmer.irregular_forms()
+        stemmers.irregular_forms()
 
 
 def test_no_wordnet(monkeypatch, tmp_path):
     monkeypatch.setenv("WNSEARCHDIR", str(tmp_path / "none"))
     with pytest.raises(ValueError, match="WNSEARCHDIR"):
-        rouge155_stemmer.irregular_forms()
+        stemmers.irregular_forms()
