@@ -1,6 +1,5 @@
 """The command line: `nmt-jax VERB …` parses the flags of a verb, calls it, and turns errors into exit codes."""
 
-import difflib
 import importlib
 import os
 import re
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from absl import flags
 
-from nmt_jax.errors import UserError
+from nmt_jax.errors import UserError, did_you_mean
 from nmt_jax.interrupts import Interrupted
 
 USAGE_ERROR = 2
@@ -167,7 +166,7 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     name, *rest = arguments
     if name not in VERBS:
-        raise UserError(f"unknown verb {name!r}{_did_you_mean(name, VERBS)}; the verbs are {', '.join(VERBS)}")
+        raise UserError(f"unknown verb {name!r}{did_you_mean(name, VERBS)}; the verbs are {', '.join(VERBS)}")
     module = importlib.import_module(f"nmt_jax.commands.{name}")
     flag_values = flags.FlagValues()
     flag_values.set_gnu_getopt(True)  # allow flags after file names
@@ -206,7 +205,7 @@ def _parse_flags(verb: str, flag_values: flags.FlagValues, arguments: list[str])
     try:
         return flag_values([f"nmt-jax {verb}", *arguments])[1:]
     except flags.UnrecognizedFlagError as error:
-        near = _did_you_mean(error.flagname, list(flag_values), "--")
+        near = did_you_mean(error.flagname, list(flag_values), "--")
         raise UserError(f"nmt-jax {verb}: unknown flag --{error.flagname}{near}; see `nmt-jax {verb} --help`") from None
     except flags.Error as error:
         raise UserError(f"nmt-jax {verb}: {_one_line(str(error))}") from None
@@ -214,12 +213,8 @@ def _parse_flags(verb: str, flag_values: flags.FlagValues, arguments: list[str])
 
 def _overview() -> str:
     """Return the help of the program: every verb with an example."""
-    lines = [
-        "nmt-jax – train, run and evaluate models for machine translation and other text tasks",
-        "",
-        "usage: nmt-jax VERB [FLAG …]",
-        "",
-    ]
+    lines = ["nmt-jax – train, run and evaluate models for machine translation and other text tasks", ""]
+    lines += ["usage: nmt-jax VERB [FLAG …]", ""]
     for name, verb in VERBS.items():
         lines += [f"  {name:<12}{verb.summary}", f"  {'':<12}$ nmt-jax {name} {verb.example}", ""]
     lines.append("`nmt-jax VERB --help` describes the flags of a verb, `nmt-jax --version` prints the version.")
@@ -231,30 +226,17 @@ def _verb_help(name: str, flag_values: flags.FlagValues) -> str:
     verb = VERBS[name]
     lines = [f"nmt-jax {name} – {verb.summary}", "", f"usage: nmt-jax {name} {verb.usage}"]
     lines += [f"   $ nmt-jax {name} {verb.example}", ""]
-    names = list(flag_values)
-    indent = max(map(len, names)) + 6
-    for flag in (flag_values[flag_name] for flag_name in names):
+    indent = max(map(len, flag_values)) + 6
+    for flag in (flag_values[flag_name] for flag_name in flag_values):
         # absl adds the choices before the text, and a remark on repeated flags after it.
         help_text = re.sub(r"^<\S+>: |;\n.*", "", str(flag.help), flags=re.DOTALL)
         default = str(flag.default_as_str).strip("'") if flag.default not in (None, "", []) else ""
         choices = getattr(flag.parser, "enum_values", None)
-        text = " ".join(
-            filter(None, [help_text, f"({' | '.join(choices)})" if choices else "", default and f"[{default}]"])
-        )
-        lines += textwrap.wrap(
-            text,
-            110,
-            initial_indent=f"  --{flag.name}".ljust(indent),
-            subsequent_indent=" " * indent,
-            break_on_hyphens=False,
-        )
+        parts = [help_text, f"({' | '.join(choices)})" if choices else "", default and f"[{default}]"]
+        first, other = f"  --{flag.name}".ljust(indent), " " * indent
+        text = " ".join(filter(None, parts))
+        lines += textwrap.wrap(text, 110, initial_indent=first, subsequent_indent=other, break_on_hyphens=False)
     return "\n".join(lines)
-
-
-def _did_you_mean(word: str, known: Sequence[str] | dict[str, Verb], prefix: str = "") -> str:
-    """Return `; did you mean …?` with the most similar known word, or an empty string."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {prefix}{near[0]}?" if near else ""
 
 
 def _format_warning(message: Warning | str, *_: object, **__: object) -> str:

@@ -6,7 +6,6 @@ the command line overrides a few; no code reads a key with a default of its own.
 """
 
 import dataclasses
-import difflib
 import importlib.util
 import inspect
 import json
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 
 from ml_collections import ConfigDict
 
-from nmt_jax.errors import UserError
+from nmt_jax.errors import UserError, did_you_mean
 from nmt_jax.files import whole_file
 
 # Top-level keys that must not change once a workdir has parameters.
@@ -65,9 +64,9 @@ def load_sweep(spec: str) -> list[dict[str, str]]:
 
     def sweep(module: Any) -> None:
         if not hasattr(module, "sweep"):
+            example = 'add({"model.d_model": 512})'
             raise UserError(
-                f"{path}: the config file has no sweep; define sweep(add), and call "
-                'add({"model.d_model": 512}) for each point'
+                f"{path}: the config file has no sweep; define sweep(add), and call {example} for each point"
             )
         takes_argument = len(inspect.signature(module.sweep).parameters) > 1
         module.sweep(add, argument) if takes_argument else module.sweep(add)
@@ -77,10 +76,7 @@ def load_sweep(spec: str) -> list[dict[str, str]]:
 
 
 def override(config: ConfigDict, overrides: Mapping[str, str]) -> ConfigDict:
-    """Returns a locked copy of `config` with `overrides`, each parsed as the type of its key.
-
-    Raises UserError if a key is unknown or a text does not parse.
-    """
+    """Returns a locked copy of `config` with `overrides`, each parsed as the type of its key; UserError if invalid."""
     changed = ConfigDict(config)
     for key, text in overrides.items():
         _override(changed, key, text)
@@ -126,22 +122,18 @@ def suggest_key(key: str, known: Iterable[str]) -> str:
     """Returns `; did you mean …?` for a misspelled dotted `key`, or "" if no known key is similar."""
     known = list(known)
     tails = [name for name in known if name.endswith("." + key)]  # the group is missing: steps for train.steps
-    return f"; did you mean {tails[0]}?" if tails else _suggest(key, known)
+    return f"; did you mean {tails[0]}?" if tails else did_you_mean(key, known)
 
 
 def check_same_model(old: ConfigDict, new: ConfigDict) -> None:
     """Raises UserError if `new` differs from a workdir's `old` config in task, model or vocabulary; names the keys."""
     before, after = flatten(old), flatten(new)
     keys = [key for key in {**before, **after} if key.partition(".")[0] in SAME_MODEL]
-    differing = [
-        f"{key} was {before.get(key, ABSENT)!r}, now {after.get(key, ABSENT)!r}"
-        for key in keys
-        if before.get(key, ABSENT) != after.get(key, ABSENT)
-    ]
+    pairs = [(key, before.get(key, ABSENT), after.get(key, ABSENT)) for key in keys]
+    differing = "; ".join(f"{key} was {value!r}, now {other!r}" for key, value, other in pairs if value != other)
     if differing:
         raise UserError(
-            f"this workdir contains a different model: {'; '.join(differing)}; restore these values or use a new "
-            "--workdir"
+            f"this workdir contains a different model: {differing}; restore these values or use a new --workdir"
         )
 
 
@@ -150,9 +142,8 @@ def build_model(model: Callable[..., Model], fields: Mapping[str, Any], **sizes:
     known = [field.name for field in dataclasses.fields(model) if field.name not in sizes]  # type: ignore[arg-type]
     for name in fields:
         if name not in known:
-            raise UserError(
-                f"unknown config key 'model.{name}'{_suggest('model.' + name, map('model.{}'.format, known))}"
-            )
+            suggestion = did_you_mean(f"model.{name}", map("model.{}".format, known))
+            raise UserError(f"unknown config key 'model.{name}'{suggestion}")
     try:
         return model(**sizes, **fields)
     except (TypeError, ValueError) as error:
@@ -165,7 +156,7 @@ def _parse_spec(spec: str) -> tuple[pathlib.Path, str]:
     path = pathlib.Path(file + ".py" if argument else spec.removesuffix(":"))
     if not path.is_file():
         siblings = sorted(path.parent.glob("*.py")) if path.parent.is_dir() else []
-        raise UserError(f"{path}: no such config file{_suggest(str(path), map(str, siblings))}")
+        raise UserError(f"{path}: no such config file{did_you_mean(str(path), map(str, siblings))}")
     return path, argument
 
 
@@ -214,9 +205,8 @@ def _explain(error: Exception) -> str:
     text = str(error)
     if isinstance(error, AttributeError | KeyError) and 'Key "' in text:
         key = text.split('"')[1]
-        return f"unknown config key {key!r}" + (
-            f"; did you mean {text.rsplit('Did you mean ')[-1].split(chr(34))[1]!r}?" if "Did you mean" in text else ""
-        )
+        _, found, suggestion = text.rpartition("Did you mean ")
+        return f"unknown config key {key!r}" + (f"; did you mean {suggestion.split(chr(34))[1]!r}?" if found else "")
     return text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}".splitlines()[0]
 
 
@@ -257,9 +247,3 @@ def _leaves(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
             yield from _leaves(child, f"{prefix}.{name}" if prefix else name)
     else:
         yield prefix, node
-
-
-def _suggest(word: str, known: Iterable[str]) -> str:
-    """Returns `; did you mean …?` with the most similar of `known`, or "" if none is similar."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -19,33 +19,37 @@ class Interrupted(SystemExit):
         self.signal = signal.Signals(number)
 
 
-class Interrupts:
-    """Context manager that defers the first signal until `check()`; a second signal has its usual effect.
+@contextlib.contextmanager
+def handling(handlers: Mapping[int, Callable[[int, FrameType | None], Any]]) -> Iterator[None]:
+    """Context with these signal handlers; without effect outside the main thread, the only one that gets signals."""
+    previous = {}
+    if threading.current_thread() is threading.main_thread():
+        previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
-    Python delivers signals to the main thread only; in other threads this does nothing.
-    """
+
+class Interrupts:
+    """Context manager that defers the first signal until `check()`; a second signal has its usual effect."""
 
     def __init__(self) -> None:
         self.number = 0  # of the received signal
         self._immediate = False
-        self._previous: dict[signal.Signals, Any] = {}
+        self._handling = contextlib.ExitStack()
 
     def __enter__(self) -> "Interrupts":
-        if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._receive) for number in SIGNALS}
+        self._handling.enter_context(handling(dict.fromkeys(SIGNALS, self._receive)))
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._restore()
-
-    def _restore(self) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-        self._previous = {}
+        self._handling.close()
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.number = number
-        self._restore()
+        self._handling.close()
         name = signal.Signals(number).name
         print(f"\n{name}: saving; send it again to exit without saving", file=sys.stderr, flush=True)
         if self._immediate:

@@ -25,15 +25,10 @@ def _console() -> rich.console.Console:
 
 
 def track(items: Iterable[T], description: str, total: int | None = None, each: int = 1) -> Iterator[T]:
-    """Yields the items and displays their count and rate, and the time left if `total` is given.
+    """Yields the items; on a terminal, displays their count and rate, and the time left if `total` is given.
 
-    The display is shown on terminals only.
-
-    Args:
-      items: what to iterate over.
-      description: the label of the display.
-      total: the final count, if known.
-      each: how much one item adds to the count, for example the lines of a batch.
+    description: the label of the display. total: the final count. each: how much one item adds to the count, for
+    example the lines of a batch.
     """
     if not sys.stderr.isatty():
         yield from items

@@ -11,39 +11,22 @@ from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, init=False)
 class Workdir:
     """The folder of a run. `path` is made absolute, which Orbax requires."""
 
     path: pathlib.Path
+    config_file: pathlib.Path  # the resolved config
+    metrics_file: pathlib.Path  # one JSON object per logged step
+    vocab: pathlib.Path  # SentencePiece models
+    checkpoints: pathlib.Path  # Orbax checkpoints, one folder per step
+    tensorboard: pathlib.Path  # TensorBoard event files
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "path", pathlib.Path(self.path).expanduser().absolute())
-
-    @property
-    def config_file(self) -> pathlib.Path:
-        """The resolved config."""
-        return self.path / "config.json"
-
-    @property
-    def metrics_file(self) -> pathlib.Path:
-        """One JSON object per logged step."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def vocab(self) -> pathlib.Path:
-        """SentencePiece models."""
-        return self.path / "vocab"
-
-    @property
-    def checkpoints(self) -> pathlib.Path:
-        """Orbax checkpoints, one folder per step."""
-        return self.path / "checkpoints"
-
-    @property
-    def tensorboard(self) -> pathlib.Path:
-        """TensorBoard event files."""
-        return self.path / "tensorboard"
+    def __init__(self, path: pathlib.Path) -> None:
+        path = pathlib.Path(path).expanduser().absolute()
+        names = {"config_file": "config.json", "metrics_file": "metrics.jsonl"}
+        names |= {name: name for name in ("vocab", "checkpoints", "tensorboard")}
+        vars(self).update(path=path, **{field: path / name for field, name in names.items()})
 
     @property
     def started(self) -> bool:

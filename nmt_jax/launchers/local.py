@@ -15,7 +15,7 @@ from typing import IO
 from absl import flags
 
 from nmt_jax.distributed.process_spec import free_port
-from nmt_jax.interrupts import SIGNALS, Interrupted
+from nmt_jax.interrupts import SIGNALS, Interrupted, handling
 
 LEAVE_SECONDS = 90.0  # for processes to exit after one has failed; longer than --lost_seconds of train
 
@@ -30,9 +30,8 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
     if flag_values.devices:
         simulated = f"--xla_force_host_platform_device_count={flag_values.devices}"
         environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {simulated}".strip()
-    return ProcessGroup(
-        [[sys.executable, "-m", "nmt_jax", *arguments] for _, *arguments in commands], environment
-    ).run()
+    programs = [[sys.executable, "-m", "nmt_jax", *arguments] for _, *arguments in commands]
+    return ProcessGroup(programs, environment).run()
 
 
 def process_arguments(command: Sequence[str], processes: int, port: int) -> list[list[str]]:
@@ -64,13 +63,11 @@ class ProcessGroup:
         """Waits for all processes and forwards signals to them; returns the exit code."""
         for reader in self._readers:
             reader.start()
-        previous = {number: signal.signal(number, self._forward) for number in SIGNALS}
-        try:
-            first = self._wait()
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
-            self._signal(signal.SIGKILL)
+        with handling(dict.fromkeys(SIGNALS, self._forward)):
+            try:
+                first = self._wait()
+            finally:
+                self._signal(signal.SIGKILL)
         for process in self._processes:
             process.wait()
         for reader in self._readers:

@@ -1,10 +1,9 @@
 """The models that `config.model_name` may name."""
 
-import difflib
 import importlib
 from typing import Any
 
-from nmt_jax.errors import UserError
+from nmt_jax.errors import UserError, did_you_mean
 
 MODELS = (
     *("transformer", "rnn", "gpt", "rnn_lm", "bert", "elmo", "word_vectors", "han", "sentence_classifier"),
@@ -18,7 +17,6 @@ def model_class(name: str) -> Any:
     Raises UserError if there is no model of that name.
     """
     if name not in MODELS:
-        near = difflib.get_close_matches(name, MODELS, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(name, MODELS)
         raise UserError(f"config.model_name={name!r}: use one of {', '.join(MODELS)}{hint}")
     return importlib.import_module(f"nmt_jax.models.{name}").Model

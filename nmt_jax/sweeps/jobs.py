@@ -11,10 +11,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from nmt_jax.interrupts import SIGNALS, Interrupted
+from nmt_jax.interrupts import SIGNALS, Interrupted, handling
 
 POLL = 0.1  # seconds between two checks of the active jobs
 TAIL = 65_536  # bytes of a log that are searched for its last line
@@ -34,10 +34,14 @@ def run_jobs(jobs: Sequence[Job], parallel: int, ended: Callable[[Job, int], Non
     If `parallel` is 1, output is also shown on stderr. A signal is sent on to the active jobs, no further job is
     started, and Interrupted is raised when all have exited.
     """
+    signals: list[int] = []
+    handlers: dict[int, Any] = dict.fromkeys(SIGNALS, lambda number, _: signals.append(number))
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # a closed terminal counts as SIGTERM; nohup ignores it
+        handlers[signal.SIGHUP] = lambda *_: signals.append(signal.SIGTERM)
     waiting = collections.deque(jobs)
     running: dict[_Running, Job] = {}
     passed_on: dict[_Running, int] = collections.Counter()
-    with _collect_signals() as signals:
+    with handling(handlers):
         while (waiting and not signals) or running:
             while waiting and not signals and len(running) < parallel:
                 job = waiting.popleft()
@@ -64,23 +68,6 @@ def last_line(log: pathlib.Path) -> str:
         text = file.read().decode("utf-8", errors="replace")
     lines = [line.strip() for line in re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text))]
     return next((line.removeprefix("nmt-jax: error: ") for line in reversed(lines) if line), "")
-
-
-@contextlib.contextmanager
-def _collect_signals() -> Iterator[list[int]]:
-    """Yields a list to which received signals are added; a closed terminal counts as SIGTERM."""
-    signals: list[int] = []
-    previous = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in SIGNALS:
-            previous[number] = signal.signal(number, lambda number, _: signals.append(number))
-        if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
-            previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: signals.append(signal.SIGTERM))
-    try:
-        yield signals
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 class _Running:

@@ -15,8 +15,7 @@ from nmt_jax import __main__ as cli
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import translation_report as translation
 from nmt_jax.reporting.html_page import Section, report_page, table
-from nmt_jax.reporting.report import write_report
-from nmt_jax.reporting.run_report import failures
+from nmt_jax.reporting.report import run_failures, write_report
 from nmt_jax.reporting.translation_report import Translated, differences
 from tests.conftest import ROOT
 from tests.fixtures.sweep_folders import make_run
@@ -209,7 +208,7 @@ def test_skipped_steps_and_unfinished_runs_are_reported(tmp_path):
         {"step": 15, "skipped": 3},
         {"step": 20, "skipped": 4},
     ]
-    shown = failures(run.workdir, rows).body
+    shown = run_failures(run.workdir, rows).body
     assert "4 steps were skipped" in shown
     assert "3 between 5 and 10, 1 between 15 and 20" in shown
     assert "has not finished" in shown
