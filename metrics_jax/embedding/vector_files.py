@@ -4,12 +4,14 @@ import codecs
 import contextlib
 import gzip
 import os
+import pathlib
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import IO, cast
 
 import numpy as np
 
+TEXT, BINARY = "vectors.txt", "vectors.bin"  # the files that `write` makes
 _BLOCK = 2**24  # bytes read at a time
 _SAMPLE = 2**12  # bytes inspected to distinguish text from binary numbers
 _BOM = codecs.BOM_UTF8
@@ -47,6 +49,20 @@ def repeated(words: Sequence[str]) -> tuple[int, int]:
     """The rows of the first word that occurs twice."""
     seen: dict[str, int] = {}
     return next((seen[word], row) for row, word in enumerate(words) if seen.setdefault(word, row) != row)
+
+
+def write(words: Sequence[str], matrix: np.ndarray, folder: pathlib.Path) -> None:
+    """Writes FOLDER/vectors.txt and FOLDER/vectors.bin, word2vec's formats; `read` reads both.
+
+    Both begin with a line "V D". A line of the text file has a word and D decimal numbers with enough digits to restore
+    the float32 values exactly. A row of the binary file has a word, a space, D little-endian float32 and a line end.
+    """
+    with open(folder / TEXT, "wb") as text, open(folder / BINARY, "wb") as binary:
+        for file in (text, binary):
+            file.write("{} {}\n".format(*matrix.shape).encode())
+        for word, row in zip(words, np.asarray(matrix, "<f4"), strict=True):
+            text.write(f"{word} {' '.join(map(str, row))}\n".encode())
+            binary.write(f"{word} ".encode() + row.tobytes() + b"\n")
 
 
 @contextlib.contextmanager

@@ -1,8 +1,10 @@
 """Reading checkpoints: the newest, the best, or the mean of several, on any number of devices."""
 
+import itertools
 import logging
 import shutil
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -11,9 +13,8 @@ import numpy as np
 from jax.sharding import Sharding, SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
-from nmt_jax.checkpoints.checksums import check_sums
 from nmt_jax.checkpoints.train_state import TrainState
-from nmt_jax.checkpoints.tree_shapes import shape_differences, tree_shapes
+from nmt_jax.checkpoints.verification import check_sums, shape_differences, tree_shapes
 from nmt_jax.errors import UserError
 
 # Orbax logs each failure with several tracebacks of its threads; the errors raised here say the same in one line.
@@ -73,11 +74,8 @@ class CheckpointReader:
 
     def newest_params(self, steps: list[int], sharding: Sharding) -> Any:
         """The parameters of the first readable checkpoint of `steps`. Raises UserError if all are damaged."""
-        for step in steps:
-            try:
-                return self.params(step, sharding)
-            except Exception as error:
-                self._report_damaged(step, error)
+        for params in self._readable(steps, sharding):
+            return params
         self._raise_all_damaged()
 
     def params(self, step: int, sharding: Sharding) -> Any:
@@ -94,22 +92,25 @@ class CheckpointReader:
         """The mean of the parameters of the last `count` readable checkpoints, summed in float64."""
         total: Any = None
         used = 0
-        for step in reversed(self.steps()):
-            if used == count:
-                break
-            try:
-                params = self.params(step, sharding)
-            except Exception as error:
-                self._report_damaged(step, error)
-                continue
+        for params in itertools.islice(self._readable(self.steps()[::-1], sharding), count):
+            used += 1
             params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
             total = params if total is None else jax.tree.map(np.add, total, params)
-            used += 1
         if not used:
             self._raise_all_damaged()
         if used < count:
             print(f"nmt-jax: {self.directory}: averaging {used} checkpoints instead of {count}", file=sys.stderr)
         return jax.tree.map(lambda leaf: jax.device_put((leaf / used).astype(np.float32), sharding), total)
+
+    def _readable(self, steps: Iterable[int], sharding: Sharding) -> Iterator[Any]:
+        """Yields the parameters of each checkpoint that is not damaged."""
+        for step in steps:
+            try:
+                params = self.params(step, sharding)
+            except Exception as error:
+                self._report_damaged(step, error)
+            else:
+                yield params
 
     def _path(self, step: int) -> Path:
         return self.directory / str(step)

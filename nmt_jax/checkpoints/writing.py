@@ -5,16 +5,14 @@ import shutil
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import jax
 from orbax.checkpoint import v1 as ocp
 
-from nmt_jax.checkpoints.checksums import write_sums
 from nmt_jax.checkpoints.reading import CheckpointReader
 from nmt_jax.checkpoints.train_state import TrainState
-from nmt_jax.checkpoints.tree_shapes import tree_shapes
+from nmt_jax.checkpoints.verification import tree_shapes, write_sums
 from nmt_jax.errors import UserError
 
 
@@ -37,9 +35,7 @@ class Checkpoints(CheckpointReader):
     def __enter__(self) -> "Checkpoints":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         with contextlib.suppress(UserError) if error else contextlib.nullcontext():
             self.wait()  # a failed last save must not hide the error that ended the run
 
@@ -75,7 +71,9 @@ class Checkpoints(CheckpointReader):
         failed, self._saving, self._failed = self._failed, None, None
         if failed:
             raise failed
-        self._delete([step for step in self.steps() if step not in self._kept()])
+        best = self.best_steps()[: self._keep_best] if self._keep_best else []
+        kept = {*self.steps()[-self._keep_last :], *best}
+        self._delete([step for step in self.steps() if step not in kept])
 
     def _finish(self, step: int, saving: Any) -> None:
         try:
@@ -86,16 +84,13 @@ class Checkpoints(CheckpointReader):
             self._failed = self._save_failed(step, error)
             self._failed.__cause__ = error
 
-    def _kept(self) -> set[int]:
-        best = self.best_steps()[: self._keep_best] if self._keep_best else []
-        return {*self.steps()[-self._keep_last :], *best}
-
     def _save_failed(self, step: int, error: Exception) -> UserError:
         for unfinished in self.directory.glob(f"{step}.orbax-checkpoint-tmp*"):
             shutil.rmtree(unfinished, ignore_errors=True)  # frees the space
         steps = self.steps()
         state = f"the checkpoint of step {steps[-1]} is intact" if steps else "there is no checkpoint yet"
-        reason = "the disk is full" if _is_disk_full(error) else " ".join(str(error).split())[:200]
+        full = any(sign in str(error) for sign in ("No space left on device", "RESOURCE_EXHAUSTED"))
+        reason = "the disk is full" if full else " ".join(str(error).split())[:200]
         return UserError(
             f"{self.directory}: cannot save step {step}: {reason}; {state}; "
             "fix the problem and run the same command again"
@@ -107,7 +102,3 @@ class Checkpoints(CheckpointReader):
                 # Renamed first: a kill during deletion must not leave anything that looks like a checkpoint.
                 deleted = self._path(step).rename(self.directory / f"{step}.deleted")
                 shutil.rmtree(deleted, ignore_errors=True)
-
-
-def _is_disk_full(error: BaseException) -> bool:
-    return "No space left on device" in str(error) or "RESOURCE_EXHAUSTED" in str(error)

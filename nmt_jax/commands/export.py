@@ -1,17 +1,18 @@
 """`nmt-jax export`: writes a trained model as a folder for other programs."""
 
+import contextlib
 import pathlib
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from absl import flags
 
 from nmt_jax import config as configs
+from nmt_jax import files
 from nmt_jax.commands import streams
 from nmt_jax.errors import UserError
-from nmt_jax.export.output_folder import check_new, whole_folder
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -68,7 +69,8 @@ def run(
     """
     folder, output = Workdir(pathlib.Path(workdir)), pathlib.Path(output).expanduser().absolute()
     folder.config()  # the first check: is it a workdir?
-    check_new(output)
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UserError(f"{output}: already exists; name a new folder")
     if form == "ctranslate2":
         _to_ctranslate2(folder, output, checkpoint, quantization)
         return
@@ -80,6 +82,16 @@ def run(
     writers[form](folder, output, checkpoint)
 
 
+@contextlib.contextmanager
+def _whole_folder(output: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Provide a temporary folder that becomes `output` at the end. Raises UserError if it cannot be written."""
+    try:
+        with files.whole_folder(output) as folder:
+            yield folder
+    except OSError as error:
+        raise UserError(f"{output}: cannot be written: {error.strerror or error}") from error
+
+
 # The formats are imported late: their programs need JAX, and some are optional.
 
 
@@ -88,7 +100,7 @@ def _to_safetensors(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoin
 
     config = folder.config()
     _, params = open_trained(folder, config.task, checkpoint=checkpoint)
-    with whole_folder(output) as unfinished:
+    with _whole_folder(output) as unfinished:
         safetensors.write(params, unfinished)
         configs.save(config, unfinished / "config.json")
         shutil.copytree(folder.vocab, unfinished / "vocab")
@@ -97,19 +109,20 @@ def _to_safetensors(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoin
 def _to_huggingface(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoint) -> None:
     folder.trained_config("pretrain")
     from nmt_jax.pretrained import save
-    from nmt_jax.pretrained.pretraining_workdir import load_workdir
+    from nmt_jax.pretrained.loading import load_workdir
 
     loaded = load_workdir(folder.path, checkpoint=checkpoint)
-    with whole_folder(output) as unfinished:
+    with _whole_folder(output) as unfinished:
         save(loaded, unfinished)
 
 
 def _to_word2vec(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoint) -> None:
-    from nmt_jax.export import word2vec
+    from metrics_jax.embedding import vector_files
 
     task, params = open_trained(folder, "word_vectors", checkpoint=checkpoint)
-    with whole_folder(output) as unfinished:
-        word2vec.write(task.vectors(params), unfinished)
+    with _whole_folder(output) as unfinished:
+        vectors = task.vectors(params)
+        vector_files.write(vectors.words, vectors.matrix, unfinished)
 
 
 def _to_ctranslate2(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoint, quantization: str) -> None:
@@ -122,7 +135,7 @@ def _to_ctranslate2(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoin
     from nmt_jax.export import ctranslate2
 
     task, params = open_trained(folder, "translate", checkpoint=checkpoint)
-    with whole_folder(output) as unfinished:
+    with _whole_folder(output) as unfinished:
         ctranslate2.write(
             task.model,
             params,

@@ -39,9 +39,7 @@ def make_encoder(pretrained: Pretrained) -> Encoder:
         embed=jax.tree_util.Partial(_states(model), params),
         pieces=tokenizer.pieces,
         max_length=pretrained.max_length,
-        fingerprint=fingerprint(
-            (tokenizer.model + repr(settings)).encode(), pretrained.params, excluded="pooler_dense/"
-        ),
+        fingerprint=fingerprint((tokenizer.model + repr(settings)).encode(), pretrained.params, "pooler_dense/"),
         dtype=model.dtype,
     )
 

@@ -15,12 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from metrics_jax.embedding.lengths import pack_by_length
-from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.data.prepared.cache import cached_file
 from nmt_jax.data.vocabulary.word_types import WordTypes
 from nmt_jax.errors import UserError
 from nmt_jax.models.elmo import Model
-from nmt_jax.pretrained.model_files import read_json
+from nmt_jax.pretrained.loading import read_run, trained_params
 from nmt_jax.pretrained.reproducibility import exact_products, fingerprint
 
 FORMAT = 1  # increase it when the content of cached files changes
@@ -81,21 +80,14 @@ def load_elmo(workdir: str | os.PathLike[str], dtype: str = "float32", checkpoin
     dtype: of the matrix products, independent of training. checkpoint: "best" (also None), "last", or n for the mean of
     the last n. Raises UserError if the workdir has another task or no checkpoint.
     """
-    folder = pathlib.Path(workdir).expanduser().absolute()
-    config = read_json(folder / "config.json")
-    if config.get("task") != "bidirectional_language_model":
-        raise UserError(
-            f"{folder}: its task is {config.get('task')!r}, but ELMo features need 'bidirectional_language_model', as "
-            "configs/elmo.py trains it"
-        )
-    params = jax.tree.map(np.asarray, load_params(folder, checkpoint or "best"))
+    task = "bidirectional_language_model"
+    folder, config = read_run(workdir, [task], f"ELMo features need {task!r}, as configs/elmo.py trains it")
+    params = trained_params(folder, checkpoint)
     return Elmo(Model(vocab_size=len(params["output_bias"]), **{**config["model"], "dtype": dtype}), params)
 
 
 def elmo_features(
-    elmo: Elmo | str | os.PathLike[str],
-    sentences: Sequence[Sequence[str]],
-    cache: str | os.PathLike[str] | None = None,
+    elmo: Elmo | str | os.PathLike[str], sentences: Sequence[Sequence[str]], cache: str | os.PathLike[str] | None = None
 ) -> list[np.ndarray]:
     """Features float32[L + 1, S, D] of sentences given as words, kept in the folder `cache` for the next call.
 

@@ -5,10 +5,20 @@ from __future__ import annotations
 import importlib.util
 import os
 import pathlib
+from collections.abc import Collection
+from typing import Any
+
+import jax
+import numpy as np
 
 from nmt_jax.errors import UserError
+from nmt_jax.models.bert import Model
+from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.pretrained.huggingface import Pretrained, load_folder
+from nmt_jax.pretrained.model_files import read_json
+from nmt_jax.pretrained.tokenizer import Tokenizer
 
+FINE_TUNED = ("sentences", "tag", "span")  # tasks that fine-tune a pretrained encoder
 DOWNLOADED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
 
 
@@ -22,12 +32,59 @@ def load(
     """
     folder = find_folder(place, download, revision)
     if (folder / "checkpoints").is_dir():
-        from nmt_jax.pretrained.pretraining_workdir import (
-            load_workdir,
-        )  # imports Orbax, which other folders do not need
-
         return load_workdir(folder, dtype)
     return load_folder(folder, dtype)
+
+
+def load_workdir(
+    workdir: str | os.PathLike[str], dtype: str = "float32", checkpoint: str | int | None = None
+) -> Pretrained:
+    """The encoder of a workdir of task "pretrain", or of a task that fine-tunes an encoder, without its heads.
+
+    If a head for sentences reads the first piece of the last layer, its hidden layer is the pooler. dtype: of the
+    matrix products, independent of training. checkpoint: "best" (also None), "last", or n for the mean of the last n.
+    Raises UserError if the workdir has another task or no checkpoint, if the model is causal, or if the vocabulary does
+    not fit the weights.
+    """
+    tasks = ("pretrain", *FINE_TUNED)
+    folder, config = read_run(workdir, tasks, f"an encoder needs {', '.join(map(repr, tasks))}")
+    if config["task"] == "pretrain" and config["model"]["causal"]:
+        raise UserError(f"{folder}: a causal language model (model.causal=true) is not an encoder")
+    fine_tuned = read_json(folder / "vocab" / "encoder.json") if config["task"] in FINE_TUNED else None
+    heads = trained_params(folder, checkpoint)
+    params = heads["encoder"]
+    tokenizer = Tokenizer.load(folder / "vocab")
+    if fine_tuned:
+        reads_first = config["model"].get("pooling") == "first" and config["encoder"]["layers"] == "last"
+        pooler = {"pooler_dense": heads["hidden"]} if reads_first and "hidden" in heads else {}
+        encoder = Bert(**fine_tuned["fields"], pooler=bool(pooler), dtype=dtype)
+        return Pretrained(fine_tuned["kind"], encoder, {**params, **pooler}, tokenizer, fine_tuned["max_length"])
+    pieces = params["embeddings"]["word"].shape[0]
+    if len(tokenizer) != pieces:
+        raise UserError(
+            f"{folder}: vocab/tokenizer.json has {len(tokenizer)} pieces, but the weights have {pieces}: restore the "
+            "vocabulary of the training run"
+        )
+    model = Model(vocab_size=pieces, **{**config["model"], "dtype": dtype, "remat": False}).bert()
+    return Pretrained("bert", model, params, tokenizer, min(config["data"]["max_length"], model.max_positions))
+
+
+def read_run(
+    workdir: str | os.PathLike[str], tasks: Collection[str], needed: str
+) -> tuple[pathlib.Path, dict[str, Any]]:
+    """The absolute path and the config of a workdir. Raises UserError unless its task is one of `tasks`."""
+    folder = pathlib.Path(workdir).expanduser().absolute()
+    config = read_json(folder / "config.json")
+    if config.get("task") not in tasks:
+        raise UserError(f"{folder}: its task is {config.get('task')!r}, but {needed}")
+    return folder, config
+
+
+def trained_params(folder: pathlib.Path, checkpoint: str | int | None = None) -> dict[str, Any]:
+    """The parameters of a workdir as NumPy arrays; arguments as for `load_workdir`."""
+    from nmt_jax.checkpoints.reading import load_params  # late: imports Orbax, which other folders do not need
+
+    return jax.tree.map(np.asarray, load_params(folder, checkpoint or "best"))
 
 
 def find_folder(place: str | os.PathLike[str], download: bool, revision: str) -> pathlib.Path:

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from metrics_jax import parse
+import metrics_jax
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.registry import metric_class, needs
 from nmt_jax.data.lines import find
@@ -75,24 +75,23 @@ def open_metric(
             objects[name] = opener.open(sources)
         fields = {field.name for field in dataclasses.fields(kind)}
         if baseline is not None and "baseline" in fields:
-            objects["baseline"] = _baseline(baseline)
+            objects["baseline"] = _loaded("Baseline", baseline)
         if idf is not None and "idf" in fields:
-            objects["idf"] = dataclasses.replace(_idf(idf), form=kind.idf_form)
-        return parse(spec, **objects)
+            objects["idf"] = dataclasses.replace(_loaded("Idf", idf), form=kind.idf_form)
+        return metrics_jax.parse(spec, **objects)
     except ValueError as error:
         raise UserError(f"--metrics: {error}") from error
 
 
 @functools.cache
-def _vectors(path: str) -> Any:
-    from metrics_jax import Vectors
-
-    return Vectors.load(find(path))
+def _loaded(kind: str, path: str) -> Any:
+    """The object of a public class of `metrics_jax` that a file contains."""
+    return getattr(metrics_jax, kind).load(find(path) if kind == "Vectors" else path)
 
 
 @functools.cache
 def _static_encoder(path: str) -> Any:
-    return _vectors(path).encoder()
+    return _loaded("Vectors", path).encoder()
 
 
 @functools.cache
@@ -104,39 +103,25 @@ def _encoder(place: str, dtype: str, download: bool, cache: str | None) -> Any:
 
 @functools.cache
 def _scorer(place: str, dtype: str, download: bool) -> Any:
-    from nmt_jax.pretrained.bleurt_scorer import load_bleurt
+    from nmt_jax.pretrained.learned_metrics import load_bleurt
 
     return load_bleurt(place, dtype, download)
 
 
 @functools.cache
 def _regressor(workdir: str, dtype: str, cache: str | None) -> Any:
-    from nmt_jax.pretrained.ruse_regressor import load_ruse
+    from nmt_jax.pretrained.learned_metrics import load_ruse
 
     found = load_ruse(workdir, dtype)
     encoders = tuple(dataclasses.replace(encoder, cache=cache) for encoder in found.encoders)
     return dataclasses.replace(found, encoders=encoders)
 
 
-@functools.cache
-def _baseline(path: str) -> Any:
-    from metrics_jax import Baseline
-
-    return Baseline.load(path)
-
-
-@functools.cache
-def _idf(path: str) -> Any:
-    from metrics_jax import Idf
-
-    return Idf.load(path)
-
-
 OPENERS = {  # by the name of the metric's field
     "vectors": _Opener(
         ("vectors",),
         "word vectors: --vectors=FILE, in GloVe or word2vec format",
-        lambda sources: _vectors(sources.vectors),
+        lambda sources: _loaded("Vectors", str(sources.vectors)),
         uses_jax=False,
     ),
     "encoder": _Opener(

@@ -62,12 +62,9 @@ def write_tensors(path: pathlib.Path, tensors: Mapping[str, np.ndarray]) -> None
 def _open(path: pathlib.Path) -> safetensors.safe_open:
     """Opens a file. Raises UserError if it is missing, damaged, or has another format."""
     if not path.is_file():
-        others = sorted(
-            other.name for other in path.parent.glob("*") if other.suffix in (".bin", ".pt", ".pth", ".ckpt")
-        )
-        if others:
+        if pickled := sorted(one for one in path.parent.glob("*") if one.suffix in (".bin", ".pt", ".pth", ".ckpt")):
             raise UserError(
-                f"{path.parent / others[0]}: pickled weights can run code and are not read; convert them once, where "
+                f"{pickled[0]}: pickled weights can run code and are not read; convert them once, where "
                 "transformers is installed, with AutoModel.from_pretrained(FOLDER).save_pretrained(FOLDER)"
             )
         if path.with_name(f"{path.name}.index.json").is_file():

@@ -1,6 +1,7 @@
 """The names of our parameters and hyperparameters in Hugging Face's files of BERT and related models."""
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -75,29 +76,19 @@ class Family:
     fields: Mapping[str, str]
     activation: str
     constant: Mapping[str, Any]  # hyperparameters that config.json does not contain
-    pad_id: int
-    counts_from_pad: bool  # the first position is pad_id + 1
+    pad_id: int = 0
+    counts_from_pad: bool = False  # the first position is pad_id + 1
 
 
-def _roberta(architecture: str) -> Family:
-    return Family(architecture, BERT, BERT_FIELDS, "hidden_act", {}, pad_id=1, counts_from_pad=True)
-
-
+_bert = functools.partial(Family, tensors=BERT, fields=BERT_FIELDS, activation="hidden_act", constant={})
+_distilbert = {"num_segments": 0, "epsilon": 1e-12, "pooler": False}
 FAMILIES = {
-    "bert": Family("BertModel", BERT, BERT_FIELDS, "hidden_act", {}, pad_id=0, counts_from_pad=False),
-    "roberta": _roberta("RobertaModel"),
-    "xlm-roberta": _roberta("XLMRobertaModel"),
-    "camembert": _roberta("CamembertModel"),
-    "distilbert": Family(
-        "DistilBertModel",
-        DISTILBERT,
-        DISTILBERT_FIELDS,
-        "activation",
-        {"num_segments": 0, "epsilon": 1e-12, "pooler": False},
-        pad_id=0,
-        counts_from_pad=False,
-    ),
-    "bleurt": Family("BleurtModel", BERT, BERT_FIELDS, "hidden_act", {}, pad_id=0, counts_from_pad=False),
+    "bert": _bert("BertModel"),
+    "roberta": _bert("RobertaModel", pad_id=1, counts_from_pad=True),
+    "xlm-roberta": _bert("XLMRobertaModel", pad_id=1, counts_from_pad=True),
+    "camembert": _bert("CamembertModel", pad_id=1, counts_from_pad=True),
+    "distilbert": Family("DistilBertModel", DISTILBERT, DISTILBERT_FIELDS, "activation", _distilbert),
+    "bleurt": _bert("BleurtModel"),
 }
 ORDINARY = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
@@ -122,10 +113,8 @@ def read_config(config: Mapping[str, Any], where: str) -> dict[str, Any]:
     if type(config.get("pad_token_id", 0)) not in (int, type(None)):
         raise UserError(f"{where}: pad_token_id {config['pad_token_id']!r} is not an id")
     if config[family.activation] not in ACTIVATIONS:
-        raise UserError(
-            f"{where}: activation {config[family.activation]!r} is not supported; supported are "
-            f"{', '.join(ACTIVATIONS)}"
-        )
+        found = config[family.activation]
+        raise UserError(f"{where}: activation {found!r} is not supported; supported are {', '.join(ACTIVATIONS)}")
     first = pad_id(config) + 1 if family.counts_from_pad else 0
     return {
         **{field: config[key] for field, key in family.fields.items()},
@@ -172,6 +161,5 @@ def tensor_name(kind: str, parameter: str) -> str:
         return tensors[parameter]
     module, _, leaf = parameter.rpartition("/")
     number = re.match(r"layers_(\d+)/", module)
-    if number:
-        module = module.replace(number[0], "layers_{}/", 1)
-    return f"{tensors[module].format(*number.groups() if number else ())}.{LEAVES[leaf]}"
+    pattern = re.sub(r"^layers_\d+/", "layers_{}/", module)
+    return f"{tensors[pattern].format(*number.groups() if number else ())}.{LEAVES[leaf]}"

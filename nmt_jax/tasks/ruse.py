@@ -29,7 +29,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.files import whole_folder
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.bert_stack import Bert
-from nmt_jax.pretrained.ruse_regressor import read_encoders
+from nmt_jax.pretrained.learned_metrics import read_encoders
 from nmt_jax.pretrained.tokenizer import Tokenizer
 from nmt_jax.progress import track
 from nmt_jax.tasks.fine_tuning import SIZES

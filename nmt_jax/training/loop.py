@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.checkpoints.train_state import TrainState, new_state
-from nmt_jax.checkpoints.tree_shapes import name_differences
+from nmt_jax.checkpoints.verification import name_differences
 from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.data.batching.epochs import Batch

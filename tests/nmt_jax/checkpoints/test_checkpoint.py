@@ -16,7 +16,7 @@ from jax.sharding import SingleDeviceSharding
 
 from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.checkpoints.train_state import TrainState, new_state
-from nmt_jax.checkpoints.tree_shapes import name_differences
+from nmt_jax.checkpoints.verification import name_differences
 from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.errors import UserError
 from tests.fixtures.toy import ROOT

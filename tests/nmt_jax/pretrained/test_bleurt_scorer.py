@@ -8,7 +8,7 @@ import safetensors.numpy
 
 from metrics_jax import BLEURT
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.bleurt_scorer import load_bleurt
+from nmt_jax.pretrained.learned_metrics import load_bleurt
 from tests.fixtures import bleurt_folder, golden
 
 

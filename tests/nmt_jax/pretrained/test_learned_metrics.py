@@ -10,7 +10,7 @@ from metrics_jax import BLEURT
 from nmt_jax import __main__ as cli
 from nmt_jax import pretrained
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.bleurt_scorer import load_bleurt
+from nmt_jax.pretrained.learned_metrics import load_bleurt
 from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.reporting.system_scores import score_files
 from nmt_jax.tasks.registry import make_task

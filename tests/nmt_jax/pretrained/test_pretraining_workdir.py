@@ -10,7 +10,7 @@ from nmt_jax import config as configs
 from nmt_jax.commands import export
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import load, load_encoder
-from nmt_jax.pretrained.pretraining_workdir import load_workdir
+from nmt_jax.pretrained.loading import load_workdir
 from tests.conftest import ROOT
 
 TEXTS = ["the old man sees the house .", "she sleeps", "", "der alte Mann schläft ."]

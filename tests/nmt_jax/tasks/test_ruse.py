@@ -12,7 +12,7 @@ from nmt_jax import config as configs
 from nmt_jax import pretrained
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.ruse_regressor import load_ruse
+from nmt_jax.pretrained.learned_metrics import load_ruse
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.training.run import train
 from tests.conftest import ROOT

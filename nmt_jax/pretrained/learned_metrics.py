@@ -1,4 +1,4 @@
-"""Pair scorers for BLEURT, from a Hugging Face folder or from a workdir trained on scores of pairs."""
+"""The trained models of BLEURT and RUSE: pair scorers and regressors, from workdirs or Hugging Face folders."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from metrics_jax.embedding.bleurt import PairRow, PairScorer
-from nmt_jax.checkpoints.reading import load_params
+from metrics_jax.embedding.encoder import Encoder
+from metrics_jax.embedding.ruse import Regressor
 from nmt_jax.data.batching.encoder_rows import RowReader
 from nmt_jax.errors import UserError
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.models.sentence_head import Model
-from nmt_jax.pretrained.loading import find_folder, load
+from nmt_jax.pretrained.bert_encoder import load_encoder
+from nmt_jax.pretrained.loading import find_folder, load, read_run, trained_params
 from nmt_jax.pretrained.model_files import read_json, read_tensors
 from nmt_jax.pretrained.reproducibility import exact_products, fingerprint
 from nmt_jax.pretrained.tokenizer import Tokenizer
@@ -45,11 +47,8 @@ def load_bleurt(
     head = read_tensors(folder / "model.safetensors", {kernel: (1, width), bias: (1,)})
     activation = "gelu" if found.model.activation == "gelu_erf" else found.model.activation
     params = dict(found.params)
-    params = {
-        "hidden": params.pop("pooler_dense"),
-        "output": {"kernel": head[kernel].T, "bias": head[bias]},
-        "encoder": params,
-    }
+    output = {"kernel": head[kernel].T, "bias": head[bias]}
+    params = {"hidden": params.pop("pooler_dense"), "output": output, "encoder": params}
     encoder = found.model.clone(activation=activation, pooler=False)
     return make_scorer(Model(encoder, num_outputs=1, pooling="first"), params, found.tokenizer, found.max_length)
 
@@ -75,7 +74,7 @@ def _load_workdir(folder: pathlib.Path, dtype: str) -> PairScorer:
     settings = config["encoder"]
     encoder = Bert(**read_json(folder / "vocab" / "encoder.json")["fields"], pooler=False, dtype=settings["dtype"])
     head = Model(encoder.clone(dtype=dtype), num_outputs=1, layers=settings["layers"], **config["model"])
-    params = jax.tree.map(np.asarray, load_params(folder.absolute(), "best"))
+    params = trained_params(folder.absolute())
     return make_scorer(head, params, Tokenizer.load(folder / "vocab"), data["max_length"])
 
 
@@ -99,9 +98,8 @@ def make_scorer(model: Model, params: dict[str, Any], tokenizer: Tokenizer, max_
     fields = [getattr(encoder, field) for field in ("num_heads", "first_position", "activation", "epsilon", "dtype")]
     settings = repr([*fields, model.pooling, model.layers, max_length])
     score = jax.tree_util.Partial(_scoring(model), jax.device_put(params))
-    return PairScorer(
-        tokenize, score, max_length, fingerprint((tokenizer.model + settings).encode(), params), encoder.dtype
-    )
+    hashed = fingerprint((tokenizer.model + settings).encode(), params)
+    return PairScorer(tokenize, score, max_length, hashed, encoder.dtype)
 
 
 @functools.cache
@@ -115,3 +113,22 @@ def _scoring(model: Model) -> Callable[..., jax.Array]:
         return jnp.asarray(outputs)[:, 0]
 
     return score
+
+
+def load_ruse(workdir: str | os.PathLike[str], dtype: str = "float32") -> Regressor:
+    """The regressor of the best checkpoint of a workdir of task "ruse".
+
+    dtype: of the encoders' matrix products. Raises UserError if the workdir has another task or no checkpoint.
+    """
+    folder, config = read_run(workdir, ["ruse"], "--ruse needs 'ruse', as configs/ruse.py trains it")
+    params = trained_params(folder)
+    names = [*(f"hidden_{number}" for number in range(len(params) - 1)), "output"]
+    layers = tuple((params[name]["kernel"], params[name]["bias"]) for name in names)
+    settings = config["encoders"]
+    return Regressor(read_encoders(folder, dtype), layers, settings["normalize"], tuple(settings["layers"]))
+
+
+def read_encoders(folder: pathlib.Path, dtype: str = "float32") -> tuple[Encoder, ...]:
+    """The encoders in `vocab/` of a workdir, in order."""
+    places = sorted((folder / "vocab").glob("encoder_[0-9]*"), key=lambda place: int(place.name.split("_")[1]))
+    return tuple(load_encoder(place, dtype) for place in places)
