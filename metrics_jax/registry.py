@@ -62,7 +62,7 @@ def parse(signature: str, **objects: Any) -> Any:
         if not colon or key not in fields:
             near = difflib.get_close_matches(key, fields, n=1) or fields
             raise ValueError(f"{name} has no option {item!r}; did you mean {' or '.join(near)} (written option:value)?")
-        if _is_plain(kinds[key]) or text in _literals(kinds[key]):
+        if _is_readable(text, kinds[key]):
             options[key] = _read(text, kinds[key], f"{name}|{key}")
         else:
             fingerprints[key] = text
@@ -105,16 +105,12 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
     return typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
 
 
-def _is_plain(kind: Any) -> bool:
-    """Whether all alternatives of a type can be read from text."""
-    plain = (str, int, float, bool, types.NoneType)
-    return all(one in plain or typing.get_origin(one) in (tuple, typing.Literal) for one in _alternatives(kind))
-
-
-def _literals(kind: Any) -> tuple[Any, ...]:
-    """The literal values among the alternatives of a type."""
-    literals = [one for one in _alternatives(kind) if typing.get_origin(one) is typing.Literal]
-    return tuple(value for one in literals for value in typing.get_args(one))
+def _is_readable(text: str, kind: Any) -> bool:
+    """Whether `text` can be a value of a type, rather than the fingerprint of an object."""
+    plain, origins = (str, int, float, bool, types.NoneType), (tuple, typing.Literal)
+    members = _alternatives(kind)
+    literals = {value for one in members if typing.get_origin(one) is typing.Literal for value in typing.get_args(one)}
+    return text in literals or all(one in plain or typing.get_origin(one) in origins for one in members)
 
 
 def _read(text: str, kind: Any, option: str) -> Any:

@@ -17,9 +17,10 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
+
+from metrics_jax.api import AdditiveMetric
 
 Score = Callable[[np.ndarray], np.ndarray]
 
@@ -27,17 +28,6 @@ SEED = 12345  # sacrebleu's
 _CHUNK = 2**16  # counts per block: half a megabyte, which fits into a processor's cache
 _CACHED = 2**21  # counts cached between calls: 16 megabytes
 _TIE = 1e-9  # relative tolerance for equal differences: floating-point sums depend on their order
-
-
-class Scorer(Protocol):
-    """The part of a metric that is used here; every `api.AdditiveMetric` has it."""
-
-    @property
-    def higher_is_better(self) -> bool:
-        """False for error rates."""
-
-    def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., K] -> scores float[...]."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +73,7 @@ class DocumentScores:
 
 
 def bootstrap(
-    metric: Scorer,
+    metric: AdditiveMetric,
     statistics: np.ndarray,
     *,
     resamples: int = 1000,
@@ -104,7 +94,7 @@ def bootstrap(
 
 
 def paired_bootstrap(
-    metric: Scorer,
+    metric: AdditiveMetric,
     systems: Mapping[str, np.ndarray],
     baseline: str | None = None,
     *,
@@ -130,7 +120,7 @@ def paired_bootstrap(
 
 
 def paired_randomisation(
-    metric: Scorer,
+    metric: AdditiveMetric,
     systems: Mapping[str, np.ndarray],
     baseline: str | None = None,
     *,
@@ -157,7 +147,7 @@ def paired_randomisation(
     return samples.compare(distances, alpha, strict)
 
 
-def document_scores(metric: Scorer, statistics: np.ndarray, documents: Sequence[Hashable]) -> DocumentScores:
+def document_scores(metric: AdditiveMetric, statistics: np.ndarray, documents: Sequence[Hashable]) -> DocumentScores:
     """Score each document from its summed statistics, and compute the mean over documents.
 
     `statistics` is float[N, K], `documents` holds a label per segment; segments of a document need not be adjacent.
@@ -199,7 +189,7 @@ def _mean(statistics: np.ndarray) -> np.ndarray:
 
 
 def _units(
-    metric: Scorer, systems: Mapping[str, np.ndarray], documents: Sequence[Hashable] | None
+    metric: AdditiveMetric, systems: Mapping[str, np.ndarray], documents: Sequence[Hashable] | None
 ) -> tuple[Score, np.ndarray]:
     """Segments or documents to draw, as float[systems, units, K], and the function that scores their sums."""
     tables = _tables(systems)
@@ -285,7 +275,7 @@ class _Samples:
 
     def __init__(
         self,
-        metric: Scorer,
+        metric: AdditiveMetric,
         systems: Mapping[str, np.ndarray],
         baseline: str | None,
         documents: Sequence[Hashable] | None,

@@ -31,7 +31,6 @@ from metrics_jax.judging.segment_agreement import PairAgreement, VectorAgreement
 from metrics_jax.significance import SEED
 
 LEVELS = ("segment", "system")
-PERMUTATIONS = 1000
 
 
 def agreement(judgements: Judgements, coefficient: str, level: str = "segment", grouping: str = "none") -> Coefficient:
@@ -196,12 +195,11 @@ class MeanAgreement(Coefficient):
             yield from ((*pair, row) for pair, row in zip(metric_pairs, self._mean(scores, differences), strict=True))
 
     def _mean(self, scores: np.ndarray, function: Callable[[Coefficient, np.ndarray], np.ndarray]) -> np.ndarray:
-        """Mean of a function of each set and its scores."""
         by_set = np.split(scores, self._ends[:-1], axis=1)
         return pairs.nan_mean(np.stack([function(*pair) for pair in zip(self._parts, by_set, strict=True)], axis=-1))
 
 
-def p_values(segments: np.ndarray, *, permutations: int = PERMUTATIONS, seed: int = SEED) -> np.ndarray:
+def p_values(segments: np.ndarray, *, permutations: int = 1000, seed: int = SEED) -> np.ndarray:
     """P-values float[S, S] of system i over system j, from segment scores float[S, N], NaN if missing.
 
     Each is the fraction of `permutations` in which the segments of the two systems, swapped at random, give a

@@ -80,9 +80,8 @@ class Pyramid:
 
     def weight(self, peer: Peer) -> int:
         """D, the sum of weights of the units that a summary expresses; raises ValueError for an unknown unit."""
-        for name in sorted(peer.units):
-            if name not in self.units:
-                raise ValueError(f"there is no unit {name!r}")
+        if unknown := peer.units - self.units.keys():
+            raise ValueError(f"there is no unit {min(unknown)!r}")
         return sum(self.units[name].weight for name in peer.units)
 
     def original(self, peer: Peer) -> float:

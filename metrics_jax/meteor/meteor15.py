@@ -155,7 +155,6 @@ class Meteor15(AdditiveMetric):
         return self._aligner.align(hypothesis, reference)
 
     def _count(self, hypothesis: list[str], reference: list[str]) -> list[int]:
-        """A row of `statistics`."""
         function = meteor15_tables.function_words()
         is_function = [word.lower() in function for word in hypothesis]
         is_reference_function = [word.lower() in function for word in reference]

@@ -50,7 +50,6 @@ class Normalizer:
     no_punct: bool = False
 
     def words(self, text: str) -> list[str]:
-        """The normalised words of a text."""
         text = f" {text.translate(_UNIFORM)} ".replace("''", '"').replace("–", " - ")
         text = _SYMBOL.sub(r" \g<0> ", text)
         if ".." in text:

@@ -46,7 +46,6 @@ def _f1(answer: str, reference: str) -> float:
 def _mean_best(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], score: Callable[[str, str], float]
 ) -> float:
-    """Mean over answers of the best score against a reference answer."""
     if any(isinstance(side, str) for side in (hypotheses, references, *references)):
         raise TypeError("hypotheses must be a sequence of strings, and references a sequence of sequences of strings")
     check_lengths(hypotheses, references)

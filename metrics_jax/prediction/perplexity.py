@@ -47,12 +47,10 @@ class Perplexity:
         return np.stack([sums, counts], axis=-1)
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 2] -> perplexity float[...]."""
         with np.errstate(over="ignore"):
             return np.exp(_cross_entropy(statistics))
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """The sums: log_probability (nats) and tokens."""
         return {"log_probability": float(statistics[0]), "tokens": float(statistics[1])}
 
     @property
@@ -78,7 +76,6 @@ class BitsPerToken(Perplexity):
     name: ClassVar[str] = "bits_per_token"
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """Summed statistics float[..., 2] -> bits float[...]."""
         return _cross_entropy(statistics) / np.log(2.0)
 
 

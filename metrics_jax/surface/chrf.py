@@ -48,9 +48,8 @@ class ChrF(AdditiveMetric):
         Characters come first, then words. Of several references, the first one with the best segment score is used.
         """
         texts, owner = flatten(hypotheses, references)
-        one_each = np.ones(len(owner), np.int64)
         counts = [
-            (*np.split(totals, 2, axis=1), clipped_matches(tokens, one_each, max_order))
+            (*np.split(totals, 2, axis=1), clipped_matches(tokens, np.ones_like(owner), max_order))
             for tokens, max_order, totals in self._encode([*itertools.chain(*pair(texts, owner))])
         ]
         pairs = _interleave(counts)
@@ -72,14 +71,10 @@ class ChrF(AdditiveMetric):
         """
         check_sequences(hypotheses, references)
         size = len(hypotheses)
-        counts = [
-            (
-                totals[:, :size],
-                (totals[:, size:] @ weights)[:, None],
-                ngrams.expected_matches(tokens, size, weights, max_order),
-            )
-            for tokens, max_order, totals in self._encode([*hypotheses, *references])
-        ]
+        counts = []
+        for tokens, max_order, totals in self._encode([*hypotheses, *references]):
+            matches = ngrams.expected_matches(tokens, size, weights, max_order)
+            counts.append((totals[:, :size], (totals[:, size:] @ weights)[:, None], matches))
         return self.score(_interleave(counts))
 
     def score(self, statistics: np.ndarray) -> np.ndarray:

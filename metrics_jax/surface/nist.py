@@ -76,13 +76,12 @@ class NIST(AdditiveMetric):
         """Statistics float[N, 2 + 2 * max_ngram_order]: sys_len, ref_len, matched information and n-grams by order."""
         grouped = check_texts(hypotheses, references)
         order = self.max_ngram_order
-        hypothesis_words = tokenize(hypotheses, self.tokenize, self.lowercase)
         flat = tokenize([text for group in grouped for text in group], self.tokenize, self.lowercase)
         information = self.information or Information.fit(flat, order)
         words_left = iter(flat)
-        reference_words = [list(itertools.islice(words_left, len(group))) for group in grouped]
         rows = []
-        for words, group in zip(hypothesis_words, reference_words, strict=True):
+        for words, texts in zip(tokenize(hypotheses, self.tokenize, self.lowercase), grouped, strict=True):
+            group = list(itertools.islice(words_left, len(texts)))
             clip: Counter[Ngram] = Counter()
             for other in group:
                 clip |= Counter(_ngrams(other, order))
@@ -114,5 +113,4 @@ class NIST(AdditiveMetric):
 
 
 def _ngrams(words: Sequence[str], max_order: int) -> list[Ngram]:
-    """All n-grams up to an order."""
     return [tuple(words[i : i + n]) for n in range(1, max_order + 1) for i in range(len(words) - n + 1)]

@@ -47,7 +47,6 @@ class WordOverlap(AdditiveMetric):
         return (1 + weight) * matches / np.where(words > 0, words, 1.0)
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """Precision, recall, f1 (the F-score with this beta), matches."""
         matches, hypothesis, reference = statistics
         return {
             "precision": float(matches / max(hypothesis, 1.0)),

@@ -82,7 +82,6 @@ class Rouge(MeanF):
         return _precision_recall_f1(matches, totals[: len(hypotheses), None], totals[None, len(hypotheses) :])[-1]
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[str]]:
-        """The words of each text."""
         if self.tokenize == "rouge_score":
             words = ascii_words([text.lower() for text in texts])
         elif self.tokenize == "unicode":

@@ -70,7 +70,6 @@ class Rouge155(MeanF):
         return np.stack([precision, recall, f, np.ones_like(f)], axis=-1)
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[str]]:
-        """The words of each text."""
         words = ascii_words(texts)
         if self.remove_stopwords:
             excluded = stop_words.smart()
@@ -84,8 +83,9 @@ class Rouge155(MeanF):
             if self.variant == "L":
                 return count_subsequences(hypotheses, references, lcs.union_matches)
             weight = functools.cache(lambda run: run**self.w)
-            matches = functools.partial(lcs.weighted_union_matches, weight=weight)
-            counts = count_subsequences(hypotheses, references, matches)
+            counts = count_subsequences(
+                hypotheses, references, functools.partial(lcs.weighted_union_matches, weight=weight)
+            )
             counts[1] **= self.w
             counts[2] = [sum(weight(len(words)) for words in sentences) for sentences in references]
             return counts
@@ -123,5 +123,4 @@ def skip_bigrams(tokens: Tokens, distance: int, with_unigrams: bool) -> Tokens:
 
 
 def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """The quotient; 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)

@@ -126,7 +126,6 @@ def _intl(texts: Sequence[str]) -> str:
 
 
 def _joined(texts: Sequence[str]) -> str:
-    """Join texts to one line per text."""
     return "\n".join(text.replace("\n", " ") for text in texts)
 
 

@@ -183,7 +183,6 @@ def _table(columns: Sequence[Column]) -> str:
 
 
 def _plain(value: float) -> float | None:
-    """A number for JSON, which cannot represent NaN."""
     return None if math.isnan(value) else float(value)
 
 

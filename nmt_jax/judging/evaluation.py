@@ -179,7 +179,6 @@ def _opened(metrics: Sequence[str], options: Mapping[str, Any]) -> Iterator[dict
 
 @contextlib.contextmanager
 def _user_errors(prefix: str = "nmt-jax judge: ") -> Iterator[None]:
-    """Turn a ValueError into a UserError."""
     try:
         yield
     except ValueError as error:
