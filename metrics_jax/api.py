@@ -71,14 +71,9 @@ class AdditiveMetric:
 
         The signature also holds the number of references per segment: `nrefs`, or `nrefs:var` if it varies.
         """
-        total = statistics.sum(axis=0)
-        counts = set(num_references)
-        return Result(
-            score=float(self.score(total)),
-            segments=self.score(statistics),
-            signature=sign(self, nrefs=counts.pop() if len(counts) == 1 else "var"),
-            parts=self.parts(total),
-        )
+        total, counts = statistics.sum(axis=0), set(num_references)
+        signature = sign(self, nrefs=counts.pop() if len(counts) == 1 else "var")
+        return Result(float(self.score(total)), self.score(statistics), signature, self.parts(total))
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """Scores float[H, R] of every hypothesis against every single reference."""

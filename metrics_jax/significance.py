@@ -35,8 +35,7 @@ class Interval:
     """A score and its confidence interval, on the metric's scale.
 
     score: of the sample itself. mean: of the resamples. lower, upper: percentile bounds (Efron 1979), the scores at n
-    alpha/2 from either end of the n sorted resamples. half_width: (upper - lower) / 2; sacrebleu prints mean ±
-    half_width.
+    alpha/2 from either end of the n sorted resamples. half_width: (upper - lower) / 2, as sacrebleu prints.
     """
 
     score: float

@@ -30,8 +30,7 @@ def intervals(
 ) -> list[Interval]:
     """Coefficients of M metrics, from scores float[M, N], with 1 - alpha percentile bootstrap intervals.
 
-    Samples where the coefficient is undefined, such as those with a single text, are left out. Raises
-    ValueError for invalid draws or alpha.
+    Samples with an undefined coefficient (such as a single text) are left out. Raises ValueError as `check_sampling`.
     """
     check_sampling(alpha, draws=draws)
     values = agreement.values(scores)

@@ -69,8 +69,7 @@ class PairCoefficient:
     """A sum of credits, divided by sqrt(sum of `first` weights times sum of `second` weights), by name in `_SIGNS`.
 
     pooled: sum over the pairs of all groups, instead of averaging over groups. least: smallest difference of the human
-    judgements of a pair; others are left out. calibrated: scores that differ by at most a threshold, chosen by
-    `calibrate`, are ties.
+    judgements of a pair; others are left out. calibrated: scores that differ by at most `calibrate`'s threshold tie.
     """
 
     name: str

@@ -40,8 +40,7 @@ class Normalizer:
     """Normalises a text into lower-case words.
 
     language: one of `LANGUAGES`. A final period is separated from its word unless the next word begins with a-z, the
-    word is in `prefixes`, or the word is in `numeric` and a digit follows. no_punct: remove all characters but letters
-    and digits.
+    word is in `prefixes`, or the word is in `numeric` and a digit follows. no_punct: keep only letters and digits.
     """
 
     language: str

@@ -138,8 +138,7 @@ def weighted_union_matches(
     """As `union_matches`, but each run of k consecutive reference words counts weight(k), with runs as in ROUGE-1.5.5.
 
     A run ends before a position that is not in the union, and at the end of the sentence. A word that does not count is
-    skipped; if a run ends with such a word, the words before it are added to the next run, or lost at the end of the
-    sentence.
+    skipped; if it ends a run, the words before it are added to the next run, or lost at the end of the sentence.
     """
     matches = 0.0
     for marked, counted in _union(references, hypotheses, functools.partial(weighted_marks, weight=weight)):

@@ -2,8 +2,7 @@
 
 Edits are insertions, deletions, substitutions and shifts of a block of hypothesis words. Shifts are found by a greedy
 search with the limits of Tercom and sacreBLEU, which affect the score and are reproduced exactly. Time is saved by
-skipping shifts that cannot improve the result enough, and by recomputing only the part of the table that a shift
-changes.
+skipping shifts that cannot improve the result enough, and recomputing only the part of the table that a shift changes.
 """
 
 import dataclasses
@@ -91,8 +90,7 @@ def _candidates(words: list[Hashable], table: "_Table") -> tuple[int, list[_Swap
     A candidate is a block that equals a block of the reference, contains an error on either side, and does not cover
     the position in the hypothesis that is aligned with the start of the reference block. Its targets are the position
     before the counterpart of the reference block, and those after the counterparts of its words. Among equal gains, the
-    longest block ranks first, then the leftmost block, then the leftmost target. If the limit is reached here, no
-    shifts are returned.
+    longest block ranks first, then the leftmost block, then the leftmost target. No shifts are returned at the limit.
     """
     used, next_error, next_reference_error = table.align()
     count, found = 0, set()

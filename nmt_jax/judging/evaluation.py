@@ -118,9 +118,9 @@ def evaluate_metrics(
             groups: dict[tuple[str, str], list[ScoredJudgements]] = {}
             for part in parts:
                 groups.setdefault((entry.name if average else part.name, part.human), []).append(part)
-            for (name, human), group in groups.items():
+            for (name, _), group in groups.items():
                 for coefficient in entry.protocol.correlation:
-                    result.columns.append(_column(name, human, coefficient, names, group, entry.protocol, inference))
+                    result.columns.append(_column(name, coefficient, names, group, entry.protocol, inference))
     return result
 
 
@@ -143,7 +143,6 @@ def _scored(
 
 def _column(
     name: str,
-    human: str,
     coefficient_name: str,
     metrics: list[str],
     parts: Sequence[ScoredJudgements],
@@ -162,7 +161,7 @@ def _column(
         bounds = intervals(coefficient, scores, **sampling) if inference.confidence else None
         p = inference.p_values(coefficient, scores, parts[0].judgements)
     ranks = clusters(values, p) if p is not None else None
-    return Column(name, human, coefficient_name, metrics, values, bounds, p, ranks, len(parts))
+    return Column(name, parts[0].human, coefficient_name, metrics, values, bounds, p, ranks, len(parts))
 
 
 @contextlib.contextmanager

@@ -20,19 +20,17 @@ def judged_scores(name: str, metric: AdditiveMetric, judged: Judged, of_systems:
     are fitted to references are fitted to the distinct ones. Raises UserError, with FILE:LINE, for a score that is not
     finite and for a text that is too long.
     """
-    numbers: dict[tuple[str, tuple[str, ...]], int] = {}
-    texts = zip(judged.hypotheses, map(tuple, judged.references), strict=True)
-    rows = [numbers.setdefault(text, len(numbers)) for text in texts]
-    distinct = sorted(numbers, key=lambda text: text[1])  # texts with the same reference together: it is read once
+    texts = list(zip(judged.hypotheses, map(tuple, judged.references), strict=True))
+    # Texts with the same reference are put together: it is read once.
+    distinct = sorted(dict.fromkeys(texts), key=lambda text: text[1])
     rank = {text: row for row, text in enumerate(distinct)}
-    order = np.array([rank[text] for text in numbers])[rows]
-    first = {number: row for row, number in reversed(list(enumerate(order.tolist())))}
+    order = np.array([rank[text] for text in texts])
     try:
         metric = metric.fitted(sorted({text[1] for text in distinct}))
         hypotheses, references = map(list, zip(*distinct, strict=True))
         statistics = _statistics(metric, hypotheses, references, judged.name)
     except TextTooLongError as error:
-        location = judged.locations[first[error.segment]]
+        location = judged.locations[int(np.argmax(order == error.segment))]
         raise UserError(f"{location}: this text or its reference is {error.problem}") from error
     except (ValueError, MemoryError) as error:
         raise UserError(f"--metrics={name}: {error}") from error
