@@ -182,11 +182,6 @@ def _tables(systems: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.stack(list(tables.values()))
 
 
-def _mean(statistics: np.ndarray) -> np.ndarray:
-    """The score of statistics (value, 1)."""
-    return statistics[..., 0] / statistics[..., 1]
-
-
 def _units(
     metric: AdditiveMetric, systems: Mapping[str, np.ndarray], documents: Sequence[Hashable] | None
 ) -> tuple[Score, np.ndarray]:
@@ -195,7 +190,7 @@ def _units(
     if documents is None:
         return metric.score, tables
     values = np.stack([document_scores(metric, table, documents).scores for table in tables])
-    return _mean, np.stack([values, np.ones_like(values)], axis=-1)
+    return lambda sums: sums[..., 0] / sums[..., 1], np.stack([values, np.ones_like(values)], axis=-1)
 
 
 def _observed(score: Score, systems: Mapping[str, np.ndarray], table: np.ndarray) -> np.ndarray:

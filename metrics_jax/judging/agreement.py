@@ -111,9 +111,8 @@ class SystemAgreement(Coefficient):
             half = (chosen @ shares.transpose(1, 2, 0)).transpose(2, 1, 0)  # float[M, T, S]
             for a, b in itertools.combinations(range(len(scores)), 2):
                 gained = half[b] - half[a]
-                first, second = (
-                    vector_coefficient(self._name, swapped, human) for swapped in (means[a] + gained, means[b] - gained)
-                )
+                swapped = means[a] + gained, means[b] - gained
+                first, second = (vector_coefficient(self._name, each, human) for each in swapped)
                 yield a, b, first - second
                 advance(len(flips))
 

@@ -79,10 +79,8 @@ def vector_coefficient(
     if copies is not None:
         different = copies[first] != copies[second]
         first, second = first[different], second[different]
-    credits = pairs.COEFFICIENTS[name].count(
-        scores[..., first], scores[..., second], human[..., first], human[..., second]
-    )
-    return pairs.ratio(credits.sum(axis=-1))
+    sides = scores[..., first], scores[..., second], human[..., first], human[..., second]
+    return pairs.ratio(pairs.COEFFICIENTS[name].count(*sides).sum(axis=-1))
 
 
 def draw_counts(size: int, draws: int, generator: Generator) -> np.ndarray:

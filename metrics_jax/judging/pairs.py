@@ -99,9 +99,8 @@ class PairCoefficient:
     ) -> np.ndarray:
         """Credit and weights float[3, ...] of pairs, from scores x, y and judgements float[...] of both texts."""
         u, s = signs(x - y, threshold), signs(human - other_human)
-        counted = np.stack(
-            np.broadcast_arrays(*(_SIGNS[kind](u, s) for kind in (self.credit, self.first, self.second)))
-        )
+        kinds = self.credit, self.first, self.second
+        counted = np.stack(np.broadcast_arrays(*(_SIGNS[kind](u, s) for kind in kinds)))
         return counted * (np.abs(human - other_human) >= self.least) if self.least else counted
 
     def threshold(self, groups: Groups, scores: np.ndarray, human: np.ndarray) -> float:

@@ -76,8 +76,8 @@ def english(word: str) -> str:
     word, consonants = re.subn("(^|[aeiouy])y", r"\1Y", word.removeprefix("'"))  # Y marks a consonant
     one, two = _regions(word, "aeiouy", re.match("gener|commun|arsen", word))
 
-    word = word.removesuffix(_suffix(word, ("'", "'s", "'s'")))  # step 0
-    suffix = _suffix(word, ("sses", "ied", "ies", "s", "us", "ss"))  # step 1a
+    word, _ = _split(word, ("'", "'s", "'s'"))  # step 0
+    _, suffix = _split(word, ("sses", "ied", "ies", "s", "us", "ss"))  # step 1a
     if suffix == "sses" or (suffix == "s" and re.search("[aeiouy]", word[:-2])):
         word = word[: -2 if suffix == "sses" else -1]
     elif suffix in ("ied", "ies"):
@@ -89,8 +89,7 @@ def english(word: str) -> str:
 
 def _steps_1b_to_5(word: str, one: int, two: int) -> str:
     """Steps 1b to 5 of the English stemmer; one and two are the beginnings of the regions R1 and R2."""
-    suffix = _suffix(word, ("eed", "eedly", "ed", "edly", "ing", "ingly"))
-    stem = word.removesuffix(suffix)
+    stem, suffix = _split(word, ("eed", "eedly", "ed", "edly", "ing", "ingly"))
     if suffix.startswith("ee"):
         word = stem + "ee" if len(stem) >= one else word
     elif suffix and re.search("[aeiouy]", stem):
@@ -103,17 +102,14 @@ def _steps_1b_to_5(word: str, one: int, two: int) -> str:
     if word.endswith(("y", "Y")) and len(word) > 2 and word[-2] not in "aeiouy":  # step 1c
         word = word[:-1] + "i"
 
-    suffix = _suffix(word, _STEP_2)
-    stem = word.removesuffix(suffix)
+    stem, suffix = _split(word, _STEP_2)
     before = {"ogi": ("l",), "li": tuple("cdeghkmnrt")}.get(suffix, ("",))
     if suffix and len(stem) >= one and stem.endswith(before):
         word = stem + _STEP_2[suffix]
-    suffix = _suffix(word, _STEP_3)
-    stem = word.removesuffix(suffix)
+    stem, suffix = _split(word, _STEP_3)
     if suffix and len(stem) >= (two if suffix == "ative" else one):
         word = stem + _STEP_3[suffix]
-    suffix = _suffix(word, _STEP_4)
-    stem = word.removesuffix(suffix)
+    stem, suffix = _split(word, _STEP_4)
     if suffix and len(stem) >= two and (suffix != "ion" or stem.endswith(("s", "t"))):
         word = stem
     stem = word[:-1]  # step 5
@@ -128,31 +124,27 @@ def german(word: str) -> str:
     one, two = _regions(word, "aeiouyäöü") if len(word) > 2 else (len(word), len(word))
     one = max(one, 3)
 
-    suffix = _suffix(word, ("em", "ern", "er", "e", "en", "es", "s"))
-    stem = word.removesuffix(suffix)
+    stem, suffix = _split(word, ("em", "ern", "er", "e", "en", "es", "s"))
     if len(stem) >= one and (suffix != "s" or stem.endswith(tuple("bdfghklmnrt"))):
         word = stem
-    suffix = _suffix(word, ("en", "er", "est", "st"))
-    stem = word.removesuffix(suffix)
+    stem, suffix = _split(word, ("en", "er", "est", "st"))
     if len(stem) >= one and (suffix != "st" or (len(stem) >= 4 and stem.endswith(tuple("bdfghklmnt")))):
         word = stem
-    suffix = _suffix(word, ("end", "ung", "ig", "ik", "isch", "lich", "heit", "keit"))
-    stem = word.removesuffix(suffix)
+    stem, suffix = _split(word, ("end", "ung", "ig", "ik", "isch", "lich", "heit", "keit"))
     if len(stem) >= two and not (suffix in ("ig", "ik", "isch") and stem.endswith("e")):
         word = stem
         more = {"end": ("ig",), "ung": ("ig",), "lich": ("er", "en"), "heit": ("er", "en"), "keit": ("lich", "ig")}
-        second = _suffix(stem, more.get(suffix, ()))
-        stem = stem.removesuffix(second)
-        if len(stem) >= (one if suffix in ("lich", "heit") else two) and not (
-            suffix in ("end", "ung") and stem.endswith("e")
-        ):
+        stem, _ = _split(stem, more.get(suffix, ()))
+        follows_e = suffix in ("end", "ung") and stem.endswith("e")
+        if len(stem) >= (one if suffix in ("lich", "heit") else two) and not follows_e:
             word = stem
     return word.translate(str.maketrans("YUäöü", "yuaou"))
 
 
-def _suffix(word: str, suffixes: Iterable[str]) -> str:
-    """The longest of the suffixes that the word ends with; "" if there is none."""
-    return max((suffix for suffix in suffixes if word.endswith(suffix)), key=len, default="")
+def _split(word: str, suffixes: Iterable[str]) -> tuple[str, str]:
+    """Split off the longest of the suffixes that the word ends with; "" if there is none."""
+    suffix = max((suffix for suffix in suffixes if word.endswith(suffix)), key=len, default="")
+    return word.removesuffix(suffix), suffix
 
 
 def _regions(word: str, vowels: str, prefix: re.Match[str] | None = None) -> tuple[int, int]:

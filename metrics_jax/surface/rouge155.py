@@ -83,9 +83,8 @@ class Rouge155(MeanF):
             if self.variant == "L":
                 return count_subsequences(hypotheses, references, lcs.union_matches)
             weight = functools.cache(lambda run: run**self.w)
-            counts = count_subsequences(
-                hypotheses, references, functools.partial(lcs.weighted_union_matches, weight=weight)
-            )
+            matches = functools.partial(lcs.weighted_union_matches, weight=weight)
+            counts = count_subsequences(hypotheses, references, matches)
             counts[1] **= self.w
             counts[2] = [sum(weight(len(words)) for words in sentences) for sentences in references]
             return counts
