@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.decoding import constraints
 from nmt_jax.decoding.next_logits import IMPOSSIBLE, NextLogits, Step
 from nmt_jax.decoding.search_options import SearchOptions, coverage, follow_rules, force
 from nmt_jax.decoding.topk import top_k
-
-Array = jax.Array
 
 
 class SearchRequest(NamedTuple):
@@ -93,22 +92,18 @@ def beam_search(
     mask = jnp.zeros((num_sentences * groups, 1, 0), bool)
     if source_mask is not None:
         mask = jnp.repeat(source_mask, groups, axis=0)[:, None]
-    searcher = _Searcher(step, search, max_length, bos, eos, attention)
-    beams = searcher.start(request, mask, cache)
+    searcher = _Searcher(request, mask, step, search, max_length, bos, eos, attention)
     half = num_sentences // 2 if halve else 0
-    beams = searcher.run(request, mask, beams, half)
-    if half:
-        beams = searcher.run_rest(request, mask, beams, half)
-    return searcher.finish(request, mask, beams)
+    beams = searcher.run(searcher.start(cache), half)
+    return searcher.finish(searcher.run_rest(beams, half) if half else beams)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Searcher:
-    """The parts of `beam_search`, which have its options in common.
+    """The parts of `beam_search`, which have its options in common; request: with a row for each group."""
 
-    request, with a row for each group, and mask bool[R, 1, S] accompany the beams.
-    """
-
+    request: SearchRequest
+    mask: Array  # bool[R, 1, S]
     step: Step
     search: SearchOptions
     max_length: int
@@ -121,9 +116,9 @@ class _Searcher:
         """K / G, the beams of a row."""
         return self.search.beam_size // self.search.num_groups
 
-    def start(self, request: SearchRequest, mask: Array, cache: Any) -> Beams:
+    def start(self, cache: Any) -> Beams:
         """The state before the first step. Only the first beam of a row is possible, or all beams would be equal."""
-        shape = (len(request.limits), self.beam_size)
+        request, shape = self.request, (len(self.request.limits), self.beam_size)
         nothing = jnp.zeros((*shape, self.max_length), jnp.int32)
         first_only = jnp.where(jnp.arange(self.beam_size) == 0, 0.0, IMPOSSIBLE)
         num_pieces = 0 if request.phrases is None else request.phrases.pieces.shape[-1]
@@ -135,44 +130,45 @@ class _Searcher:
             ended=nothing,
             ended_scores=jnp.full(shape, IMPOSSIBLE, jnp.float32),
             done=request.limits <= 0,
-            attended=jnp.zeros((*shape, mask.shape[-1])),
+            attended=jnp.zeros((*shape, self.mask.shape[-1])),
             met=jnp.zeros((*shape, num_pieces), bool),
             cache=cache,
         )
 
-    def run(self, request: SearchRequest, mask: Array, beams: Beams, num_left: int) -> Beams:
+    def run(self, beams: Beams, num_left: int) -> Beams:
         """Advance until at most `num_left` sentences are unfinished, or the maximum length is reached."""
 
         def proceed(beams: Beams) -> Array:
             left = jnp.sum(~self._finished(beams))
             return (beams.position < self.max_length) & (left > num_left)
 
-        return jax.lax.while_loop(proceed, lambda beams: self.advance(request, mask, beams), beams)
+        return jax.lax.while_loop(proceed, self.advance, beams)
 
-    def run_rest(self, request: SearchRequest, mask: Array, beams: Beams, half: int) -> Beams:
+    def run_rest(self, beams: Beams, half: int) -> Beams:
         """Finish the sentences left by `run`, of which there are at most `half`, in a batch of that size."""
         groups, finished = self.search.num_groups, self._finished(beams)
         left = jnp.argsort(finished, stable=True)[:half]
         select = functools.partial(_select_sentences, sentences=left, num_sentences=len(finished))
-        rest = self.run(jax.tree.map(select, request), select(mask), jax.tree.map(select, beams), 0)
+        few = dataclasses.replace(self, request=jax.tree.map(select, self.request), mask=select(self.mask))
+        rest = few.run(jax.tree.map(select, beams), 0)
         rows = (left[:, None] * groups + jnp.arange(groups)[None]).reshape(-1)
         results = ("live", "live_scores", "ended", "ended_scores", "attended")
         return beams._replace(**{name: getattr(beams, name).at[rows].set(getattr(rest, name)) for name in results})
 
-    def advance(self, request: SearchRequest, mask: Array, beams: Beams) -> Beams:
+    def advance(self, beams: Beams) -> Beams:
         """One step: every row gets new live hypotheses, and keeps the best of those that have ended."""
         rows, position = jnp.arange(len(beams.done))[:, None], beams.position
         following, cache = self.step(beams.tokens.reshape(-1), beams.cache)
         attended = beams.attended
         if self.attention:
             attended += self.attention(cache).reshape(attended.shape)
-        candidates = self.propose(request, beams, following)
+        candidates = self.propose(beams, following)
         candidates = candidates._replace(scores=jnp.maximum(candidates.scores, IMPOSSIBLE))
-        chosen, live_scores, met = self.choose_live(request, beams, candidates)
+        chosen, live_scores, met = self.choose_live(beams, candidates)
         parents = jnp.take_along_axis(candidates.parents, chosen, axis=1)
         tokens = jnp.take_along_axis(candidates.tokens, chosen, axis=1)
         live = beams.live[rows, parents].at[:, :, position].set(tokens)
-        ended, ended_scores = self.choose_ended(mask, beams, candidates, attended)
+        ended, ended_scores = self.choose_ended(beams, candidates, attended)
         if self.attention:
             attended = attended[rows, parents]
 
@@ -182,7 +178,7 @@ class _Searcher:
 
         live_scores = keep(beams.live_scores, live_scores)
         ended_scores = keep(beams.ended_scores, ended_scores)
-        enough = self.has_enough(request.limits, live_scores, ended_scores)
+        enough = self.has_enough(live_scores, ended_scores)
         parents = self._parents_in_sentences(parents)
         return Beams(
             position=position + 1,
@@ -191,19 +187,19 @@ class _Searcher:
             live_scores=live_scores,
             ended=keep(beams.ended, ended),
             ended_scores=ended_scores,
-            done=beams.done | enough | (position + 1 >= request.limits),
+            done=beams.done | enough | (position + 1 >= self.request.limits),
             attended=keep(beams.attended, attended),
             met=met,
             cache=reorder(cache, parents, len(parents)),
         )
 
-    def propose(self, request: SearchRequest, beams: Beams, following: NextLogits) -> Candidates:
+    def propose(self, beams: Beams, following: NextLogits) -> Candidates:
         """The 2 K/G best continuations of each row, and those that would meet a constraint.
 
         At most K/G of the 2 K/G end, so that K/G live on.
         """
         shape, vocab_size = beams.tokens.shape, following.logits.shape[-1]
-        _, prefix, phrases = request
+        limits, prefix, phrases = self.request
         count = 2 * self.beam_size
         if self.search.num_groups == 1 and prefix is None and phrases is None and not self.search.has_rules:
             offsets = beams.live_scores - following.log_normalizer.reshape(shape)
@@ -225,24 +221,24 @@ class _Searcher:
             return candidates
         raw = raw.at[:, :, self.eos].set(log_probs[:, :, self.eos])
         scores = beams.live_scores[:, :, None] + log_probs
-        return _with_constraints(candidates, phrases, beams, raw, scores, request.limits, self.eos)
+        return _with_constraints(candidates, phrases, beams, raw, scores, limits, self.eos)
 
-    def choose_live(self, request: SearchRequest, beams: Beams, candidates: Candidates) -> tuple[Array, Array, Array]:
+    def choose_live(self, beams: Beams, candidates: Candidates) -> tuple[Array, Array, Array]:
         """Return the candidates that live on, int[R, K/G], their log-probabilities, and the constraints they meet."""
         is_end = candidates.tokens == self.eos
         order = jnp.where(is_end, IMPOSSIBLE, candidates.order)
-        if request.phrases is None:
+        if self.request.phrases is None:
             _, chosen = jax.lax.top_k(order, self.beam_size)
             met = beams.met
         else:
             rows = jnp.arange(len(order))[:, None]
-            met = constraints.advance(request.phrases, beams.met[rows, candidates.parents], candidates.tokens)
+            met = constraints.advance(self.request.phrases, beams.met[rows, candidates.parents], candidates.tokens)
             chosen = constraints.allocate(order, met.sum(axis=-1), self.beam_size)
             met = met[rows, chosen]
         scores = jnp.where(is_end, IMPOSSIBLE, candidates.scores)
         return chosen, jnp.take_along_axis(scores, chosen, axis=1), met
 
-    def choose_ended(self, mask: Array, beams: Beams, candidates: Candidates, attended: Array) -> tuple[Array, Array]:
+    def choose_ended(self, beams: Beams, candidates: Candidates, attended: Array) -> tuple[Array, Array]:
         """The best K/G hypotheses of each row that have ended, by now or in this step, and their ranking scores.
 
         log p(Y|X) / penalty(|Y|) + coverage_penalty * coverage (Wu et al., 2016, eq. 14).
@@ -253,13 +249,13 @@ class _Searcher:
         counts &= candidates.scores > IMPOSSIBLE / 2
         scores = candidates.scores / self.search.penalty(beams.position + 1)
         if self.attention:
-            scores += self.search.coverage_penalty * coverage(attended, mask)[rows, candidates.parents]
+            scores += self.search.coverage_penalty * coverage(attended, self.mask)[rows, candidates.parents]
         scores = jnp.where(counts, scores, IMPOSSIBLE)
         ending = beams.live[rows, candidates.parents].at[:, :, beams.position].set(candidates.tokens)
         ended_scores, chosen = jax.lax.top_k(jnp.concatenate([beams.ended_scores, scores], axis=1), self.beam_size)
         return jnp.concatenate([beams.ended, ending], axis=1)[rows, chosen], ended_scores
 
-    def has_enough(self, limits: Array, live_scores: Array, ended_scores: Array) -> Array:
+    def has_enough(self, live_scores: Array, ended_scores: Array) -> Array:
         """Whether the search may stop, bool[R], by the rule `SearchOptions.stopping`.
 
         "bound": no live hypothesis can overtake the n-th that has ended (cf. Huang et al., 2017). Log-probabilities
@@ -267,19 +263,19 @@ class _Searcher:
         bound.
         """
         if self.search.stopping == "limit":
-            return jnp.zeros(len(limits), bool)
+            return jnp.zeros(len(live_scores), bool)
         if self.search.stopping == "beam":
             return ended_scores[:, -1] > IMPOSSIBLE / 2
-        bound = live_scores.max(axis=1) / self.search.penalty(limits)
+        bound = live_scores.max(axis=1) / self.search.penalty(self.request.limits)
         return bound <= ended_scores[:, min(self.search.n_best, self.beam_size) - 1]
 
-    def finish(self, request: SearchRequest, mask: Array, beams: Beams) -> tuple[Array, Array]:
+    def finish(self, beams: Beams) -> tuple[Array, Array]:
         """The n best hypotheses of each sentence: tokens int32[B, n, T], scores float32[B, n].
 
         Ended hypotheses come first. Live ones, cut off at the limit, follow if a group has too few that have ended.
         """
-        live_scores = beams.live_scores / self.search.penalty(request.limits)[:, None]
-        live_scores += self.search.coverage_penalty * coverage(beams.attended, mask)
+        live_scores = beams.live_scores / self.search.penalty(self.request.limits)[:, None]
+        live_scores += self.search.coverage_penalty * coverage(beams.attended, self.mask)
         has_ended = beams.ended_scores > IMPOSSIBLE / 2
         lacks = jnp.sum(has_ended, axis=1, keepdims=True) < min(self.search.n_best, self.beam_size)
         live_scores = jnp.where(lacks, live_scores, IMPOSSIBLE)

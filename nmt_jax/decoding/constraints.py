@@ -6,13 +6,11 @@ occurrence of a phrase in the translation meets one constraint.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from nmt_jax.decoding.next_logits import IMPOSSIBLE
-
-Array = jax.Array
 
 
 class Phrases(NamedTuple):

@@ -4,13 +4,11 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-import jax
+from jax import Array
 
 from nmt_jax.decoding.beam_search import SearchRequest, beam_search
 from nmt_jax.decoding.next_logits import Step
 from nmt_jax.decoding.search_options import SearchOptions
-
-Array = jax.Array
 
 
 class StepModel(NamedTuple):

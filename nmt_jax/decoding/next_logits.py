@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.decoding.topk import block_maxima
-
-Array = jax.Array
 
 IMPOSSIBLE = -1e9  # below the log-probability of every real hypothesis; finite, so that differences are defined
 

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.method import StepModel
 from nmt_jax.decoding.next_logits import IMPOSSIBLE, Step
 from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
-
-Array = jax.Array
 
 BLOCK = 128  # pieces
 
@@ -160,15 +159,7 @@ class Drawn(NamedTuple):
 
 
 def sample(
-    step: Step,
-    cache: Any,
-    prefix: Array,
-    limits: Array,
-    keys: Array,
-    sampling: Sampling,
-    *,
-    start: int,
-    eos: int,
+    step: Step, cache: Any, prefix: Array, limits: Array, keys: Array, sampling: Sampling, *, start: int, eos: int
 ) -> tuple[Array, Array]:
     """Draw one text per row: tokens int32[B, T] with 0 after `eos`, and log-probabilities float[B].
 

@@ -4,10 +4,9 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.decoding.next_logits import IMPOSSIBLE
-
-Array = jax.Array
 
 NORMALIZATIONS = ("wu", "length")
 STOPPING = ("bound", "beam", "limit")

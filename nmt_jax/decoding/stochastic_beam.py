@@ -4,13 +4,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.decoding.next_logits import IMPOSSIBLE, Step
 from nmt_jax.decoding.search_options import force
 from nmt_jax.decoding.topk import top_k
-
-Array = jax.Array
 
 
 class Perturbed(NamedTuple):

@@ -2,10 +2,9 @@
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax import platforms
-
-Array = jax.Array
 
 BLOCK = 64
 

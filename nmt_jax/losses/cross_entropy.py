@@ -4,11 +4,10 @@ import functools
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax import platforms
 from nmt_jax.models.layers.basic import matmul, product, transposed
-
-Array = jax.Array
 
 
 def smoothed_cross_entropy(logits: Array, labels: Array, label_smoothing: float) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.sharding import Mesh, PartitionSpec
 from ml_collections import ConfigDict
 
@@ -24,8 +25,6 @@ from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.step import Step
 from nmt_jax.translation.translator import Translator
-
-Array = jax.Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -5,11 +5,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from nmt_jax import platforms
 from nmt_jax.models.layers.basic import matmul
-
-Array = jax.Array
 
 
 class Alias(NamedTuple):

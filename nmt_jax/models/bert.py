@@ -3,13 +3,11 @@
 import dataclasses
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.models.layers.basic import Dense, LayerNorm, activation, matmul
 from nmt_jax.models.layers.bert_stack import Bert
-
-Array = jax.Array
 
 
 class Model(nn.Module):

@@ -8,15 +8,13 @@ import functools
 from collections.abc import Sequence
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.models.layers.basic import Dropout
 from nmt_jax.models.layers.character_encoder import CharacterEncoder
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.recurrent import ProjectedLSTM
-
-Array = jax.Array
 
 CHOICES = {"dtype": ("float32", "bfloat16")}
 

@@ -3,12 +3,11 @@
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.models.layers.basic import Dense, Dropout, Embedding
 from nmt_jax.models.layers.hyperparameters import check_rates
 from nmt_jax.models.layers.recurrent import Encoder
-
-Array = jax.Array
 
 
 class Model(nn.Module):
@@ -37,12 +36,7 @@ class Model(nn.Module):
 
     @nn.compact
     def __call__(
-        self,
-        words: Array,
-        mask: Array,
-        vectors: Array | None = None,
-        elmo: Array | None = None,
-        train: bool = False,
+        self, words: Array, mask: Array, vectors: Array | None = None, elmo: Array | None = None, train: bool = False
     ) -> Array:
         """Words int[B, S], mask bool[B, S], vectors float[B, S, Dx], elmo float[B, S, L + 1, D] -> float[B, S, C]."""
         parts = [] if vectors is None else [vectors]

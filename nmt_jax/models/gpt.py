@@ -3,14 +3,12 @@
 from typing import Any
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
 from nmt_jax.models.layers.transformer_layers import EncoderLayer
-
-Array = jax.Array
 
 CHOICES = {"norm": ("pre", "post"), "activation": tuple(ACTIVATIONS), "dtype": ("float32", "bfloat16")}
 

@@ -1,11 +1,9 @@
 """Hierarchical attention networks (Yang et al., 2016): words form sentence vectors, sentences a document vector."""
 
-import jax
+from jax import Array
 
 from nmt_jax.data.vocabulary.vocab import PAD
 from nmt_jax.models.layers.classifier import Classifier
-
-Array = jax.Array
 
 
 class Model(Classifier):

@@ -1,12 +1,10 @@
 """A multilayer perceptron over features, with ReLU hidden layers and a linear output."""
 
 import flax.linen as nn
-import jax
+from jax import Array
 
 from nmt_jax.models.layers.basic import Dense, Dropout
 from nmt_jax.models.layers.hyperparameters import check_positive, check_rates
-
-Array = jax.Array
 
 
 class Model(nn.Module):

@@ -1,10 +1,8 @@
 """A pretrained encoder with one output per piece: its tag, or whether an answer starts or ends there."""
 
-import jax
+from jax import Array
 
 from nmt_jax.models.layers.bert_stack import FineTuned
-
-Array = jax.Array
 
 
 class Model(FineTuned):

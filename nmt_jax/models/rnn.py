@@ -5,6 +5,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS, PAD
@@ -22,8 +23,6 @@ from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder
 from nmt_jax.models.layers.recurrent_decoder import Carry, Decoder
 from nmt_jax.models.layers.scores import SCORES
 from nmt_jax.models.layers.several_sources import COMBINATIONS, SeveralEncoders
-
-Array = jax.Array
 
 CHOICES = {
     "cell": ENCODER_CELLS,
@@ -99,40 +98,23 @@ class Model(nn.Module):
         if self.tie_embeddings == "none":
             self.output_table = Embedding(self.target_vocab_size, d_readout)
         self.drop = SequenceDropout(self.dropout, self.variational_dropout)
-        encoder: dict[str, Any] = {
-            "cell": self.cell,
-            "num_layers": self.num_encoder_layers,
-            "d_hidden": self.d_hidden,
-            "bidirectional": self.bidirectional,
-            "residual": self.residual,
-            "dropout": self.dropout,
-            "variational_dropout": self.variational_dropout,
-            "dtype": self.dtype,
-        }
+        both = {name: getattr(self, name) for name in ("d_hidden", "residual", "dropout", "dtype")}
+        names = ("cell", "bidirectional", "variational_dropout")
+        encoder = {"num_layers": self.num_encoder_layers, **both, **{name: getattr(self, name) for name in names}}
         several = self.num_sources > 1
         self.encoder_layers = (
             SeveralEncoders(encoder, self.num_sources, self.share_encoder) if several else Encoder(**encoder)
         )
+        attention = ("score", "d_attention", "window")
+        decoder = ("num_sources", "combination", "input_feeding", "context_every_step", "bridge")
         self.decoder_layers = Decoder(
             cell="lstm" if self.cell == "lstmn" else self.cell,
             num_layers=self.num_decoder_layers,
-            d_hidden=self.d_hidden,
             d_readout=d_readout,
             style=self.decoder,
-            attention={
-                "score": self.score,
-                "kind": self.attention,
-                "d_attention": self.d_attention,
-                "window": self.window,
-            },
-            num_sources=self.num_sources,
-            combination=self.combination,
-            input_feeding=self.input_feeding,
-            context_every_step=self.context_every_step,
-            residual=self.residual,
-            bridge=self.bridge,
-            dropout=self.dropout,
-            dtype=self.dtype,
+            attention={"kind": self.attention, **{name: getattr(self, name) for name in attention}},
+            **{name: getattr(self, name) for name in decoder},
+            **both,
         )
         if self.copying != "none":
             self.copier = make_copying(self.copying, self.max_unknown, d_readout, self.dtype)

@@ -3,16 +3,14 @@
 from typing import Any
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.data.vocabulary.vocab import PAD
 from nmt_jax.models.layers.basic import Dense, Embedding, SequenceDropout, matmul
 from nmt_jax.models.layers.copying import PointerSentinel
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.recurrent import CELLS, Cell, zero_state
-
-Array = jax.Array
 
 CHOICES = {"cell": tuple(CELLS), "dtype": ("float32", "bfloat16")}
 

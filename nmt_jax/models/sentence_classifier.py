@@ -1,12 +1,10 @@
 """A classifier over one self-attentive sentence encoder: one level of the hierarchical attention network."""
 
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.data.vocabulary.vocab import PAD
 from nmt_jax.models.layers.classifier import Classifier
-
-Array = jax.Array
 
 
 class Model(Classifier):

@@ -2,11 +2,10 @@
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.models.layers.bert_stack import POOLING, FineTuned, pool
 from nmt_jax.models.layers.hyperparameters import check_choices
-
-Array = jax.Array
 
 
 class Model(FineTuned):

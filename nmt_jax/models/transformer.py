@@ -3,21 +3,13 @@
 from typing import Any
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.data.vocabulary.vocab import BOS, PAD
 from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
-from nmt_jax.models.layers.hyperparameters import (
-    check_choices,
-    check_heads,
-    check_positive,
-    check_rates,
-    check_tying,
-)
+from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
-
-Array = jax.Array
 
 CHOICES = {
     "positions": ("sinusoidal", "learned"),
@@ -63,21 +55,12 @@ class Model(nn.Module):
 
     def setup(self) -> None:
         per_head = self.d_model // self.num_heads
+        d_k, d_v = self.d_k or per_head, self.d_v or per_head
+        attention = {"d_model": self.d_model, "num_heads": self.num_heads, "d_k": d_k, "d_v": d_v}
+        feed_forward = {"d_ff": self.d_ff, "activation": self.activation}
         layer: dict[str, Any] = {
-            "attention": {
-                "d_model": self.d_model,
-                "num_heads": self.num_heads,
-                "d_k": self.d_k or per_head,
-                "d_v": self.d_v or per_head,
-                "dropout": self.attention_dropout,
-                "dtype": self.dtype,
-            },
-            "feed_forward": {
-                "d_ff": self.d_ff,
-                "activation": self.activation,
-                "dropout": self.relu_dropout,
-                "dtype": self.dtype,
-            },
+            "attention": {**attention, "dropout": self.attention_dropout, "dtype": self.dtype},
+            "feed_forward": {**feed_forward, "dropout": self.relu_dropout, "dtype": self.dtype},
             "norm": self.norm,
             "dropout": self.dropout,
         }
@@ -93,11 +76,9 @@ class Model(nn.Module):
         if self.tie_embeddings == "none":
             self.output_table = Embedding(self.target_vocab_size, self.d_model)
         self.position = Positions(self.positions, self.max_positions, self.d_model)
-        self.target_position = (
-            self.position
-            if self.positions == "sinusoidal"
-            else Positions(self.positions, self.max_positions, self.d_model)
-        )
+        self.target_position = self.position
+        if self.positions != "sinusoidal":
+            self.target_position = Positions(self.positions, self.max_positions, self.d_model)
         self.embedding_dropout = Dropout(self.dropout)
         if self.norm == "pre":
             self.encoder_norm = LayerNorm()

@@ -6,12 +6,12 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from nmt_jax import platforms
 from nmt_jax.data.vocabulary.words import NO_WORD
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive
 
-Array = jax.Array
 Subwords = tuple[np.ndarray, np.ndarray]  # word int[P], bucket int[P]
 
 CHOICES = {"algorithm": ("skip_gram", "cbow")}

@@ -5,12 +5,11 @@ from collections.abc import Callable
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax import platforms
 from nmt_jax.models.layers.basic import Dense, Dropout
 from nmt_jax.models.layers.scores import make_score
-
-Array = jax.Array
 
 # The order in which the axes of keys [B, H, T * K, Dk] are cached, by `Platform.cached_keys`; its own inverse. A few
 # queries multiply columns twice as fast on a CPU.

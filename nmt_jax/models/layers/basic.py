@@ -11,10 +11,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from nmt_jax import platforms
-
-Array = jax.Array
 
 
 def matmul(x: Array, kernel: Array, dtype: str = "float32") -> Array:

@@ -10,12 +10,11 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.models.layers.attention import attend
 from nmt_jax.models.layers.basic import Dense, Dropout, LayerNorm, activation, sinusoids
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
-
-Array = jax.Array
 
 CHOICES = {"activation": ("gelu_erf", "gelu", "relu"), "dtype": ("float32", "bfloat16")}
 

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.data.vocabulary.word_types import NOTHING, NUM_CHARACTERS
 from nmt_jax.models.layers.basic import Dense
-
-Array = jax.Array
 
 CARRY = -2.0  # initial bias of a highway's gate, so that it first passes its input on (Srivastava et al., 2015)
 

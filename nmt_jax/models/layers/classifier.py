@@ -8,13 +8,12 @@ which sum to 1. The word vectors are the submodule `embedding`.
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.models.layers.basic import Dense, Dropout, Embedding
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.recurrent import CELLS, Encoder
 from nmt_jax.models.layers.scores import make_score
-
-Array = jax.Array
 
 
 def masked_softmax(scores: Array, mask: Array) -> Array:

@@ -10,13 +10,12 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import UNK
 from nmt_jax.models.layers.attention import MASKED
 from nmt_jax.models.layers.basic import Dense
-
-Array = jax.Array
 
 
 def read_unknown(words: Array, vocab_size: int) -> Array:

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.models.layers.attention import MASKED
 from nmt_jax.models.layers.basic import Dense, SequenceDropout, product, transposed
 from nmt_jax.models.layers.scores import Additive
-
-Array = jax.Array
 
 State = tuple[Array, ...]  # float[..., H] each; the first is the output of the cell
 

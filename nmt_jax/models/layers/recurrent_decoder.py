@@ -3,15 +3,13 @@
 from typing import Any, NamedTuple
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.models.layers.attention import Attention
 from nmt_jax.models.layers.basic import Dense, Dropout
 from nmt_jax.models.layers.recurrent import CELLS, Cell, State
 from nmt_jax.models.layers.several_sources import SeveralAttention
-
-Array = jax.Array
 
 
 class Carry(NamedTuple):

@@ -5,12 +5,11 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from nmt_jax.models.layers.attention import Attention
 from nmt_jax.models.layers.basic import Dense
 from nmt_jax.models.layers.recurrent import Encoder, State
-
-Array = jax.Array
 
 COMBINATIONS = ("concat", "flat", "hierarchical")
 

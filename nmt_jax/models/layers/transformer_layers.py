@@ -3,12 +3,10 @@
 from typing import Any
 
 import flax.linen as nn
-import jax
+from jax import Array
 
 from nmt_jax.models.layers.attention import MultiHeadAttention
 from nmt_jax.models.layers.basic import Dropout, FeedForward, LayerNorm
-
-Array = jax.Array
 
 
 class Sublayer(nn.Module):
