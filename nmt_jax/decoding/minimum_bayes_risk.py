@@ -165,7 +165,8 @@ class MinimumBayesRisk:
 
     def _aggregate(self, line: "_Line") -> np.ndarray:
         """The best candidates by comparison with the aggregated pseudo-references."""
-        scores = line.aggregated()
+        sides = line.hypotheses, line.references, line.weights
+        scores = np.sum([factor * texts.aggregated(*sides) for texts, factor in line.mixed], axis=0)
         return np.sort(line.ranked(scores, np.arange(len(scores)))[: self.finalists])
 
     def _prune(self, line: "_Line") -> np.ndarray:
@@ -239,11 +240,6 @@ class _Line:
             self.num_pairs += int((~self.known[block]).sum())
             self.known[block] = True
         return self.scores[np.ix_(rows, columns)]
-
-    def aggregated(self) -> np.ndarray:
-        """Return the utility float[H] of each candidate against the aggregate of all pseudo-references."""
-        sides = self.hypotheses, self.references, self.weights
-        return np.sum([factor * texts.aggregated(*sides) for texts, factor in self.mixed], axis=0)
 
     def ranked(self, scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Order of the candidates `rows` by falling scores; equal ones by their place in the list."""

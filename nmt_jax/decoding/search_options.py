@@ -90,9 +90,8 @@ def follow_rules(search: SearchOptions, log_probs: Array, generated: Array, posi
         old = jnp.zeros(log_probs.shape, bool).at[rows, generated].max(jnp.arange(generated.shape[1])[None] < position)
         log_probs = jnp.where(old, log_probs * search.repetition_penalty, log_probs)
     if search.no_repeat_ngram_size:
-        log_probs = jnp.where(
-            repeats(generated, position, search.no_repeat_ngram_size, log_probs.shape), IMPOSSIBLE, log_probs
-        )
+        again = repeats(generated, position, search.no_repeat_ngram_size, log_probs.shape)
+        log_probs = jnp.where(again, IMPOSSIBLE, log_probs)
     if search.min_length:
         too_soon = (jnp.arange(log_probs.shape[1]) == eos) & (position < search.min_length)
         log_probs = jnp.where(too_soon[None], IMPOSSIBLE, log_probs)

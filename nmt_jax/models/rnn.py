@@ -20,9 +20,8 @@ from nmt_jax.models.layers.copying import (
 )
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder
-from nmt_jax.models.layers.recurrent_decoder import Carry, Decoder
+from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, Carry, Decoder, SeveralEncoders
 from nmt_jax.models.layers.scores import SCORES
-from nmt_jax.models.layers.several_sources import COMBINATIONS, SeveralEncoders
 
 CHOICES = {
     "cell": ENCODER_CELLS,

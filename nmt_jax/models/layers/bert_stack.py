@@ -5,6 +5,7 @@ pretraining are in `models.bert`; task heads derive from `FineTuned`.
 """
 
 import dataclasses
+import functools
 from typing import Any
 
 import flax.linen as nn
@@ -65,12 +66,8 @@ class Layer(nn.Module):
     init_stddev: float
 
     def setup(self) -> None:
-
-        def dense(features: int) -> Dense:
-            return Dense(
-                features, dtype=self.dtype, kernel_init=nn.initializers.truncated_normal(stddev=self.init_stddev)
-            )
-
+        init = nn.initializers.truncated_normal(stddev=self.init_stddev)
+        dense = functools.partial(Dense, dtype=self.dtype, kernel_init=init)
         self.query, self.key, self.value = dense(self.d_model), dense(self.d_model), dense(self.d_model)
         self.attention_output = dense(self.d_model)
         self.attention_norm = LayerNorm(self.epsilon)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.vocabulary import word_types
-from nmt_jax.models.elmo import Model
-from nmt_jax.models.layers.character_encoder import CARRY, CharacterEncoder, Highway
+from nmt_jax.models.elmo import CARRY, CharacterEncoder, Highway, Model
 from nmt_jax.models.layers.recurrent import ProjectedLSTM
 
 B, T, C = 2, 5, 8

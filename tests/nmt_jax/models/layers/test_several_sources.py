@@ -11,7 +11,7 @@ from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.layers.attention import Attention
 from nmt_jax.models.layers.recurrent import Encoder
-from nmt_jax.models.layers.several_sources import COMBINATIONS, SeveralAttention, SeveralEncoders
+from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, SeveralAttention, SeveralEncoders
 from nmt_jax.models.rnn import Model
 
 B, N, Q, S, D = 2, 3, 4, 5, 6
