@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from benchmarks import measure
-from nmt_jax.data.prepared import token_stream
+from nmt_jax.data.prepared import streams
 from nmt_jax.data.vocabulary.vocab import EOS, Vocab
 from nmt_jax.workdir import Workdir
 
@@ -107,7 +107,7 @@ def main() -> None:
     folder = Workdir(pathlib.Path(options.workdir))
     vocab = Vocab.load(folder.vocab / "text.model")
     train, dev, test = (
-        token_stream.prepare(folder.config().data, split, vocab).ids for split in ("train", "dev", "test")
+        streams.prepare_tokens(folder.config().data, split, vocab).ids for split in ("train", "dev", "test")
     )
     orders, num_words = count(train, options.order), len(vocab) - 2
     numbers = {name: statistics(orders, ngrams(ids, options.order)) for name, ids in (("dev", dev), ("test", test))}

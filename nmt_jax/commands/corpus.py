@@ -10,7 +10,8 @@ from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax.commands.config_flags import define_override_flag, overrides
-from nmt_jax.data.readers.parallel_text import SPLITS, open_text
+from nmt_jax.data.readers.parallel_text import open_text
+from nmt_jax.data.readers.splits import SPLITS
 from nmt_jax.errors import UserError
 from nmt_jax.workdir import Workdir
 

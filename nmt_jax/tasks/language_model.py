@@ -10,7 +10,7 @@ import numpy as np
 
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.text_blocks import Blocks
-from nmt_jax.data.prepared import token_stream
+from nmt_jax.data.prepared import streams
 from nmt_jax.data.readers.monolingual import open_lines
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.next_logits import NextLogits, predict
@@ -54,14 +54,14 @@ class LanguageModel(RunningText):
     # Training
 
     @functools.cached_property
-    def train_text(self) -> token_stream.Stream:
+    def train_text(self) -> streams.Stream:
         """The training text as token ids."""
-        return token_stream.prepare(self.config.data, "train", self.vocab)
+        return streams.prepare_tokens(self.config.data, "train", self.vocab)
 
     @functools.cached_property
-    def dev_text(self) -> token_stream.Stream:
+    def dev_text(self) -> streams.Stream:
         """The development text as token ids."""
-        return token_stream.prepare(self.config.data, "dev", self.vocab)
+        return streams.prepare_tokens(self.config.data, "dev", self.vocab)
 
     def summary(self) -> list[tuple[str, str]]:
         """Rows of the start table: texts and vocabulary."""
@@ -108,7 +108,7 @@ class LanguageModel(RunningText):
 
     def encode(self, lines: Iterable[str]) -> np.ndarray:
         """Return consecutive lines as token ids int32[N], with EOS after each line."""
-        return np.array([token for ids in token_stream.encode(lines, self.vocab) for token in ids], np.int32)
+        return np.array([token for ids in streams.encode(lines, self.vocab) for token in ids], np.int32)
 
     def surprise(self, params: Any, ids: np.ndarray) -> tuple[float, float]:
         """Return the negative log-probability in nats of a text int[N] that ends in EOS, and its number of tokens.

@@ -23,8 +23,7 @@ from metrics_jax.prediction.correlation import pearson, spearman
 from nmt_jax import pretrained
 from nmt_jax.data.batching.batches import Batches, Shape
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.readers.labelled import Labelled, open_labelled
-from nmt_jax.data.readers.score_scaler import ScoreScaler
+from nmt_jax.data.readers.labelled import Labelled, ScoreScaler, open_labelled
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_folder
 from nmt_jax.losses.step import Step

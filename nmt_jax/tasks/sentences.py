@@ -14,8 +14,7 @@ from ml_collections import ConfigDict
 from metrics_jax.prediction.classification import accuracy, matthews, precision_recall_f1
 from metrics_jax.prediction.correlation import pearson, spearman
 from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus
-from nmt_jax.data.readers.labelled import Labelled, open_labelled
-from nmt_jax.data.readers.score_scaler import ScoreScaler
+from nmt_jax.data.readers.labelled import Labelled, ScoreScaler, open_labelled
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.progress import track

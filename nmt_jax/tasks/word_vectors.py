@@ -12,7 +12,7 @@ from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.batching.word_contexts import Contexts, kept_share
-from nmt_jax.data.prepared.word_stream import prepare, read_texts
+from nmt_jax.data.prepared.streams import prepare_words, read_texts
 from nmt_jax.data.vocabulary import character_ngrams
 from nmt_jax.data.vocabulary.words import Words
 from nmt_jax.distributed import sharding
@@ -57,12 +57,12 @@ class WordVectors(Task):
     @functools.cached_property
     def train_ids(self) -> np.ndarray:
         """The training text as word numbers."""
-        return prepare(self.config.data, "train", self.words)
+        return prepare_words(self.config.data, "train", self.words)
 
     @functools.cached_property
     def dev_ids(self) -> np.ndarray:
         """The development text as word numbers."""
-        return prepare(self.config.data, "dev", self.words)
+        return prepare_words(self.config.data, "dev", self.words)
 
     def summary(self) -> list[tuple[str, str]]:
         """Rows of the start table: texts and vocabulary."""

@@ -35,8 +35,6 @@ class Author(PhraseAuthor):
                 return make(self)
         return self.statement()
 
-    # Sentences
-
     def statement(self) -> Sentence:
         """One main clause, sometimes with a time or a place at its beginning."""
         clause = self.clause(rich=True)
@@ -192,8 +190,6 @@ class Author(PhraseAuthor):
         (0.03, location),
         (0.01, weather),
     )
-
-    # Clauses
 
     def clause(
         self,

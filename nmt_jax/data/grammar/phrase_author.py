@@ -44,8 +44,6 @@ class PhraseAuthor:
         """One of the options, uniformly."""
         return options[int(self._random() * len(options))]
 
-    # Phrases
-
     def somebody(self) -> Nominal:
         """A person."""
         draw = self._random()
@@ -141,8 +139,6 @@ class PhraseAuthor:
             else:
                 determiner = A
         return NounPhrase(noun, determiner, adjective, plural, owner)
-
-    # Adverbials
 
     def time(self, tense: Tense) -> Adverb:
         """An adverbial of time."""

@@ -7,6 +7,7 @@ memory-mapped.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import io
 import itertools
@@ -44,11 +45,39 @@ def prepare(data: Any, split: str, vocabs: tuple[Vocab, Vocab], max_unknown: int
     left, or if the cache cannot be written.
     """
     corpus = open_text(data, split)
-    num_sources = len(sources.languages(data.source))
+    encoding = Encoding(vocabs, data.max_length, max_unknown, len(sources.languages(data.source)))
     key = [FORMAT, corpus.fingerprint(), *(vocab.fingerprint for vocab in vocabs), data.max_length, max_unknown]
-    write = functools.partial(_write, corpus, vocabs, data.max_length, max_unknown, num_sources)
-    directory = cached_folder(cache_directory(data), split, key, write)
-    return PreparedCorpus(directory, f"{split}: {corpus.name}", vocabs, data.max_length, max_unknown, num_sources)
+    directory = cached_folder(cache_directory(data), split, key, functools.partial(_write, corpus, encoding))
+    return PreparedCorpus(directory, f"{split}: {corpus.name}", encoding)
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoding:
+    """How pairs become token ids: the vocabularies of source and target, and the arguments of `prepare`."""
+
+    vocabs: tuple[Vocab, Vocab]
+    max_length: int
+    max_unknown: int
+    num_sources: int
+
+    @property
+    def dtypes(self) -> list[str]:
+        """Types of the ids of source and target on disk."""
+        return ["<u2" if len(vocab) + self.max_unknown <= 1 << 16 else "<i4" for vocab in self.vocabs]
+
+    def ids(
+        self, pair: tuple[str, str], alpha: float = 0.0, seeds: Sequence[int] | np.ndarray = (0, 0)
+    ) -> list[list[int]]:
+        """The ids of source and target, EOS included; with `alpha`, of random segmentations: see `Vocab.sample`."""
+        unknown = self.vocabs[0].unknown(pair[0], self.max_unknown)
+
+        def segment(text: str, vocab: Vocab, seed: int) -> list[int]:
+            return vocab.sample(text, alpha, seed, unknown) if alpha else vocab.encode(text, unknown)
+
+        return [
+            [*sources.encode(text, count, functools.partial(segment, vocab=vocab, seed=int(seed))), EOS]
+            for text, count, vocab, seed in zip(pair, (self.num_sources, 1), self.vocabs, seeds, strict=True)
+        ]
 
 
 class PreparedCorpus:
@@ -58,17 +87,8 @@ class PreparedCorpus:
     `max_length`: their upper bound.
     """
 
-    def __init__(
-        self,
-        directory: pathlib.Path,
-        name: str,
-        vocabs: tuple[Vocab, Vocab],
-        max_length: int,
-        max_unknown: int,
-        num_sources: int,
-    ):
-        self.directory, self.name, self.vocabs = directory, name, vocabs
-        self.max_length, self.max_unknown, self.num_sources = max_length, max_unknown, num_sources
+    def __init__(self, directory: pathlib.Path, name: str, encoding: Encoding):
+        self.directory, self.name, self.encoding, self.max_length = directory, name, encoding, encoding.max_length
         self.lengths = np.memmap(directory / "lengths.int32", np.int32, "r").reshape(-1, 2)
         self.counts: dict[str, int] = json.loads((directory / "counts.json").read_text())
         parts = sorted(path.parent for path in directory.glob("part-*/*/*/dataset_info.json"))
@@ -80,11 +100,11 @@ class PreparedCorpus:
 
     def __getitems__(self, indices: Indices) -> list[Pair]:
         """(source int32[S], target int32[T]) for each index; EOS ends the target and each of several sources."""
-        dtypes = [_id_dtype(vocab, self.max_unknown) for vocab in self.vocabs]
+        source, target = self.encoding.dtypes
         return [
             (
-                np.frombuffer(_content(record, "source_ids"), dtypes[0]).astype(np.int32),
-                np.frombuffer(_content(record, "target_ids"), dtypes[1]).astype(np.int32),
+                np.frombuffer(_content(record, "source_ids"), source).astype(np.int32),
+                np.frombuffer(_content(record, "target_ids"), target).astype(np.int32),
             )
             for record in self._read(indices)
         ]
@@ -98,15 +118,8 @@ class PreparedCorpus:
 
     def sample(self, indices: Indices, alpha: float, seeds: np.ndarray) -> list[Pair]:
         """Like `__getitems__`, in random segmentations drawn with seeds uint32[len(indices), 2]: see `Vocab.sample`."""
-        return [
-            tuple(  # type: ignore[misc]
-                np.array([*sources.encode(text, count, draw), EOS], np.int32)
-                for vocab, text, count, seed in zip(self.vocabs, pair, (self.num_sources, 1), row, strict=True)
-                for draw in [functools.partial(vocab.sample, alpha=alpha, seed=int(seed), unknown=unknown)]
-            )
-            for pair, row in zip(self.texts(indices), seeds, strict=True)
-            for unknown in [self.vocabs[0].unknown(pair[0], self.max_unknown)]
-        ]
+        drawn = (self.encoding.ids(pair, alpha, row) for pair, row in zip(self.texts(indices), seeds, strict=True))
+        return [(np.array(source, np.int32), np.array(target, np.int32)) for source, target in drawn]
 
     def _read(self, indices: Indices) -> Iterator[Any]:
         for record in self._records.__getitems__([int(i) for i in indices]):
@@ -129,22 +142,11 @@ def _content(features: Any, name: str) -> bytes:
     return features[name].bytes_list.value[0]
 
 
-def _id_dtype(vocab: Vocab, max_unknown: int) -> str:
-    return "<u2" if len(vocab) + max_unknown <= 1 << 16 else "<i4"
-
-
-def _write(
-    corpus: ParallelText,
-    vocabs: tuple[Vocab, Vocab],
-    max_length: int,
-    max_unknown: int,
-    num_sources: int,
-    directory: pathlib.Path,
-) -> None:
+def _write(corpus: ParallelText, encoding: Encoding, directory: pathlib.Path) -> None:
     """Writes lengths, records in parts, and counts."""
     counts = {"kept": 0, "too_long": 0, "empty": 0}
     with open(directory / "lengths.int32", "wb") as lengths:
-        examples = _encode(corpus, vocabs, max_length, max_unknown, num_sources, counts, lengths)
+        examples = _encode(corpus, encoding, counts, lengths)
         for part in itertools.count():
             first = next(examples, None)
             if first is None:
@@ -154,36 +156,25 @@ def _write(
     if not counts["kept"]:
         raise UserError(
             f"{corpus.name}: no pair is left: {counts['too_long']} are longer than config.data.max_length = "
-            f"{max_length} tokens and {counts['empty']} have an empty side"
+            f"{encoding.max_length} tokens and {counts['empty']} have an empty side"
         )
     (directory / "counts.json").write_text(json.dumps(counts) + "\n")
 
 
 def _encode(
-    corpus: ParallelText,
-    vocabs: tuple[Vocab, Vocab],
-    max_length: int,
-    max_unknown: int,
-    num_sources: int,
-    counts: dict[str, int],
-    lengths: io.BufferedWriter,
+    corpus: ParallelText, encoding: Encoding, counts: dict[str, int], lengths: io.BufferedWriter
 ) -> Iterator[dict[str, Any]]:
     """Yields the examples to keep; also counts all pairs, and writes the lengths of those kept."""
-    dtypes = [_id_dtype(vocab, max_unknown) for vocab in vocabs]
+    dtypes = encoding.dtypes
     for source, target in track(corpus, f"preparing {corpus.name}"):
-        unknown = vocabs[0].unknown(source, max_unknown)
-        source_ids, target_ids = (
-            [*sources.encode(text, count, functools.partial(vocab.encode, unknown=unknown)), EOS]
-            for vocab, text, count in zip(vocabs, (source, target), (num_sources, 1), strict=True)
-        )
+        source_ids, target_ids = encoding.ids((source, target))
         tokens = [*sources.lengths(source_ids), len(target_ids)]
-        if not all(text.strip() for text in (*sources.split(source, num_sources), target)) or min(tokens) == 1:
-            counts["empty"] += 1
+        texts = (*sources.split(source, encoding.num_sources), target)
+        empty = not all(text.strip() for text in texts) or min(tokens) == 1
+        kind = "empty" if empty else "too_long" if max(tokens) > encoding.max_length else "kept"
+        counts[kind] += 1
+        if kind != "kept":
             continue
-        if max(tokens) > max_length:
-            counts["too_long"] += 1
-            continue
-        counts["kept"] += 1
         lengths.write(np.array([max(tokens[:-1]), tokens[-1]], np.int32).tobytes())
         yield {
             "source": source,

@@ -138,12 +138,11 @@ class _Writer:
 
     def _parts(self, line: str, ids: list[int]) -> Iterator[np.ndarray]:
         """The segments of a line whose token ids are `ids`; none for a line without tokens."""
-
-        def encode(text: str) -> list[int]:
-            return self.tokenizer.encode([text])[0]
-
-        whole = len(ids) <= self.longest
-        for piece in [ids] if whole else map(encode, split_long(line, encode, self.longest + 1)):
+        pieces = [ids]
+        if len(ids) > self.longest:
+            length = self.longest + 1
+            pieces = self.tokenizer.encode(split_long(line, lambda text: self.tokenizer.encode([text])[0], length))
+        for piece in pieces:
             segment = np.array(piece, np.int32)
             segment = segment[~np.isin(segment, self.dropped)][: self.longest]
             if len(segment):

@@ -92,7 +92,7 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
     seen: dict[tuple[str, str], str] = {}
     for row in _rows(path, columns.outputs):
         sides = [columns.hypothesis, *([columns.worse] if columns.worse else [])]
-        row_references = [text for name in columns.reference for text in _texts(row, name)]
+        row_references = [text for name in columns.reference for text in row.texts(name, at_least=1)]
         for number, side in enumerate(sides):
             texts.append(_text(row, side))
             references.append(row_references)
@@ -112,9 +112,8 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
         raise UserError(f"{path}: {len(texts)} judged texts: at least two are needed")
     for name, numbers in human.items():
         if len(set(numbers)) == 1:
-            raise UserError(
-                f"{path}: all {len(numbers)} judgements {name!r} are {numbers[0]:g}: agreement is undefined"
-            )
+            same = f"all {len(numbers)} judgements {name!r} are {numbers[0]:g}"
+            raise UserError(f"{path}: {same}: agreement is undefined")
     by_system = {}
     if columns.system and not columns.worse and (file := _system_file(path, systems)):
         by_system = _read_systems(file, tuple(human), dict(zip(names, locations, strict=True)))
@@ -175,14 +174,6 @@ def _text(row: Row, name: str) -> str:
     if not isinstance(value, str):
         raise UserError(f"{row.location}: {name!r} is not a string")
     return value
-
-
-def _texts(row: Row, name: str) -> list[str]:
-    value = row.value(name)
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        raise UserError(f"{row.location}: {name!r} is neither a string nor a list of strings")
-    return texts
 
 
 def _number(row: Row, name: str) -> float:

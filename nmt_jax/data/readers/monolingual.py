@@ -12,7 +12,7 @@ from typing import Any
 
 from nmt_jax.data.lines import chunks, find, read_lines, sha256_of
 from nmt_jax.data.readers.parallel_text import HELD_OUT, GrammarCorpus
-from nmt_jax.data.readers.splits import SPLITS, FingerprintedCorpus, corpus_folder, grammar_size
+from nmt_jax.data.readers.splits import SPLITS, FingerprintedCorpus, corpus_folder
 from nmt_jax.errors import UserError
 
 KINDS = ("grammar", "text")
@@ -22,9 +22,6 @@ Lines = FingerprintedCorpus[str]
 Documents = FingerprintedCorpus[list[str]]
 
 
-# Lines
-
-
 def open_lines(data: Any, split: str) -> Lines:
     """The split ("train", "dev" or "test") of the text that `config.data` describes, line by line.
 
@@ -32,11 +29,9 @@ def open_lines(data: Any, split: str) -> Lines:
     test split, the `dev_share` before them the development split, and the training split lacks both. Raises UserError
     if a split has neither file nor share.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split {split!r} is not one of {', '.join(SPLITS)}")
-    directory = corpus_folder(data, KINDS, "the text")
+    directory = corpus_folder(data, split, KINDS, "the text")
     if directory is None:
-        return GrammarLines(GrammarCorpus(split, grammar_size(data, split, HELD_OUT)))
+        return GrammarLines(GrammarCorpus.of(data, split, HELD_OUT))
     if split != "train" and data[split]:
         return FileLines(find(directory / data[split]))
     shares = {other: 0.0 if data[other] else data[f"{other}_share"] for other in ("dev", "test")}
@@ -50,18 +45,12 @@ def open_lines(data: Any, split: str) -> Lines:
             f"config.data.{split}_share=0.1"
         )
     path = find(directory / data.train)
-    return _without_tail(path, shares, split) if any(shares.values()) else FileLines(path)
-
-
-def _without_tail(path: pathlib.Path, shares: dict[str, float], split: str) -> FileLines:
-    """The lines of a split of one file whose end is held out."""
+    if not any(shares.values()):
+        return FileLines(path)
     count = sum(1 for _ in read_lines(path))
-    dev, test = (round(count * shares[other]) for other in ("dev", "test"))
-    first, last = {
-        "train": (0, count - dev - test),
-        "dev": (count - dev - test, count - test),
-        "test": (count - test, count),
-    }[split]
+    dev, test = (round(count * share) for share in shares.values())
+    ends = [0, count - dev - test, count - test, count]
+    first, last = ends[SPLITS.index(split) :][:2]
     if first == last:
         raise UserError(f"{path}: {count} lines are too few to hold out {dev} for dev and {test} for test")
     return FileLines(path, first, last)
@@ -84,7 +73,6 @@ class FileLines:
         return itertools.islice(read_lines(self.path), self.first, self.last)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the bytes of the file and the range of lines."""
         return hashlib.sha256(f"{sha256_of(self.path)} {self.first} {self.last}".encode()).hexdigest()
 
 
@@ -96,18 +84,13 @@ class GrammarLines:
 
     @property
     def name(self) -> str:
-        """The grammar and the split."""
         return f"{self.corpus.name}, German"
 
     def __iter__(self) -> Iterator[str]:
         return (german for _, german in self.corpus)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the pairs and the language."""
         return hashlib.sha256(f"{self.corpus.fingerprint()} de".encode()).hexdigest()
-
-
-# Documents
 
 
 def open_documents(data: Any, split: str) -> Documents:
@@ -118,9 +101,9 @@ def open_documents(data: Any, split: str) -> Documents:
     every 1 / `data.dev_share` documents belongs to the development split, whatever its file. Raises UserError if no
     file is named, or a setting is out of range.
     """
-    directory = corpus_folder(data, KINDS, "the text")
+    directory = corpus_folder(data, split, KINDS, "the text")
     if directory is None:
-        return GrammarDocuments(GrammarCorpus(split, grammar_size(data, split, HELD_OUT)))
+        return GrammarDocuments(GrammarCorpus.of(data, split, HELD_OUT))
     if not (data.train or data.running):
         raise UserError(
             "config.data.train, config.data.running: name at least one file of documents separated by blank lines, or "
@@ -146,7 +129,6 @@ class FileDocuments:
 
     @property
     def name(self) -> str:
-        """The names of the files."""
         return ", ".join(path.name for path in (*self.files, *self.running))
 
     def __iter__(self) -> Iterator[list[str]]:
@@ -161,7 +143,6 @@ class FileDocuments:
             yield from chunks((" ".join(lines) for lines in _paragraphs(read_lines(path))), self.paragraphs)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the bytes of the files and the choice of documents."""
         hashes = [sha256_of(path) for path in (*self.files, *self.running)]
         settings = [hashes, len(self.files), self.paragraphs, self.share, self.held_out]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
@@ -175,7 +156,6 @@ class GrammarDocuments:
 
     @property
     def name(self) -> str:
-        """The grammar and the split."""
         return self.corpus.name
 
     def __iter__(self) -> Iterator[list[str]]:
@@ -183,7 +163,6 @@ class GrammarDocuments:
             yield [pair[number % 2] for pair in pairs]
 
     def fingerprint(self) -> str:
-        """SHA-256 of the pairs and the size of documents."""
         return hashlib.sha256(f"{self.corpus.fingerprint()} {SENTENCES}".encode()).hexdigest()
 
 

@@ -19,13 +19,12 @@ import tensorflow_datasets as tfds
 from nmt_jax.data import grammar
 from nmt_jax.data.lines import find, read_lines, sha256_of
 from nmt_jax.data.readers import sources
-from nmt_jax.data.readers.splits import SPLITS, FingerprintedCorpus, GrammarSplit, corpus_folder, grammar_size
+from nmt_jax.data.readers.splits import FingerprintedCorpus, GrammarSplit, corpus_folder
 from nmt_jax.errors import UserError
 
 KINDS = ("grammar", "text", "tfds")
 HELD_OUT = 1000  # dev and test pairs of the embedded grammar
 _CHUNK = 1024  # records read at a time from a TFDS data set
-
 
 ParallelText = FingerprintedCorpus[tuple[str, str]]
 
@@ -35,21 +34,16 @@ def open_text(data: Any, split: str) -> ParallelText:
 
     Raises UserError immediately if files are missing, and while reading if their content is invalid.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split {split!r} is not one of {', '.join(SPLITS)}")
     languages = sources.languages(data.source)
-    directory = corpus_folder(data, KINDS, f"the {data.corpus} corpus")
+    directory = corpus_folder(data, split, KINDS, f"the {data.corpus} corpus")
     if directory is None:
         if len(languages) > 1:
             raise UserError(f"config.data.source: the embedded grammar has one source language, not {data.source!r}")
-        return GrammarCorpus(split, grammar_size(data, split, HELD_OUT))
+        return GrammarCorpus.of(data, split, HELD_OUT)
     if data.corpus == "text":
         base = directory / data[split]
         return TextCorpus(tuple(find(f"{base}.{language}") for language in languages), find(f"{base}.{data.target}"))
     return TfdsCorpus(find_prepared(directory, data.name), data[split], tuple(languages), data.target)
-
-
-# Text files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +60,6 @@ class TextCorpus:
 
     @property
     def name(self) -> str:
-        """All paths, separated by commas."""
         return ", ".join(map(str, self.paths))
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
@@ -84,18 +77,11 @@ class TextCorpus:
             yield sources.join(lines[:-1]), lines[-1]
 
     def fingerprint(self) -> str:
-        """SHA-256 of the bytes of all files."""
         return _hash_files(self.paths)
 
 
 def _hash_files(paths: list[pathlib.Path]) -> str:
-    whole = hashlib.sha256()
-    for path in paths:
-        whole.update(bytes.fromhex(sha256_of(path)))
-    return whole.hexdigest()
-
-
-# TensorFlow Datasets, without TensorFlow
+    return hashlib.sha256(b"".join(bytes.fromhex(sha256_of(path)) for path in paths)).hexdigest()
 
 
 def find_prepared(directory: pathlib.Path, name: str) -> pathlib.Path:
@@ -134,7 +120,6 @@ class TfdsCorpus:
 
     @property
     def name(self) -> str:
-        """Folder and split."""
         return f"{self.folder} {self.split}"
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
@@ -157,13 +142,9 @@ class TfdsCorpus:
         return builder
 
     def fingerprint(self) -> str:
-        """SHA-256 of the files of the split and of the languages."""
         files = [pathlib.Path(path) for path in self._builder().info.splits[self.split].filepaths]
         languages = " ".join((*self.sources, self.target))
         return hashlib.sha256(f"{_hash_files(files)} {languages}".encode()).hexdigest()
-
-
-# The embedded grammar
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,7 +155,6 @@ class GrammarCorpus(GrammarSplit):
         return grammar.pairs(self.split, self.size)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the pairs."""
         whole = hashlib.sha256()
         for source, target in self:
             whole.update(f"{source}\t{target}\n".encode())

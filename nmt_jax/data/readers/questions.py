@@ -6,7 +6,6 @@ import dataclasses
 import gzip
 import itertools
 import json
-import pathlib
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from nmt_jax.data import grammar
 from nmt_jax.data.lines import find
 from nmt_jax.data.readers.labelled import HELD_OUT, KINDS
-from nmt_jax.data.readers.splits import Corpus, GrammarSplit, corpus_folder, grammar_size, with_held_out_fold
+from nmt_jax.data.readers.splits import Corpus, GrammarSplit, SingleFile, corpus_folder, with_held_out_fold
 from nmt_jax.errors import UserError
 
 
@@ -41,27 +40,21 @@ def open_questions(data: Any, split: str) -> Corpus[Question]:
     If `data.dev` is empty, the development set is fold `data.fold` of the `data.folds` folds of the articles in the
     training file. Raises UserError immediately if a file is missing, and while reading if its content is invalid.
     """
-    directory = corpus_folder(data, KINDS, data.get("train") or "the questions")
+    directory = corpus_folder(data, split, KINDS, data.get("train") or "the questions")
     if directory is None:
-        return GrammarQuestions(split, grammar_size(data, split, HELD_OUT // 4))
+        return GrammarQuestions.of(data, split, HELD_OUT // 4)
     questions = SquadFile(find(directory / (data[split] or data.train)))
     return with_held_out_fold(data, split, questions, lambda item: ("", item.article), "articles")
 
 
 @dataclasses.dataclass(frozen=True)
-class SquadFile:
+class SquadFile(SingleFile):
     """A file of SQuAD 1.1, plain or .gz: {"data": [{"title", "paragraphs": [{"context", "qas": […]}]}]}.
 
     answered: whether every question must have an answer, found in the context at `answer_start`.
     """
 
-    path: pathlib.Path
     answered: bool = True
-
-    @property
-    def name(self) -> str:
-        """The path."""
-        return str(self.path)
 
     def __iter__(self) -> Iterator[Question]:
         """Raises UserError if the file has another format or an answer is not in its context."""

@@ -8,7 +8,7 @@ import hashlib
 import itertools
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from nmt_jax.errors import UserError
 
@@ -35,12 +35,16 @@ class FingerprintedCorpus(Corpus[Item_co], Protocol[Item_co]):
         """SHA-256 of the content."""
 
 
-def corpus_folder(data: Any, kinds: Sequence[str], content: str) -> pathlib.Path | None:
+def corpus_folder(
+    data: Any, split: str, kinds: Sequence[str], content: str, splits: Sequence[str] = SPLITS
+) -> pathlib.Path | None:
     """The folder of the corpus that `config.data` describes, or None for the embedded grammar.
 
     content: what the folder contains, for messages. Raises UserError if `data.corpus` is not one of `kinds`, or if no
-    folder is given.
+    folder is given; and ValueError if `split` is not one of `splits`.
     """
+    if split not in splits:
+        raise ValueError(f"split {split!r} is not one of {', '.join(splits)}")
     if data.corpus not in kinds:
         raise UserError(f"config.data.corpus: {data.corpus!r} is not one of {', '.join(kinds)}")
     if data.corpus == "grammar":
@@ -48,6 +52,17 @@ def corpus_folder(data: Any, kinds: Sequence[str], content: str) -> pathlib.Path
     if not data.directory:
         raise UserError(f"config.data.directory: name the folder of {content}")
     return pathlib.Path(data.directory).expanduser()
+
+
+@dataclasses.dataclass(frozen=True)
+class SingleFile:
+    """Base class of corpora in one file."""
+
+    path: pathlib.Path
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,13 +74,12 @@ class GrammarSplit:
 
     @property
     def name(self) -> str:
-        """The grammar and the split."""
         return f"embedded grammar {self.split}"
 
-
-def grammar_size(data: Any, split: str, held_out: int) -> int:
-    """Items of a split of the embedded grammar: `data.size` for training, `held_out` for the other splits."""
-    return data.size if split == "train" else held_out
+    @classmethod
+    def of(cls, data: Any, split: str, held_out: int, *fields: Any) -> Self:
+        """The split that `config.data` describes: `data.size` items for training, `held_out` for the other splits."""
+        return cls(split, data.size if split == "train" else held_out, *fields)
 
 
 def with_held_out_fold(
@@ -103,7 +117,6 @@ class Fold(Generic[Item]):
 
     @property
     def name(self) -> str:
-        """The corpus and the fold."""
         which = "without " if self.split == "train" else ""
         return f"{self.items.name}, {which}fold {self.fold} of {self.folds} of the {self.unit}"
 

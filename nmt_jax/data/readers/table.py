@@ -30,6 +30,14 @@ class Row(NamedTuple):
         """The value of a column, named as in `column`: a string in TSV, any JSON value in JSONL."""
         return self.fields[self.column(names)]
 
+    def texts(self, names: str, at_least: int = 0) -> list[str]:
+        """The value of a column that is a text or, in JSONL, a list of texts. Raises UserError for other values."""
+        value = self.value(names)
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or len(texts) < at_least or not all(isinstance(text, str) for text in texts):
+            raise UserError(f"{self.location}: {self.column(names)!r} is neither a string nor a list of strings")
+        return texts
+
 
 def suffix(path: str | os.PathLike[str]) -> str:
     """The suffix of a file name, ignoring `.gz`."""

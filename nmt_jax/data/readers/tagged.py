@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import pathlib
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from nmt_jax.data import grammar
 from nmt_jax.data.grammar import lexicon
 from nmt_jax.data.lines import find, read_lines
 from nmt_jax.data.readers.labelled import HELD_OUT, KINDS
-from nmt_jax.data.readers.splits import Corpus, GrammarSplit, corpus_folder, grammar_size, with_held_out_fold
+from nmt_jax.data.readers.splits import Corpus, GrammarSplit, SingleFile, corpus_folder, with_held_out_fold
 from nmt_jax.errors import UserError
 
 SCHEMES = ("bio", "iob1")
@@ -38,9 +37,9 @@ def open_tagged(data: Any, split: str) -> Corpus[Tagged]:
     If `data.dev` is empty, the development set is fold `data.fold` of the `data.folds` folds of the training file.
     Raises UserError immediately if a file is missing, and while reading if its content is invalid.
     """
-    directory = corpus_folder(data, KINDS, data.get("train") or "the tagged sentences")
+    directory = corpus_folder(data, split, KINDS, data.get("train") or "the tagged sentences")
     if directory is None:
-        return GrammarSentences(split, grammar_size(data, split, HELD_OUT))
+        return GrammarSentences.of(data, split, HELD_OUT)
     if data.scheme not in SCHEMES:
         raise UserError(f"config.data.scheme: {data.scheme!r} is not one of {', '.join(SCHEMES)}")
     path = find(directory / (data[split] or data.train))
@@ -49,21 +48,15 @@ def open_tagged(data: Any, split: str) -> Corpus[Tagged]:
 
 
 @dataclasses.dataclass(frozen=True)
-class TaggedFile:
+class TaggedFile(SingleFile):
     """A file of columns, plain or .gz; columns are counted from 0, negative ones from the end.
 
     scheme: "bio" if every entity begins with B-, "iob1" if only entities that follow another of the same type do.
     """
 
-    path: pathlib.Path
     word_column: int
     tag_column: int
     scheme: str
-
-    @property
-    def name(self) -> str:
-        """The path."""
-        return str(self.path)
 
     def __iter__(self) -> Iterator[Tagged]:
         """Raises UserError `FILE:LINE: …` for an invalid line or an invalid sequence of tags."""

@@ -61,7 +61,7 @@ class Lexicon:
     def save(self, path: pathlib.Path, source: Vocab, target: Vocab) -> None:
         """Writes the entries in the format of `read`, the whole file or nothing."""
         lines = [
-            f"{_word(source, f)}\t{_word(target, self.targets[f, n])}\t{self.probabilities[f, n]}\n"
+            f"{source.decode([f])}\t{target.decode([self.targets[f, n]])}\t{self.probabilities[f, n]}\n"
             for f, n in np.argwhere(self.probabilities)
         ]
         with whole_file(path) as file:
@@ -80,9 +80,8 @@ class Lexicon:
 def _entry(line: str, where: str) -> tuple[str, str, float]:
     fields = line.split("\t")
     if len(fields) != 3 or not (fields[0].strip() and fields[1].strip()):
-        raise UserError(
-            f"{where}: not an entry ({line[:60]!r}); write SOURCE, TARGET and PROBABILITY, separated by tabs"
-        )
+        advice = "write SOURCE, TARGET and PROBABILITY, separated by tabs"
+        raise UserError(f"{where}: not an entry ({line[:60]!r}); {advice}")
     try:
         probability = float(fields[2])
     except ValueError:
@@ -96,7 +95,3 @@ def _single(vocab: Vocab, word: str) -> int | None:
     """The id of a word that is a single token, else None."""
     ids = vocab.encode(word)
     return ids[0] if len(ids) == 1 and ids[0] != UNK else None
-
-
-def _word(vocab: Vocab, number: int) -> str:
-    return vocab.decode([number])

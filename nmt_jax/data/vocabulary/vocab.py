@@ -16,6 +16,7 @@ import dataclasses
 import functools
 import hashlib
 import io
+import itertools
 import os
 import pathlib
 import random
@@ -84,12 +85,9 @@ class Vocab:
             least = re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error))
             if least is None:
                 raise
-            alphabet = (
-                "the alphabet and the 256 bytes of config.vocab.byte_fallback" if byte_fallback else "the alphabet"
-            )
-            raise UserError(
-                f"config.vocab.size={size} is too small for {alphabet}: set it to {least[1]} or more"
-            ) from error
+            pieces = "the alphabet" + " and the 256 bytes of config.vocab.byte_fallback" * byte_fallback
+            message = f"config.vocab.size={size} is too small for {pieces}: set it to {least[1]} or more"
+            raise UserError(message) from error
         return cls(model.getvalue())
 
     @classmethod
@@ -103,9 +101,8 @@ class Vocab:
         try:
             processor = vocab._processor
         except RuntimeError as error:
-            raise UserError(
-                f"{path}: not a SentencePiece .model file; train the vocabulary again or name another file"
-            ) from error
+            advice = "train the vocabulary again or name another file"
+            raise UserError(f"{path}: not a SentencePiece .model file; {advice}") from error
         found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if found != (PAD, UNK, BOS, EOS):
             raise UserError(
@@ -162,9 +159,8 @@ class Vocab:
             try:
                 return self._number(drawn.result(), unknown)
             except RuntimeError as error:
-                raise UserError(
-                    "config.vocab.sampling_alpha: a vocabulary of words has only one segmentation; set it to 0"
-                ) from error
+                message = "config.vocab.sampling_alpha: a vocabulary of words has only one segmentation; set it to 0"
+                raise UserError(message) from error
 
     def _segment(self, text: str, **options: Any) -> list[tuple[str, int]]:
         """Pieces and their ids; adjacent unknown words, which SentencePiece merges, are separated."""
@@ -183,7 +179,8 @@ class Vocab:
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
         """The text of ids up to the first EOS, without PAD and BOS; V + n becomes unknown[n], and UNK becomes ⁇."""
-        text: str = self._processor.decode(self.pieces(_until_eos(ids), unknown))
+        kept = [i for i in itertools.takewhile(lambda i: i != EOS, map(int, ids)) if i not in (PAD, BOS)]
+        text: str = self._processor.decode(self.pieces(kept, unknown))
         return text.replace("▁", " ").removeprefix(" ")  # SentencePiece does not convert the markers of unknown pieces
 
     def pieces(self, ids: Sequence[int], unknown: Sequence[str] = ()) -> list[str]:
@@ -211,14 +208,4 @@ def _sample(texts: Iterable[str], size: int) -> list[str]:
             kept.append(text)
         elif (slot := generator.randrange(count + 1)) < size:
             kept[slot] = text
-    return kept
-
-
-def _until_eos(ids: Iterable[int]) -> list[int]:
-    kept = []
-    for i in map(int, ids):
-        if i == EOS:
-            break
-        if i not in (PAD, BOS):
-            kept.append(i)
     return kept

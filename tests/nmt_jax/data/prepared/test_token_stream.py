@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from nmt_jax.data.prepared import token_stream
+from nmt_jax.data.prepared import streams
 from nmt_jax.data.prepared.cache import cache_directory
-from nmt_jax.data.prepared.token_stream import prepare
+from nmt_jax.data.prepared.streams import prepare_tokens
 from nmt_jax.data.vocabulary.vocab import EOS, UNK, Vocab
 from nmt_jax.errors import UserError
 
@@ -29,35 +29,35 @@ def data(tmp_path):
 
 
 def test_eos_ends_every_line(data, vocab):
-    ids = prepare(data, "dev", vocab).ids
+    ids = prepare_tokens(data, "dev", vocab).ids
     assert ids.dtype == np.int32
     assert ids.tolist() == [*vocab.encode("the dog number"), UNK, *vocab.encode("barks"), EOS] * 2
 
 
 def test_every_unknown_word_is_one_unk(vocab):
     ids = [UNK, UNK, *vocab.encode("barks"), EOS]
-    assert list(token_stream.encode(["cats cats barks", "  <unk>  <unk> barks "], vocab)) == [ids, ids]
+    assert list(streams.encode(["cats cats barks", "  <unk>  <unk> barks "], vocab)) == [ids, ids]
 
 
 def test_an_empty_line_is_eos(data, vocab, tmp_path):
     data.update(test_share=0.0, dev_share=0.0, train="gaps.txt")
     (tmp_path / "gaps.txt").write_text("\nbarks\n\n")
-    assert prepare(data, "train", vocab).ids.tolist() == [EOS, *vocab.encode("barks"), EOS, EOS]
+    assert prepare_tokens(data, "train", vocab).ids.tolist() == [EOS, *vocab.encode("barks"), EOS, EOS]
     (tmp_path / "gaps.txt").write_text("\n \n\n")
     with pytest.raises(UserError, match=r"gaps\.txt: no text, only empty lines"):
-        prepare(data, "train", vocab)
+        prepare_tokens(data, "train", vocab)
     (tmp_path / "gaps.txt").write_text("")
     with pytest.raises(UserError, match=r"gaps\.txt: the file is empty"):
-        prepare(data, "train", vocab)
+        prepare_tokens(data, "train", vocab)
 
 
 def test_prepared_once_per_content_and_vocabulary(data, vocab, tmp_path):
     for _ in range(2):
-        prepare(data, "train", vocab)
+        prepare_tokens(data, "train", vocab)
     assert len(os.listdir(cache_directory(data))) == 1
-    prepare(data, "train", Vocab.train(LINES, size=100, algorithm="word"))
+    prepare_tokens(data, "train", Vocab.train(LINES, size=100, algorithm="word"))
     (tmp_path / "train.txt").write_text("the dog\n" * 20)
-    prepare(data, "train", vocab)
+    prepare_tokens(data, "train", vocab)
     assert len(os.listdir(cache_directory(data))) == 3
 
 
@@ -66,13 +66,13 @@ def test_invalid_text_leaves_nothing_behind(data, vocab, tmp_path):
         file.write(b"\xff\n")
     data.update(dev_share=0.0, test_share=0.0)
     with pytest.raises(UserError, match=r"train\.txt:21: not UTF-8"):
-        prepare(data, "train", vocab)
+        prepare_tokens(data, "train", vocab)
     assert os.listdir(cache_directory(data)) == []
 
 
 def test_the_report_counts_tokens_lines_and_unknown_words(data, vocab):
-    assert prepare(data, "dev", vocab).report.endswith(
+    assert prepare_tokens(data, "dev", vocab).report.endswith(
         "lines 16 to 17: 12 tokens, including 2 ends of lines; 16.7% unknown"
     )
     data.update(train="train.txt", dev_share=0.0, test_share=0.5)
-    assert prepare(data, "train", vocab).report.endswith("lines 1 to 10: 60 tokens, including 10 ends of lines")
+    assert prepare_tokens(data, "train", vocab).report.endswith("lines 1 to 10: 60 tokens, including 10 ends of lines")

@@ -3,7 +3,7 @@
 import pytest
 from ml_collections import ConfigDict
 
-from nmt_jax.data.prepared.word_stream import prepare, read_texts
+from nmt_jax.data.prepared.streams import prepare_words, read_texts
 from nmt_jax.data.vocabulary.words import Words
 from nmt_jax.errors import UserError
 
@@ -31,13 +31,13 @@ def test_prepared_once_per_content_words_and_settings(tmp_path):
     settings = data(tmp_path)
     words = Words.count(read_texts(settings, "train"), min_count=2, size=10)
     assert words.words == ("the", "cat", "dog")
-    ids = prepare(settings, "train", words)
+    ids = prepare_words(settings, "train", words)
     assert ids.tolist() == [1, 2, 1, 3, 0, 2, 0, 1, 3, 0]
-    assert prepare(settings, "dev", words).tolist() == [1, 3, 0, 1, 2, 0]
+    assert prepare_words(settings, "dev", words).tolist() == [1, 3, 0, 1, 2, 0]
     files = {*(tmp_path / "cache").rglob("*.int32")}
-    prepare(settings, "train", words)
+    prepare_words(settings, "train", words)
     assert {*(tmp_path / "cache").rglob("*.int32")} == files
-    prepare(data(tmp_path, lower_case=False), "train", words)
+    prepare_words(data(tmp_path, lower_case=False), "train", words)
     assert len([*(tmp_path / "cache").rglob("*.int32")]) == len(files) + 1
 
 
@@ -45,7 +45,7 @@ def test_invalid_text_and_settings(tmp_path):
     with pytest.raises(UserError, match=r"config\.data\.tokenizer: tokenize='moses': choose one of"):
         list(read_texts(data(tmp_path, tokenizer="moses"), "train"))
     with pytest.raises(UserError, match="the train text contains none of the 1 words"):
-        prepare(data(tmp_path), "train", Words(("zebra",), (5,)))
+        prepare_words(data(tmp_path), "train", Words(("zebra",), (5,)))
     (tmp_path / "bad.txt").write_bytes(b"good\nb\xff\n")
     with pytest.raises(UserError, match=r"bad\.txt:2: "):
         list(read_texts(data(tmp_path, train=["bad.txt"]), "train"))

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from nmt_jax.data.readers.labelled import Labelled
-from nmt_jax.data.readers.score_scaler import ScoreScaler, scores
+from nmt_jax.data.readers.labelled import Labelled, ScoreScaler, scores
 from nmt_jax.errors import UserError
 
 
