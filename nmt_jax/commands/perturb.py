@@ -75,7 +75,7 @@ def run(
     if bool(there) != bool(back):
         raise UserError("nmt-jax perturb needs both --there=WORKDIR and --back=WORKDIR, or neither")
     opened = [open_metric(spec, **options) for spec in metrics]
-    from nmt_jax.data.batching.perturbations import drop_words  # imports JAX, which takes seconds
+    from nmt_jax.data.batching.masking import drop_words  # imports JAX, which takes seconds
 
     perturbations: dict[str, Perturbation] = {"drop": lambda texts, random: list(map(drop_words, texts, random))}
     if mlm:

@@ -9,7 +9,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, TypeVar, cast
+from typing import IO, TypeVar
 
 from nmt_jax.errors import UserError
 
@@ -33,7 +33,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     path = find(path)
     number = 0
     try:
-        with _open_bytes(path) as file:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
             for number, line in enumerate(decode_lines(file, str(path)), start=1):  # noqa: B007  used in the errors
                 yield line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -97,12 +97,10 @@ def count_lines(file: IO[bytes]) -> int | None:
         return None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode) or os.pread(descriptor, 2, 0) == b"\x1f\x8b":
         return None
-    lines, offset, block = 0, 0, b""
-    while more := os.pread(descriptor, 2**20, offset):
-        block = more
-        lines += block.count(b"\n")
-        offset += len(block)
-    return lines + (not block.endswith(b"\n") and offset > 0)
+    lines, offset, last = 0, 0, b"\n"
+    while block := os.pread(descriptor, 2**20, offset):
+        lines, offset, last = lines + block.count(b"\n"), offset + len(block), block[-1:]
+    return lines + (last != b"\n")
 
 
 def num_lines(name: str | None) -> int | None:
@@ -111,12 +109,6 @@ def num_lines(name: str | None) -> int | None:
         return count_lines(sys.stdin.buffer)
     with find(name).open("rb") as file:
         return count_lines(file)
-
-
-def _open_bytes(path: pathlib.Path) -> IO[bytes]:
-    if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    return open(path, "rb")
 
 
 def split_long(line: str, encode: Callable[[str], Sequence[int]], limit: int) -> list[str]:

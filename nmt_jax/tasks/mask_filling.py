@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nmt_jax.data.batching.encoder_rows import RowReader
-from nmt_jax.data.batching.perturbations import MAX_MASKS, Masked, choose_masked
+from nmt_jax.data.batching.masking import MAX_MASKS, Masked, choose_masked
 from nmt_jax.tasks.pretrain import Pretrain
 
 ROWS = 16  # sentences per batch

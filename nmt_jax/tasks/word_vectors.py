@@ -13,8 +13,7 @@ from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.batching.word_contexts import Contexts, kept_share
 from nmt_jax.data.prepared.streams import prepare_words, read_texts
-from nmt_jax.data.vocabulary import character_ngrams
-from nmt_jax.data.vocabulary.words import Words
+from nmt_jax.data.vocabulary.words import Words, buckets
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.sampled import Alias, negative_sampling
@@ -50,7 +49,7 @@ class WordVectors(Task):
 
     def _buckets(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         model = self.model
-        return character_ngrams.buckets(words, min_n=model.min_n, max_n=model.max_n, num_buckets=model.num_buckets)
+        return buckets(words, min_n=model.min_n, max_n=model.max_n, num_buckets=model.num_buckets)
 
     # Training
 

@@ -78,15 +78,12 @@ class PairLayout:
         self.num_sources = num_sources
 
     def budget(self, source: Any, target: Any) -> Any:
-        """Target tokens."""
         return target
 
     def cost(self, source: Any, target: Any) -> Any:
-        """Source and target tokens."""
         return self.num_sources * source + target
 
     def arrays(self, items: Sequence[Pair], shape: Shape) -> Batch:
-        """Returns "source" and "target"."""
         source_ids, target_ids = zip(*items, strict=True) if items else ((), ())
         return {
             "source": sources.fill(source_ids, (shape.rows, shape.first), self.num_sources),
@@ -137,14 +134,9 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         buckets = np.concatenate([self._bucket(block) for block in self._blocks()])
         self._members = [np.flatnonzero(buckets == b).astype(np.int32) for b in range(len(self.shapes))]
         # int32[batches_per_epoch, 2]: the bucket of each batch of an epoch, and its first row in the bucket
-        self._table = np.array(
-            [
-                (b, start)
-                for b, (members, shape) in enumerate(zip(self._members, self.shapes, strict=True))
-                for start in range(0, len(members), shape.rows)
-            ],
-            np.int32,
-        )
+        sized = enumerate(zip(self._members, self.shapes, strict=True))
+        table = [(b, start) for b, (members, shape) in sized for start in range(0, len(members), shape.rows)]
+        self._table = np.array(table, np.int32)
         super().__init__(len(self._table), share=share, seed=seed, steps=steps)
 
     @functools.cached_property
@@ -161,8 +153,7 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         shape = self.shapes[bucket]
         rows = self.share.of(shape.rows)
         members = items[bucket][start + rows.start : start + rows.stop]
-        number = epoch * self.batches_per_epoch + position
-        chosen = self._items(number, members, shape) if len(members) else []
+        chosen = self._items(epoch * self.batches_per_epoch + position, members, shape) if len(members) else []
         return self.layout.arrays(chosen, shape._replace(rows=len(rows)))
 
     def _items(self, n: int, members: np.ndarray, shape: Shape) -> Sequence[Any]:

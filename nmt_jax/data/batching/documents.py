@@ -131,7 +131,6 @@ class DocumentCorpus:
         return len(self.labels)
 
     def __getitems__(self, indices: Indices) -> list[Document]:
-        """The documents with these indices."""
         return [Document(np.split(self._pieces[i], self._ends[i]), int(self.labels[i])) for i in indices]
 
     @property
@@ -152,13 +151,11 @@ class DocumentLayout:
     remedy = "config.data.max_sentences or config.data.max_words"
 
     def budget(self, sentences: Any, words: Any) -> Any:
-        """Tokens of a document."""
         return sentences * words
 
     cost = budget
 
     def arrays(self, items: Sequence[Document], shape: Shape) -> Batch:
-        """Returns "words" and "label"."""
         label = np.full(shape.rows, NO_LABEL, np.int32)
         label[: len(items)] = [item.label for item in items]
         return {"words": _fill([item.sentences for item in items], shape), "label": label}

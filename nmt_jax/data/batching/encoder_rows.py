@@ -81,9 +81,8 @@ class RowReader:
         """A row of one or two texts that fit: its "ids" and "segments", and the position where each text begins."""
         special, special_segments, segments = self._templates[len(texts)]
         ids, types, starts = [special[0]], [special_segments[0]], []
-        for text, segment, after, after_segments in zip(
-            texts, segments, special[1:], special_segments[1:], strict=True
-        ):
+        following = zip(texts, segments, special[1:], special_segments[1:], strict=True)
+        for text, segment, after, after_segments in following:
             starts.append(sum(map(len, ids)))
             ids += [text, after]
             types += [np.full(len(text), segment, np.int32), after_segments]
@@ -107,7 +106,6 @@ class RowCorpus:
         return len(self.items)
 
     def __getitems__(self, indices: Indices) -> list[Item]:
-        """The items with these indices."""
         return [self.items[int(index)] for index in indices]
 
 
@@ -144,13 +142,11 @@ class RowLayout:
         self.fields = {"ids": token, **({"segments": token} if segments else {}), **fields}
 
     def budget(self, length: Any, one: Any) -> Any:
-        """Tokens of a row."""
         return length * one * self.num_texts
 
     cost = budget
 
     def arrays(self, items: Sequence[Item], shape: Shape) -> Batch:
-        """Returns the fields and "mask"."""
         per_token = (shape.rows, self.num_texts, shape.first)
         batch = {
             name: np.full(per_token if field.per_token else shape.rows, field.padding, field.dtype)

@@ -105,11 +105,7 @@ class PairBatches(EpochBatches[np.ndarray]):
         seed: int = 0,
         steps: int | None = None,
     ):
-        """Rows have `max_length` tokens, and a batch at most `batch_tokens`.
-
-        But there are at least `share.multiple_of` rows, and a multiple of it. share: the rows that this process builds.
-        steps: number of batches; None for one epoch.
-        """
+        """max_length: tokens of a row. batch_tokens, share, steps: as for `Blocks`."""
         self.pairs, self.corruption = pairs, corruption
         self.rows = max(batch_tokens // max_length // share.multiple_of, 1) * share.multiple_of
         self.max_length, self.shapes = max_length, [(self.rows, max_length)]
@@ -135,14 +131,10 @@ class PairBatches(EpochBatches[np.ndarray]):
 
     def empty(self, rows: int) -> Batch:
         """Empty rows, with weight 0."""
-        predictions = (rows, self.corruption.max_positions(self.max_length))
-        batch = {
-            "ids": np.zeros((rows, self.max_length), np.int32),
-            "segments": np.zeros((rows, self.max_length), np.int32),
-            "positions": np.zeros(predictions, np.int32),
-            "labels": np.zeros(predictions, np.int32),
-            "weights": np.zeros(predictions, np.float32),
-        }
+        tokens, predictions = (rows, self.max_length), (rows, self.corruption.max_positions(self.max_length))
+        shapes = {"ids": tokens, "segments": tokens, "positions": predictions, "labels": predictions}
+        batch = {name: np.zeros(shape, np.int32) for name, shape in shapes.items()}
+        batch["weights"] = np.zeros(predictions, np.float32)
         return batch | ({"next_sentence": np.full(rows, SINGLE, np.int32)} if self.pairs.next_sentence else {})
 
     def _draw_order(self, random: np.random.Generator) -> np.ndarray:

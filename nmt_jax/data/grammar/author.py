@@ -116,9 +116,8 @@ class Author(PhraseAuthor):
 
     def comparison(self) -> Sentence:
         """Something is older than something else."""
-        kind = self.pick(
-            tuple(kind for kind, words in _COMPARABLE.items() if words and kind not in ("dish", "food", "drink"))
-        )
+        kinds = [kind for kind, words in _COMPARABLE.items() if words and kind not in ("dish", "food", "drink")]
+        kind = self.pick(kinds)
         first = second = self.phrase(self.pick(lexicon.NOUNS[kind]), definite=True)
         while second.noun is first.noun:
             second = self.phrase(self.pick(lexicon.NOUNS[kind]), definite=True)
@@ -211,7 +210,8 @@ class Author(PhraseAuthor):
             tense = self.pick(frame.verb.tenses)
         target = self.object(frame, subject) if frame.objects else None
         recipient = self.receiver(subject) if frame.recipient else None
-        modal = negated = frequency = manner = time = None
+        modal = frequency = manner = place = time = None
+        negated = False
         if not plain:
             if frame.action and tense is not Tense.FUTURE and self.chance(0.2):
                 modal = self.pick([modal for modal in verbs.MODALS.values() if modal.past or tense is Tense.PRESENT])
@@ -224,12 +224,9 @@ class Author(PhraseAuthor):
         suitable = [adverb for adverb, suited in lexicon.MANNERS.items() if frame.verb.english in suited]
         if suitable and not frame.verb.tail and not negated and self.chance(0.3):
             manner = self.pick(suitable)
-        place = None
         if frame.place and (frame.place not in ("where", "there", "water") or (not bare and self.chance(0.3))):
             place = self.place(frame.place) if not (negated and frame.preposition) else None
-        clause = Clause(
-            subject, frame, tense, modal, bool(negated), target, recipient, None, frequency, manner, place, time
-        )
+        clause = Clause(subject, frame, tense, modal, negated, target, recipient, None, frequency, manner, place, time)
         if rich and not time and not place and not manner and isinstance(target, NounPhrase) and self.chance(0.3):
             simple = tense is Tense.PRESENT and not modal and not frame.verb.prefix and not negated and not frequency
             if simple and not target.content and not frame.recipient and not target.determiner.indefinite:

@@ -94,22 +94,19 @@ NOUNS: dict[str, list[Noun]] = {
         "song": "song das Lied Lieder, melody die Melodie Melodien",
     }.items()
 }
-PEOPLE = [
-    Name(kind, name, name)
-    for kind, names in {
-        "woman": "Anna Maria Julia Laura Eva Emma Sophie Clara Lisa Nina",
-        "man": "Peter Paul Martin David Leon Simon Jan Tom Karl Daniel",
-    }.items()
-    for name in names.split()
-]
-TOWNS = [
-    Name(kind, *(pair.split("/") * 2)[:2])
-    for kind, names in {
-        "city": "Berlin Hamburg Munich/München Vienna/Wien Cologne/Köln Paris London Rome/Rom",
-        "country": "Germany/Deutschland Austria/Österreich France/Frankreich Italy/Italien Spain/Spanien",
-    }.items()
-    for pair in names.split()
-]
+PEOPLE, TOWNS = (
+    [Name(kind, *(name.split("/") * 2)[:2]) for kind, names in table.items() for name in names.split()]
+    for table in (
+        {
+            "woman": "Anna Maria Julia Laura Eva Emma Sophie Clara Lisa Nina",
+            "man": "Peter Paul Martin David Leon Simon Jan Tom Karl Daniel",
+        },
+        {
+            "city": "Berlin Hamburg Munich/München Vienna/Wien Cologne/Köln Paris London Rome/Rom",
+            "country": "Germany/Deutschland Austria/Österreich France/Frankreich Italy/Italien Spain/Spanien",
+        },
+    )
+)
 
 # Prepositions of locations: English, German with the dative; and the German preposition of directions.
 PLACES = {

@@ -65,18 +65,17 @@ class Encoding:
         """Types of the ids of source and target on disk."""
         return ["<u2" if len(vocab) + self.max_unknown <= 1 << 16 else "<i4" for vocab in self.vocabs]
 
-    def ids(
-        self, pair: tuple[str, str], alpha: float = 0.0, seeds: Sequence[int] | np.ndarray = (0, 0)
-    ) -> list[list[int]]:
-        """The ids of source and target, EOS included; with `alpha`, of random segmentations: see `Vocab.sample`."""
+    def ids(self, pair: tuple[str, str], alpha: float = 0.0, seeds: np.ndarray | None = None) -> list[list[int]]:
+        """The ids of source and target, EOS included; with `seeds`, of random segmentations: see `Vocab.sample`."""
         unknown = self.vocabs[0].unknown(pair[0], self.max_unknown)
 
-        def segment(text: str, vocab: Vocab, seed: int) -> list[int]:
-            return vocab.sample(text, alpha, seed, unknown) if alpha else vocab.encode(text, unknown)
+        def segment(text: str, vocab: Vocab, seed: int | None) -> list[int]:
+            return vocab.encode(text, unknown) if seed is None else vocab.sample(text, alpha, int(seed), unknown)
 
+        sides = zip(pair, (self.num_sources, 1), self.vocabs, (None, None) if seeds is None else seeds, strict=True)
         return [
-            [*sources.encode(text, count, functools.partial(segment, vocab=vocab, seed=int(seed))), EOS]
-            for text, count, vocab, seed in zip(pair, (self.num_sources, 1), self.vocabs, seeds, strict=True)
+            [*sources.encode(text, count, functools.partial(segment, vocab=vocab, seed=seed)), EOS]
+            for text, count, vocab, seed in sides
         ]
 
 

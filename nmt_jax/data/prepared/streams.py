@@ -52,9 +52,8 @@ def prepare_tokens(data: Any, split: str, vocab: Vocab) -> Stream:
     lines = open_lines(data, split)
     key = [FORMAT, lines.fingerprint(), vocab.fingerprint]
     rows = encode(track(lines, f"preparing {lines.name}"), vocab)
-    return Stream(
-        _prepare(data, split, key, rows, f"{lines.name}: no text, only empty lines"), f"{split}: {lines.name}"
-    )
+    ids = _prepare(data, split, key, rows, f"{lines.name}: no text, only empty lines")
+    return Stream(ids, f"{split}: {lines.name}")
 
 
 def read_texts(data: Any, split: str) -> Iterator[list[str]]:

@@ -94,7 +94,9 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
         sides = [columns.hypothesis, *([columns.worse] if columns.worse else [])]
         row_references = [text for name in columns.reference for text in row.texts(name, at_least=1)]
         for number, side in enumerate(sides):
-            texts.append(_text(row, side))
+            if not isinstance(text := row.value(side), str):
+                raise UserError(f"{row.location}: {side!r} is not a string")
+            texts.append(text)
             references.append(row_references)
             locations.append(row.location)
             names.append(str(row.value(columns.system)) if columns.system else "")
@@ -167,13 +169,6 @@ def _rows(path: pathlib.Path, outputs: str = "") -> Iterator[Row]:
         if not isinstance(objects, list) or not all(isinstance(fields, dict) for fields in objects):
             raise UserError(f"{row.location}: {outputs!r} is not a list of objects")
         yield from (row._replace(fields=row.fields | fields) for fields in objects)
-
-
-def _text(row: Row, name: str) -> str:
-    value = row.value(name)
-    if not isinstance(value, str):
-        raise UserError(f"{row.location}: {name!r} is not a string")
-    return value
 
 
 def _number(row: Row, name: str) -> float:

@@ -95,16 +95,13 @@ class TaggedFile(SingleFile):
         if tag != "O" and (mark not in ("B", "I") or not kind):
             raise UserError(f"{location}: tag {tag!r} is not O, B-TYPE or I-TYPE")
         follows = bool(kind) and before.partition("-")[2] == kind
-        if self.scheme == "bio" and mark == "I" and not follows:
-            raise UserError(
-                f"{location}: {tag} follows {before or 'nothing'}: an entity must begin with B-{kind}; if the file "
-                "uses IOB1, set config.data.scheme=iob1"
-            )
-        if self.scheme == "iob1" and mark == "B" and not follows:
-            raise UserError(
-                f"{location}: {tag} follows {before or 'nothing'}: in IOB1, B- only separates two entities of one "
-                "type; if every entity begins with B-, set config.data.scheme=bio"
-            )
+        if mark == {"bio": "I", "iob1": "B"}[self.scheme] and not follows:
+            rule = {
+                "bio": f"an entity must begin with B-{kind}; if the file uses IOB1, set config.data.scheme=iob1",
+                "iob1": "in IOB1, B- only separates two entities of one type; if every entity begins with B-, set "
+                "config.data.scheme=bio",
+            }[self.scheme]
+            raise UserError(f"{location}: {tag} follows {before or 'nothing'}: {rule}")
         return f"B-{kind}" if self.scheme == "iob1" and mark == "I" and not follows else tag
 
 

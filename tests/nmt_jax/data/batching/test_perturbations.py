@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_jax.data.batching.encoder_rows import Pieces
-from nmt_jax.data.batching.perturbations import MAX_MASKS, Masked, choose_masked, drop_words
+from nmt_jax.data.batching.masking import MAX_MASKS, Masked, choose_masked, drop_words
 
 
 def chance(seed=0):

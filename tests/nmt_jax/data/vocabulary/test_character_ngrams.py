@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nmt_jax.data.vocabulary.character_ngrams import bucket, buckets, ngrams
+from nmt_jax.data.vocabulary.words import bucket, buckets, ngrams
 
 
 def test_example_of_the_paper():
