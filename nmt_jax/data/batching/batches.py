@@ -196,7 +196,10 @@ def choose_shapes(
     """
     layout = layout or PairLayout()
     inside = histogram.cumsum(0).cumsum(1)  # number of items no longer than (a, b)
-    sides = [_grid(longest) for longest in _outermost(histogram)]
+    sides = []
+    for longest in _outermost(histogram):
+        step = -(-longest // _GRID)
+        sides.append(np.minimum(np.arange(step, longest + step, step), longest))  # evenly spaced; `longest` is the last
     first, second = (grid.ravel() for grid in np.meshgrid(*sides, indexing="ij"))  # [M] boxes, the last holds all items
     rows = np.maximum(batch_tokens // layout.budget(first, second) // multiple_of, 1) * multiple_of
     size = rows * layout.cost(first, second)
@@ -223,12 +226,6 @@ def _outermost(histogram: np.ndarray) -> tuple[int, int]:
     """The sides of the smallest box that holds all items."""
     first, second = (int(np.flatnonzero(histogram.sum(1 - side))[-1]) for side in (0, 1))
     return first, second
-
-
-def _grid(longest: int) -> np.ndarray:
-    """At most 32 evenly spaced lengths; the last one is `longest`."""
-    step = -(-longest // _GRID)
-    return np.minimum(np.arange(step, longest + step, step), longest)
 
 
 def _sampled_stretch(corpus: PreparedCorpus, alpha: float) -> np.ndarray:

@@ -110,10 +110,6 @@ class Author(PhraseAuthor):
         clause = self.clause(subject=YOU, tense=Tense.PRESENT, frames=_DEEDS, plain=True)
         return Sentence(replace(clause, negated=self.chance(0.2)), Order.COMMAND, polite=self.chance(0.4))
 
-    def description(self) -> Sentence:
-        """A state."""
-        return Sentence(self.state())
-
     def comparison(self) -> Sentence:
         """Something is older than something else."""
         kinds = [kind for kind, words in _COMPARABLE.items() if words and kind not in ("dish", "food", "drink")]
@@ -182,7 +178,7 @@ class Author(PhraseAuthor):
         (0.07, polar_question),
         (0.08, open_question),
         (0.06, command),
-        (0.04, description),
+        (0.04, lambda self: Sentence(self.state())),
         (0.03, comparison),
         (0.05, amount),
         (0.03, introduction),

@@ -56,29 +56,20 @@ STRONG = rows("er e es e / en e es e / em er em en / es er es er")
 WEAK = rows("e e e en / en e e en / en en en en / en en en en")
 (REFLEXIVE,) = rows("mich dich sich uns sich")
 BE = rows("was were was were were / am are is are are")  # by tense
-
-PRESENT_FORMS = {
-    "sein": "bin bist ist sind sind",
-    "haben": "habe hast hat haben haben",
-    "werden": "werde wirst wird werden werden",
-    "wissen": "weiß weißt weiß wissen wissen",
-    "mögen": "mag magst mag mögen mögen",
-    "können": "kann kannst kann können können",
-    "dürfen": "darf darfst darf dürfen dürfen",
-    "wollen": "will willst will wollen wollen",
-    "müssen": "muss musst muss müssen müssen",
-    "sollten": "sollte solltest sollte sollten sollten",
-    "möchten": "möchte möchtest möchte möchten möchten",
-}
-PRETERITE_FORMS = {
-    "sein": "war warst war waren waren",
-    "haben": "hatte hattest hatte hatten hatten",
-    "wissen": "wusste wusstest wusste wussten wussten",
-    "mögen": "mochte mochtest mochte mochten mochten",
-    "können": "konnte konntest konnte konnten konnten",
-    "wollen": "wollte wolltest wollte wollten wollten",
-    "müssen": "musste musstest musste mussten mussten",
-}
+PRESENT_FORMS, PRETERITE_FORMS = (
+    {infinitive: forms for infinitive, *forms in rows(table)}
+    for table in (
+        """sein bin bist ist sind sind / haben habe hast hat haben haben / werden werde wirst wird werden werden /
+        wissen weiß weißt weiß wissen wissen / mögen mag magst mag mögen mögen / können kann kannst kann können können /
+        dürfen darf darfst darf dürfen dürfen / wollen will willst will wollen wollen /
+        müssen muss musst muss müssen müssen / sollten sollte solltest sollte sollten sollten /
+        möchten möchte möchtest möchte möchten möchten""",
+        """sein war warst war waren waren / haben hatte hattest hatte hatten hatten /
+        wissen wusste wusstest wusste wussten wussten / mögen mochte mochtest mochte mochten mochten /
+        können konnte konntest konnte konnten konnten / wollen wollte wolltest wollte wollten wollten /
+        müssen musste musstest musste mussten mussten""",
+    )
+)
 
 
 def english_s(word: str) -> str:
@@ -197,7 +188,7 @@ class Verb:
     def conjugate(self, agreement: Agreement) -> str:
         """The German present tense, without prefix."""
         if self.infinitive in PRESENT_FORMS:
-            return PRESENT_FORMS[self.infinitive].split()[agreement]
+            return PRESENT_FORMS[self.infinitive][agreement]
         if agreement is Agreement.I:
             return re.sub(r"e(?=ln$)", "", self.infinitive).removesuffix("n").removesuffix("e") + "e"
         if agreement is Agreement.YOU:

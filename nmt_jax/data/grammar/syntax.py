@@ -103,13 +103,13 @@ class Clause:
             return f"{verb.prefix}zu{'' if attached else ' '}{verb.infinitive}", ""
         if self.modal:
             forms = inflection.PRETERITE_FORMS if self.tense is Tense.PAST else inflection.PRESENT_FORMS
-            return forms[self.modal.german].split()[agreement], infinitive
+            return forms[self.modal.german][agreement], infinitive
         if self.tense is Tense.FUTURE:
-            return inflection.PRESENT_FORMS["werden"].split()[agreement], infinitive
+            return inflection.PRESENT_FORMS["werden"][agreement], infinitive
         if self.tense is Tense.PAST:
             if verb.infinitive in inflection.PRETERITE_FORMS:
-                return inflection.PRETERITE_FORMS[verb.infinitive].split()[agreement], ""
-            return inflection.PRESENT_FORMS[verb.auxiliary].split()[agreement], verb.participle
+                return inflection.PRETERITE_FORMS[verb.infinitive][agreement], ""
+            return inflection.PRESENT_FORMS[verb.auxiliary][agreement], verb.participle
         if order is Order.SUBORDINATE:
             return verb.prefix + verb.conjugate(agreement), ""
         return verb.conjugate(agreement), verb.prefix.strip()

@@ -129,12 +129,9 @@ class PreparedCorpus:
         """Summary in one line: numbers of pairs kept and skipped."""
         kept, too_long, empty = (self.counts[key] for key in ("kept", "too_long", "empty"))
         line = f"{self.name}: {kept:,} of {kept + too_long + empty:,} pairs"
-        skipped = [
-            f"{count:,} {why}"
-            for count, why in ((too_long, f"longer than {self.max_length} tokens"), (empty, "with an empty side"))
-            if count
-        ]
-        return f"{line}; skipped: {', '.join(skipped)}" if skipped else line
+        reasons = ((too_long, f"longer than {self.max_length} tokens"), (empty, "with an empty side"))
+        skipped = ", ".join(f"{count:,} {why}" for count, why in reasons if count)
+        return f"{line}; skipped: {skipped}" if skipped else line
 
 
 def _content(features: Any, name: str) -> bytes:

@@ -196,7 +196,6 @@ def scores(item: Labelled) -> dict[str, float]:
         except ValueError:
             found[column] = math.nan
         if not math.isfinite(found[column]):
-            raise UserError(
-                f"{item.location}: the score {text!r} is not a number; for class labels set config.data.scores=false"
-            )
+            advice = "for class labels set config.data.scores=false"
+            raise UserError(f"{item.location}: the score {text!r} is not a number; {advice}")
     return found

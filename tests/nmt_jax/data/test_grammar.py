@@ -426,12 +426,7 @@ FINITE = {
     for frame in (*verbs.FRAMES.values(), verbs.BE_FRAME, verbs.BECOME)
     for agreement in Agreement
     for form in (frame.verb.prefix + frame.verb.conjugate(agreement)).split()[-1:]
-} | {
-    form
-    for table in (inflection.PRESENT_FORMS, inflection.PRETERITE_FORMS)
-    for row in table.values()
-    for form in row.split()
-}
+} | {form for table in (inflection.PRESENT_FORMS, inflection.PRETERITE_FORMS) for row in table.values() for form in row}
 
 
 @pytest.mark.parametrize("conjunction", ["weil", "dass", "obwohl", "wenn", "ob", "als", "während"])
