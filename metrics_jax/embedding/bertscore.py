@@ -11,7 +11,6 @@ from metrics_jax.api import starts
 from metrics_jax.embedding.baseline import Baseline
 from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
 from metrics_jax.embedding.encoder import Encoded, Encoder, encode
-from metrics_jax.embedding.forward import shape_of_states
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.token_batches import SPAN_BYTES, Side, Units, compare_pairs, spans
 
@@ -44,18 +43,21 @@ class BERTScore(ContextualMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.baseline is not None and len(self.baseline.rows) != (states := shape_of_states(self.encoder.embed)[0]):
+        if self.baseline is not None and len(self.baseline.rows) != (states := self._num_states()):
             raise ValueError(
                 f"the baseline has {len(self.baseline.rows)} layers and the encoder {states}, embeddings included: "
                 "they are not of the same model"
             )
 
+    def _num_states(self) -> int:
+        from metrics_jax.embedding.forward import shape_of_states
+
+        return shape_of_states(self.encoder.embed)[0]
+
     def units(self, encoded: Encoded, idf: Idf | None) -> Units:
-        """All tokens; special tokens have no weight."""
         return Units.of(encoded, np.ones(len(encoded.ids), bool), ~encoded.special, idf)
 
     def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        """Returns F, precision and recall, float64[..., 3]."""
         from metrics_jax.embedding.matching import greedy
 
         sides = greedy(x, y, n_gram=1, nonnegative=self.nonnegative, pairwise=pairwise)
@@ -68,7 +70,6 @@ class BERTScore(ContextualMetric):
         return (values - zero) / (1 - zero)
 
     def over_references(self, values: np.ndarray, owner: np.ndarray) -> np.ndarray:
-        """The maximum of each column."""
         return np.maximum.reduceat(values, starts(owner))
 
     def by_layer(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
@@ -76,7 +77,7 @@ class BERTScore(ContextualMetric):
 
         Use it to select the layer whose F agrees best with human judgements.
         """
-        layers = range(shape_of_states(self.encoder.embed)[0])
+        layers = range(self._num_states())
         metrics = [dataclasses.replace(self.fitted(references), layer=layer, baseline=None) for layer in layers]
         values = np.zeros((len(layers), len(hypotheses), 3))
         texts, others = ([text.strip() for text in side] for side in (hypotheses, references))
@@ -95,11 +96,9 @@ class BERTScore(ContextualMetric):
 
         Raises ValueError if there are fewer than two different texts.
         """
-        if len(set(texts)) < 2:
-            raise ValueError(
-                f"{len(set(texts))} different texts: a baseline needs unrelated texts, preferably several thousand"
-            )
         distinct = sorted(set(texts))
+        if len(distinct) < 2:
+            raise ValueError(f"{len(distinct)} different texts: a baseline needs several, preferably thousands")
         generator = np.random.default_rng(seed)
         first = generator.integers(len(distinct), size=num_pairs)
         second = (first + generator.integers(1, len(distinct), size=num_pairs)) % len(distinct)

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from metrics_jax.api import References, check_sequences, flatten, pair
-from metrics_jax.embedding.contextual import TextTooLongError
-from metrics_jax.embedding.encoder import progress
-from metrics_jax.embedding.forward import Forward
-from metrics_jax.embedding.learned import LearnedMetric
+from metrics_jax.embedding.contextual import LearnedMetric, TextTooLongError
+from metrics_jax.embedding.encoder import distinct_rows, progress
 
 if TYPE_CHECKING:
     from jax import Array
@@ -47,17 +45,6 @@ class PairScorer:
     dtype: str = ""
 
 
-class PairTooLongError(TextTooLongError):
-    """Raised with long="error" for a pair that exceeds the encoder's maximum length."""
-
-    def __init__(self, segment: int, num_pieces: int, max_length: int) -> None:
-        self.segment = segment
-        self.problem = (
-            f"too long: the pair has {num_pieces} pieces, the encoder reads at most {max_length}; choose long:truncate"
-        )
-        ValueError.__init__(self, f"segment {segment}, with its reference, is {self.problem}")
-
-
 @dataclasses.dataclass(frozen=True)
 class BLEURT(LearnedMetric):
     """The score that a trained encoder gives to a candidate beside its reference; unbounded.
@@ -68,7 +55,7 @@ class BLEURT(LearnedMetric):
 
     multi_reference: the maximum ("max") or the mean of the scores of several references; the published program accepts
     one reference only. long: a pair that is too long for the encoder loses the end of its longer text ("truncate") or
-    raises PairTooLongError ("error").
+    raises TextTooLongError ("error").
     """
 
     scorer: PairScorer
@@ -86,11 +73,12 @@ class BLEURT(LearnedMetric):
         cut = np.array([row.num_pieces > self.scorer.max_length for row in rows])
         if self.long == "error" and cut.any():
             first = int(cut.argmax())
-            raise PairTooLongError(int(owner[first]), rows[first].num_pieces, self.scorer.max_length)
+            length = f"{rows[first].num_pieces} pieces with its reference"
+            raise TextTooLongError(int(owner[first]), length, self.scorer.max_length, "long:truncate")
         return self.segment_statistics(score_rows(self.scorer, rows), cut, owner)
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """The score of every hypothesis against every single reference, float[H, R]; the encoder reads H R rows."""
+        """Scores float[H, R] as for any metric, in one call; the encoder reads H R rows."""
         check_sequences(hypotheses, references)
         if not hypotheses or not references:
             return np.zeros((len(hypotheses), len(references)))
@@ -106,10 +94,11 @@ def score_rows(scorer: PairScorer, rows: Sequence[PairRow]) -> np.ndarray:
     """
     import jax
 
+    from metrics_jax.embedding.forward import Forward
+
     packed = [(row.ids + SEGMENT * row.segments).astype(np.int32) for row in rows]
-    numbers: dict[bytes, int] = {}
-    distinct = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in packed], int)
-    todo = [packed[first] for first in np.unique(distinct, return_index=True)[1]]
+    distinct, firsts = distinct_rows(packed)
+    todo = [packed[first] for first in firsts]
     partial = scorer.score if isinstance(scorer.score, jax.tree_util.Partial) else jax.tree_util.Partial(scorer.score)
     embed = jax.tree_util.Partial(_score_packed, partial)
     forward = Forward(embed, (0,), "concatenate", normalize=False, max_length=scorer.max_length)

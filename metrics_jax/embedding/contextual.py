@@ -1,4 +1,4 @@
-"""The common part of metrics that compare contextual token vectors."""
+"""The common parts of metrics that read texts with an encoder: by token vectors, or by a trained model."""
 
 import dataclasses
 import functools
@@ -21,18 +21,57 @@ LongText = Literal["error", "truncate", "window"]
 
 
 class TextTooLongError(ValueError):
-    """Raised with long="error" for a text of a `segment` that exceeds the encoder's maximum length."""
+    """Raised with long="error" for a text or pair of a `segment` that exceeds the encoder's maximum length."""
 
-    def __init__(self, segment: int, num_tokens: int, max_length: int) -> None:
+    def __init__(self, segment: int, length: str, max_length: int, choices: str) -> None:
         self.segment = segment
-        self.problem = (
-            f"a text of {num_tokens} tokens, but the encoder reads at most {max_length}: "
-            "choose long:truncate or long:window"
-        )
-        super().__init__(f"segment {segment} has {self.problem}")
+        self.problem = f"too long: {length}, but the encoder reads at most {max_length}; choose {choices}"
+        super().__init__(f"segment {segment} is {self.problem}")
 
 
-class ContextualMetric(AdditiveMetric):
+class EncoderMetric(AdditiveMetric):
+    """A metric whose corpus score is the mean over segments; statistics are (score, other columns, too long, 1)."""
+
+    segments_per_call: ClassVar[int] = sys.maxsize  # batches are fuller, and equal texts are encoded once
+    columns: ClassVar[tuple[str, ...]] = ()  # the values of a pair that are reported; the score is the first
+
+    def score(self, statistics: np.ndarray) -> np.ndarray:
+        return statistics[..., 0] / statistics[..., -1]
+
+    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
+        """The mean of each column by name, and long: the number of segments with a text too long for the encoder."""
+        means = statistics[: len(self.columns)] / statistics[-1]
+        return {**dict(zip(self.columns, means.tolist(), strict=True)), "long": float(statistics[-2])}
+
+
+class LearnedMetric(EncoderMetric):
+    """A metric whose segment scores are the outputs of a model that was trained on human ratings.
+
+    Subclasses are dataclasses with the fields multi_reference, "max" or "mean", and long, one of `long_options`.
+    """
+
+    multi_reference: str
+    long: str
+
+    long_options: ClassVar[tuple[str, str]]
+
+    def __post_init__(self) -> None:
+        for option, known in (("multi_reference", ("max", "mean")), ("long", self.long_options)):
+            if (value := getattr(self, option)) not in known:
+                raise ValueError(f"{option}={value!r}: choose {' or '.join(known)}")
+
+    def segment_statistics(self, scores: np.ndarray, too_long: np.ndarray, owner: np.ndarray) -> np.ndarray:
+        """Statistics float64[N, 3] from float[R] scores and bool[R] of all references; owner int[R]: their segments."""
+        first = api.starts(owner)
+        if self.multi_reference == "max":
+            combined = np.maximum.reduceat(scores, first)
+        else:
+            combined = np.add.reduceat(scores, first) / np.bincount(owner)
+        cut = np.maximum.reduceat(too_long, first)
+        return np.column_stack([combined, cut, np.ones(len(combined))]).astype(np.float64)
+
+
+class ContextualMetric(EncoderMetric):
     """A metric that scores one pair of texts at a time by their token vectors; the corpus score is the mean.
 
     Subclasses are dataclasses with these fields. encoder: makes the token vectors. layer: the hidden state whose
@@ -47,9 +86,7 @@ class ContextualMetric(AdditiveMetric):
     idf: Idf | IdfMode
     long: str
 
-    segments_per_call: ClassVar[int] = sys.maxsize  # a text that occurs several times is encoded once
     idf_form: ClassVar[str] = "bertscore"
-    columns: ClassVar[tuple[str, ...]]  # the values computed for a pair; the score is the first
 
     def __post_init__(self) -> None:
         if self.long not in LONG:
@@ -89,7 +126,8 @@ class ContextualMetric(AdditiveMetric):
             segments = np.concatenate([np.arange(len(hypotheses)), owner])
             for segment, (ids, _) in zip(segments, self._tokens(texts), strict=True):
                 if len(ids) > self.encoder.max_length:
-                    raise TextTooLongError(int(segment), len(ids), self.encoder.max_length)
+                    choices = "long:truncate or long:window"
+                    raise TextTooLongError(int(segment), f"{len(ids)} tokens", self.encoder.max_length, choices)
         metric = self.fitted(references)
         values, long = metric.score_pairs(*api.pair(texts, owner))
         scores = self.over_references(values, owner)
@@ -133,7 +171,6 @@ class ContextualMetric(AdditiveMetric):
         return self.index_texts([*hypotheses, *references]).fitted(right).aggregated(left, right, weights)
 
     def index_texts(self, texts: Sequence[str]) -> "EncodedTexts":
-        """N texts, each encoded once, for comparison with one another."""
         stripped = [text.strip() for text in texts]
         return EncodedTexts(self, stripped, self.encoded(stripped))
 
@@ -141,15 +178,6 @@ class ContextualMetric(AdditiveMetric):
         """The units of the texts as hypotheses, and as references."""
         y = self.units(encoded, self.idf if isinstance(self.idf, Idf) else None)
         return (self.units(encoded, self.hypothesis_weights) if self.hypothesis_weights is not self.idf else y), y
-
-    def score(self, statistics: np.ndarray) -> np.ndarray:
-        """The mean over segments, float[...], of summed statistics float[..., K]."""
-        return statistics[..., 0] / statistics[..., -1]
-
-    def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
-        """The mean of each column by name, and long: the number of segments with a text too long for the encoder."""
-        means = statistics[: len(self.columns)] / statistics[-1]
-        return {**dict(zip(self.columns, means.tolist(), strict=True)), "long": float(statistics[-2])}
 
     def fitted(self, references: References) -> Self:
         """This metric with idf="references" counted; each reference is one document, special tokens included."""
@@ -190,7 +218,6 @@ class EncodedTexts(IndexedTexts):
         return self.metric._sides(self.encoded)
 
     def pairwise(self, hypotheses: np.ndarray, references: np.ndarray) -> np.ndarray:
-        """The metric's `pairwise`, float[H, R], of texts given by number: int[H] and int[R]."""
         x, y = self._sides
         scores = np.zeros((len(hypotheses), len(references)))
         for rows, *left in pack_by_length(x.lengths[hypotheses], BATCH_TOKENS):
@@ -201,7 +228,6 @@ class EncodedTexts(IndexedTexts):
         return scores
 
     def aggregated(self, hypotheses: np.ndarray, references: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The metric's `aggregated`, float[H], of texts given by number: int[H] and int[R] with weights float[R]."""
         x, y = self._sides
         centroid = weights @ y.means(references)
         return x.means(hypotheses) @ centroid / max(float(np.linalg.norm(centroid)), TINY)

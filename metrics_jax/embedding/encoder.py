@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from metrics_jax.embedding.embedding_cache import EmbeddingCache
-from metrics_jax.embedding.forward import Forward
 
 if TYPE_CHECKING:
     from jax import Array
+
+    from metrics_jax.embedding.forward import Forward
 
 LONG = ("error", "truncate", "window")
 TOKENIZED = 1024  # texts tokenized at a time, so that one long text does not pad all the others
@@ -94,6 +95,8 @@ def encode(
 
     Raises ValueError if an option does not exist or a text is too long, and TypeError if an input is not a string.
     """
+    from metrics_jax.embedding.forward import Forward
+
     if long not in LONG:
         raise ValueError(f"long={long!r} is none of {', '.join(LONG)}")
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
@@ -111,16 +114,12 @@ def encode(
     if long == "truncate":
         tokens = [truncated(ids, special, encoder.max_length) for ids, special in tokens]
 
-    numbers: dict[bytes, int] = {}
-    distinct = np.array([numbers.setdefault(ids.tobytes(), len(numbers)) for ids, _ in tokens], int)
-    tokens = [tokens[first] for first in np.unique(distinct, return_index=True)[1]]
+    distinct, firsts = distinct_rows([ids for ids, _ in tokens])
+    tokens = [tokens[first] for first in firsts]
     lengths = np.array([len(ids) for ids, _ in tokens], int)
     starts = np.cumsum(lengths) - lengths
-    windows = [
-        window
-        for start, (ids, special) in zip(starts, tokens, strict=True)
-        for window in _windows(ids, special, start, encoder.max_length)
-    ]
+    rows = zip(starts, tokens, strict=True)
+    windows = [window for start, row in rows for window in _windows(*row, start, encoder.max_length)]
     forward = Forward(encoder.embed, layers, combine, normalize, encoder.max_length)
     vectors = np.zeros((lengths.sum(), forward.width), np.float32)
     settings = "-".join(map(str, forward.layers)) + f".{combine}.{'normalized' if normalize else 'raw'}"
@@ -136,21 +135,23 @@ def encode(
     )
 
 
+def distinct_rows(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The number of each row among the distinct rows, in order of first occurrence, and the first index of each."""
+    numbers: dict[bytes, int] = {}
+    distinct = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], int)
+    return distinct, np.unique(distinct, return_index=True)[1]
+
+
 def _fill(
-    table: np.ndarray,
-    windows: Sequence[_Window],
-    forward: Forward,
-    cache: EmbeddingCache | None,
-    batch_tokens: int | None,
+    table: np.ndarray, windows: list[_Window], forward: Forward, cache: EmbeddingCache | None, batch_tokens: int | None
 ) -> None:
     """Writes the vectors of all windows to the table float32[rows, E], from the cache where it has them."""
     todo = []
     for window in windows:
-        found = cache.find(window.ids) if cache else None
-        if found is None:
-            todo.append(window)
-        else:
+        if cache and (found := cache.find(window.ids)) is not None:
             window.write(found, table)
+        else:
+            todo.append(window)
     try:
         with progress("encoding", sum(len(window.ids) for window in todo)) as advance:
             for number, states in forward([window.ids for window in todo], batch_tokens):

@@ -5,9 +5,7 @@ moving weight 1 from i to j. Each side's weights are scaled to sum to 1. Points 
 are ignored. If one side has no weight at all, plan and cost are 0.
 """
 
-import functools
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -42,20 +40,17 @@ def exact(a: np.ndarray, b: np.ndarray, cost: np.ndarray, *, threads: int | None
     """
     a, b, cost = _checked(a, b, cost)
     plan = np.zeros(cost.shape)
-
     numbers = list(np.ndindex(cost.shape[:-2]))
-    spans = [numbers[start : start + _SPAN] for start in range(0, len(numbers), _SPAN)]
 
-    def solve_span(span: list[tuple[int, ...]]) -> None:
-        for k in span:
+    def solve_span(start: int) -> None:
+        for k in numbers[start : start + _SPAN]:
             _solve(a[k], b[k], cost[k], plan[k])
 
-    if len(spans) > 1:
+    if len(numbers) > _SPAN:
         with ThreadPoolExecutor(threads or os.cpu_count()) as pool:  # the solver releases the GIL
-            list(pool.map(solve_span, spans))
+            list(pool.map(solve_span, range(0, len(numbers), _SPAN)))
     else:
-        for span in spans:
-            solve_span(span)
+        solve_span(0)
     value = (plan * cost).sum(axis=(-2, -1))
     return Solution(plan, value, value)
 
@@ -111,19 +106,14 @@ def _checked(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> Problem:
 
 def _solve(a: np.ndarray, b: np.ndarray, cost: np.ndarray, plan: np.ndarray) -> None:
     """Writes the optimal plan of one problem. Raises RuntimeError if none is found in _MAX_ITER pivots."""
+    from ot.lp.emd_wrap import emd_c  # late: importing POT also imports JAX and takes a second
+
     rows, columns = np.flatnonzero(a), np.flatnonzero(b)
     if not (len(rows) and len(columns)):
         return
     weights, others, costs = a[rows], b[columns], cost[np.ix_(rows, columns)]
     others *= weights.sum() / others.sum()  # exactly equal sums, or the linear program has no solution
-    found, _, _, _, code = _network_simplex()(weights, others, costs, _MAX_ITER, 1)
+    found, _, _, _, code = emd_c(weights, others, costs, _MAX_ITER, 1)
     if code != 1:
         raise RuntimeError(f"no optimal plan found for {len(rows)} x {len(columns)} points (POT's code {code})")
     plan[np.ix_(rows, columns)] = found
-
-
-@functools.cache
-def _network_simplex() -> Callable[..., tuple[np.ndarray, float, np.ndarray, np.ndarray, int]]:
-    from ot.lp.emd_wrap import emd_c  # late: importing POT also imports JAX and takes a second
-
-    return emd_c

@@ -1,25 +1,32 @@
 """The compiled forward pass of an encoder: rows in batches of a few shapes, longest first, on all local devices."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from metrics_jax.embedding import platforms
 from metrics_jax.embedding.lengths import bucket
 
-if TYPE_CHECKING:
-    from jax import Array
-
 COMBINE = ("concatenate", "mean", "power_means")
 OVERHEAD = 1 / 32  # the fixed cost of a batch, relative to the largest batch
+
+
+@dataclasses.dataclass(frozen=True)
+class _Batch:
+    """The numbers of some rows, and the shape that they are padded to."""
+
+    numbers: list[int]
+    height: int
+    length: int
 
 
 class Forward:
@@ -34,8 +41,6 @@ class Forward:
         max_length: int,
     ) -> None:
         """Raises ValueError if an option or a layer does not exist."""
-        import jax
-
         if combine not in COMBINE:
             raise ValueError(f"combine={combine!r} is none of {', '.join(COMBINE)}")
         self._devices = jax.local_devices()
@@ -45,14 +50,14 @@ class Forward:
         partial = embed if isinstance(embed, jax.tree_util.Partial) else jax.tree_util.Partial(embed)
         self._embed = jax.device_put(partial, everywhere)
         one_by_one = inspect.isgeneratorfunction(partial.func)
-        self._select = _layers_one_by_one if one_by_one else _compiled_layers()
+        self._select = _layers_one_by_one if one_by_one else _all_layers
         self._padded = functools.partial(bucket, max_length=max_length, steps=8 if one_by_one else 4)
         count, width = shape_of_states(embed, self._padded(1), len(self._devices))
         if not layers or not all(-count <= layer < count for layer in layers):
             raise ValueError(f"layers {layers}: the encoder has layers 0 (embeddings) to {count - 1}")
         self.layers = tuple(layer % count for layer in layers)
         self.width = width * {"concatenate": len(layers), "mean": 1, "power_means": 3}[combine]
-        self._combine = functools.partial(_combination(), combine=combine, normalize=normalize)
+        self._combine = functools.partial(_combined, combine=combine, normalize=normalize)
 
     def __call__(self, rows: Sequence[np.ndarray], batch_tokens: int | None) -> Iterator[tuple[int, np.ndarray]]:
         """Yields (row number, vectors float32[S, E]) of rows int[S] of 1 to max_length ids each, longest first.
@@ -71,13 +76,12 @@ class Forward:
                 started = (batch, self._start(rows, batch)) if batch else None
                 vectors = np.asarray(running[1]) if running else None
             except Exception as error:
-                if not _out_of_memory(error):
+                if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
                     raise
                 lost = [number for one in (running and running[0], batch) if one for number in one.numbers]
                 if sizes[0] < 2 * padded[lost[-1]]:
-                    raise MemoryError(
-                        f"not enough memory for one row of {len(rows[lost[0]])} tokens on each device"
-                    ) from error
+                    longest = len(rows[lost[0]])
+                    raise MemoryError(f"not enough memory for one row of {longest} tokens on each device") from error
                 left = [*lost, *(number for one in todo for number in one.numbers)]
                 sizes, running = (sizes[0] // 2,), None
                 todo = collections.deque(self._batches(left, padded, sizes))
@@ -107,8 +111,6 @@ class Forward:
 
     def _start(self, rows: Sequence[np.ndarray], batch: _Batch) -> Array:
         """Pads a batch, puts it on the devices and starts the computation."""
-        import jax
-
         ids = np.zeros((batch.height, batch.length), np.int32)
         mask = np.zeros(ids.shape, bool)
         for index, number in enumerate(batch.numbers):
@@ -118,26 +120,12 @@ class Forward:
         return self._combine(self._select(self._embed, ids, mask, layers=self.layers))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Batch:
-    """The numbers of some rows, and the shape that they are padded to."""
-
-    numbers: list[int]
-    height: int
-    length: int
-
-
 def shape_of_states(
     embed: Callable[[Array, Array], Iterable[Array]], length: int = 1, height: int = 1
 ) -> tuple[int, int]:
     """The number of hidden states, embeddings included, and their width; nothing is computed."""
-    import jax
-
-    def shape(ids: Array, mask: Array) -> list[Array]:
-        return [*embed(ids, mask)]
-
     ids = jax.ShapeDtypeStruct((height, length), np.int32)
-    states = jax.eval_shape(shape, ids, jax.ShapeDtypeStruct(ids.shape, bool))
+    states = jax.eval_shape(lambda ids, mask: [*embed(ids, mask)], ids, jax.ShapeDtypeStruct(ids.shape, bool))
     return len(states), states[0].shape[-1]
 
 
@@ -150,43 +138,26 @@ def _layers_one_by_one(
     return [found[layer] for layer in layers]
 
 
-@functools.cache
-def _compiled_layers() -> Callable[..., list[Array]]:
+@functools.partial(jax.jit, static_argnames="layers")
+def _all_layers(
+    embed: Callable[[Array, Array], Array], ids: Array, mask: Array, layers: tuple[int, ...]
+) -> list[Array]:
     """The same for a function that returns all layers at once, compiled as a whole."""
-    import jax
-
-    @functools.partial(jax.jit, static_argnames="layers")
-    def program(
-        embed: Callable[[Array, Array], Array], ids: Array, mask: Array, layers: tuple[int, ...]
-    ) -> list[Array]:
-        states = embed(ids, mask)
-        return [states[layer] for layer in layers]
-
-    return program
+    states = embed(ids, mask)
+    return [states[layer] for layer in layers]
 
 
-@functools.cache
-def _combination() -> Callable[..., Array]:
-    import jax
-    import jax.numpy as jnp
-
-    @functools.partial(jax.jit, static_argnames=("combine", "normalize"))
-    def program(states: list[Array], combine: str, normalize: bool) -> Array:
-        """Combines states float[B, S, D] into float32[B, S, E]."""
-        states = [state.astype(jnp.float32) for state in states]
-        if normalize:
-            lengths = [jnp.linalg.norm(state, axis=-1, keepdims=True) for state in states]
-            states = [state / jnp.maximum(one, 1e-30) for state, one in zip(states, lengths, strict=True)]
-        if combine == "concatenate":
-            return jnp.concatenate(states, axis=-1)
-        mean = sum(states[1:], start=states[0]) / len(states)
-        if combine == "mean":
-            return mean
-        least, most = functools.reduce(jnp.minimum, states), functools.reduce(jnp.maximum, states)
-        return jnp.concatenate([least, mean, most], axis=-1)
-
-    return program
-
-
-def _out_of_memory(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+@functools.partial(jax.jit, static_argnames=("combine", "normalize"))
+def _combined(states: list[Array], combine: str, normalize: bool) -> Array:
+    """Combines states float[B, S, D] into float32[B, S, E]."""
+    states = [state.astype(jnp.float32) for state in states]
+    if normalize:
+        lengths = [jnp.linalg.norm(state, axis=-1, keepdims=True) for state in states]
+        states = [state / jnp.maximum(one, 1e-30) for state, one in zip(states, lengths, strict=True)]
+    if combine == "concatenate":
+        return jnp.concatenate(states, axis=-1)
+    mean = sum(states[1:], start=states[0]) / len(states)
+    if combine == "mean":
+        return mean
+    least, most = functools.reduce(jnp.minimum, states), functools.reduce(jnp.maximum, states)
+    return jnp.concatenate([least, mean, most], axis=-1)

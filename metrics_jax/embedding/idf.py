@@ -40,9 +40,7 @@ class Idf:
         if self.num_documents < 1:
             raise ValueError("no sentences: idf needs at least one sentence to count frequencies in")
         if not all(0 < count <= self.num_documents for count in self.frequencies.values()):
-            raise ValueError(
-                f"a token's frequency must lie between 1 and the number of sentences, {self.num_documents}"
-            )
+            raise ValueError(f"frequencies must lie between 1 and the number of sentences, {self.num_documents}")
 
     @classmethod
     def fit(cls, documents: Iterable[Iterable[Token]], form: str = "bertscore") -> "Idf":
@@ -105,10 +103,5 @@ class Idf:
     @functools.cached_property
     def _json(self) -> str:
         tokens = sorted(self.frequencies, key=lambda token: (isinstance(token, str), token))
-        content = {
-            "form": self.form,
-            "num_documents": self.num_documents,
-            "tokens": tokens,
-            "frequencies": [self.frequencies[token] for token in tokens],
-        }
-        return json.dumps(content)
+        content = {"form": self.form, "num_documents": self.num_documents, "tokens": tokens}
+        return json.dumps(content | {"frequencies": [self.frequencies[token] for token in tokens]})

@@ -1,6 +1,7 @@
 """MoverScore (Zhao et al., 2019)."""
 
 import dataclasses
+import functools
 import string
 from collections.abc import Sequence
 from typing import ClassVar, Literal
@@ -65,16 +66,13 @@ class MoverScore(ContextualMetric):
 
     @property
     def hypothesis_weights(self) -> Idf | None:
-        """Weights of the hypotheses' tokens; None means uniform."""
         return super().hypothesis_weights if self.hypothesis_idf is None else self.hypothesis_idf
 
     def encoded(self, texts: Sequence[str]) -> Encoded:
-        """The token vectors of N texts."""
         combine = "power_means" if self.variant == "v1" else "mean"
         return encode(self.encoder, texts, self.layers, combine=combine, long=self.long)
 
     def units(self, encoded: Encoded, idf: Idf | None) -> Units:
-        """All tokens except punctuation, stop words and continuation pieces."""
         ids, inverse = np.unique(encoded.ids, return_inverse=True)
         excluded = _PUNCTUATION | stop_words.members(self.stop_words)
         pieces = self.encoder.pieces(ids.tolist())
@@ -83,7 +81,6 @@ class MoverScore(ContextualMetric):
         return Units.of(encoded, kept, kept, idf)
 
     def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        """Returns the score and the largest possible error of the cost, float64[..., 2]."""
         a, b, cost = self.problem(x, y, pairwise)
         found = solution(a, b, cost, self.transport)
         value, gap = np.asarray(found.value, np.float64), np.asarray(found.gap, np.float64)
@@ -95,17 +92,14 @@ class MoverScore(ContextualMetric):
         """The transport problem between the runs that begin at each of S and T tokens."""
         from metrics_jax.embedding import matching
 
-        if self.variant == "v1":
-            cost = np.asarray(matching.squared_distances(x, y, n_gram=self.n_gram, pairwise=pairwise))
-        else:
-            cost = np.asarray(matching.distances(x, y, pairwise=pairwise))
+        runs = functools.partial(matching.squared_distances, n_gram=self.n_gram)
+        cost = np.asarray((runs if self.variant == "v1" else matching.distances)(x, y, pairwise=pairwise))
         a, b = (_run_weights(side, self.n_gram) for side in (x, y))
         if pairwise:
             a, b = (np.broadcast_to(w, (*cost.shape[:2], w.shape[-1])) for w in (a[:, None], b[None]))
         return a, b, cost
 
     def over_references(self, values: np.ndarray, owner: np.ndarray) -> np.ndarray:
-        """The mean of each column."""
         return np.add.reduceat(values, starts(owner)) / np.bincount(owner)[:, None]
 
 

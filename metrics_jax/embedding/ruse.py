@@ -14,8 +14,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from metrics_jax.api import References, flatten, pair
+from metrics_jax.embedding.contextual import LearnedMetric
 from metrics_jax.embedding.encoder import Encoder, encode
-from metrics_jax.embedding.learned import LearnedMetric
 
 TEXTS = 4096  # encoded at a time: the vectors of all their tokens are in memory together
 Layer = tuple[np.ndarray, np.ndarray]  # kernel float32[in, out] and bias float32[out]
@@ -46,9 +46,8 @@ class Regressor:
     @functools.cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the encoders and the weights."""
-        digest = hashlib.sha256(
-            repr([self.normalize, self.states, *(one.fingerprint for one in self.encoders)]).encode()
-        )
+        settings = [self.normalize, self.states, *(one.fingerprint for one in self.encoders)]
+        digest = hashlib.sha256(repr(settings).encode())
         for kernel, bias in self.layers:
             digest.update(repr(kernel.shape).encode())
             digest.update(np.ascontiguousarray(kernel, np.float32).data)
@@ -138,12 +137,9 @@ class RUSE(LearnedMetric):
         ]
         vectors, cut = [one for one, _ in found], np.logical_or.reduce([long for _, long in found])
         left, right = (np.array(side) for side in pair(range(len(texts)), owner))
-        scores = np.concatenate(
-            [
-                self.regressor(features([v[right[some]] for v in vectors], [v[left[some]] for v in vectors]))
-                for some in (slice(first, first + TEXTS) for first in range(0, len(owner), TEXTS))
-            ]
-        )
+        spans = [slice(first, first + TEXTS) for first in range(0, len(owner), TEXTS)]
+        pairs = (([v[right[span]] for v in vectors], [v[left[span]] for v in vectors]) for span in spans)
+        scores = np.concatenate([self.regressor(features(*both)) for both in pairs])
         if not np.isfinite(scores).all():
             raise ValueError("a score is NaN or infinity: the weights of the regressor or its encoders are damaged")
         return self.segment_statistics(scores, cut[left] | cut[right], owner)

@@ -8,11 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.embedding.transport import check_method, solve
 from metrics_jax.embedding.vectors import Vectors
-from metrics_jax.embedding.wmd import Bag, MoverMetric, is_known, known_rows, problem, split_words
-from metrics_jax.surface import stop_words
-from metrics_jax.surface.tokenizers import check_tokenizer
+from metrics_jax.embedding.wmd import Bag, MoverMetric, problem
 
 VARIANTS = ("wms", "sms", "s+wms")
 SENTENCES = ("punctuation", "lines")
@@ -49,12 +46,9 @@ class SMS(MoverMetric):
         for option, known in (("variant", VARIANTS), ("sentences", SENTENCES)):
             if (value := getattr(self, option)) not in known:
                 raise ValueError(f"{option}={value!r} is none of {', '.join(known)}")
-        check_method(self.transport)
-        check_tokenizer(self.tokenize)
-        object.__setattr__(self, "stop_words", stop_words.named(self.stop_words))
+        super().__post_init__()
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """The mean similarity, float[...], of summed statistics float[..., 4]."""
         return statistics[..., 0] / np.maximum(statistics[..., -1], 1)
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
@@ -62,15 +56,10 @@ class SMS(MoverMetric):
         return {"gap": float(statistics[1] / max(statistics[-1], 1)), "missing": float(statistics[2])}
 
     def bags(self, texts: Sequence[str]) -> list[Bag]:
-        """The weighted vectors that are moved for each text."""
         split = [split_sentences(text, self.sentences) for text in texts]
-        flat = list(itertools.chain.from_iterable(split))
-        words = iter(split_words(flat, self.tokenize, self.lowercase, self.alphabetic, self.stop_words))
-        matrix = self.vectors.matrix
-        return [
-            self.bag([matrix[known_rows(self.vectors, some)] for some in itertools.islice(words, len(sentences))])
-            for sentences in split
-        ]
+        words = iter(self.known_words(list(itertools.chain.from_iterable(split))))
+        vectors = (self.vectors.matrix[self.vectors.rows(some)] for some in words)
+        return [self.bag(list(itertools.islice(vectors, len(sentences)))) for sentences in split]
 
     def bag(self, sentences: Sequence[np.ndarray]) -> Bag:
         """The weighted vectors of a text from the word vectors float[n, D] of each sentence.
@@ -94,8 +83,7 @@ class SMS(MoverMetric):
     def move(self, bags: Sequence[Bag], others: Sequence[Bag]) -> np.ndarray:
         """Statistics float[P, 4] of P pairs: similarity, gap, 1 if a text has no known word, 1."""
         problems = [problem(*both) for both in zip(bags, others, strict=True)]
-        value, lower = solve(problems, self.transport)
-        known = is_known(problems)
+        value, lower, known = self.solved(problems)
         similarity, at_most = np.where(known, np.exp(-value), 0.0), np.where(known, np.exp(-lower), 0.0)
         return np.column_stack([similarity, at_most - similarity, ~known, np.ones(len(problems))])
 

@@ -52,13 +52,12 @@ class TemperedWMD(ContextualMetric):
             raise ValueError(f"num_iters={self.num_iters}: must be at least 1, and exactly 1 with relaxed")
 
     def units(self, encoded: Encoded, idf: Idf | None) -> Units:
-        """All tokens, without special tokens other than the first of a text."""
+        """Excludes special tokens other than the first of a text."""
         kept = ~encoded.special
         kept[encoded.starts[encoded.lengths > 0]] = True
         return Units.of(encoded, kept, kept, idf)
 
     def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        """Returns F, precision and recall, float64[..., 3]."""
         same_x, same_y = self._similarities(x, x, False), self._similarities(y, y, False)
         squares = same_x[:, None] * same_y[None] if pairwise else same_x * same_y
         values = self._similarities(x, y, pairwise)
@@ -69,10 +68,10 @@ class TemperedWMD(ContextualMetric):
 
     def _similarities(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
         """Returns F, precision and recall before normalization, float64[..., 3]."""
-        from metrics_jax.embedding.tempered_plan import similarity
+        from metrics_jax.embedding.matching import tempered_similarity
 
         options = {"temperature": self.temperature, "relaxed": self.relaxed, "num_iters": self.num_iters}
-        sides = similarity(x, y, **options, pairwise=pairwise)
+        sides = tempered_similarity(x, y, **options, pairwise=pairwise)
         precision, recall = (np.asarray(side, np.float64) for side in sides)
         f1 = np.where(precision * recall > 0, f_score(precision, recall), 0)
         return np.stack([f1, precision, recall], axis=-1)

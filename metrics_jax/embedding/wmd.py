@@ -26,7 +26,22 @@ class Bag(NamedTuple):
 
 
 class MoverMetric(AdditiveMetric):
-    """A metric that moves the points of one text onto those of another; of several references, the best counts."""
+    """A metric that moves the points of one text onto those of another; of several references, the best counts.
+
+    Subclasses are dataclasses with these fields, which `WMD` describes.
+    """
+
+    vectors: Vectors
+    transport: str
+    tokenize: str
+    lowercase: bool
+    alphabetic: bool
+    stop_words: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_method(self.transport)
+        check_tokenizer(self.tokenize)
+        object.__setattr__(self, "stop_words", stop_words.named(self.stop_words))
 
     def bags(self, texts: Sequence[str]) -> list[Bag]:
         """The weighted points of each text."""
@@ -36,15 +51,25 @@ class MoverMetric(AdditiveMetric):
         """Statistics float[P, K] of P pairs of texts."""
         raise NotImplementedError
 
+    def known_words(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words of each text that count and have a vector, in order."""
+        words = split_words(texts, self.tokenize, self.lowercase, self.alphabetic, self.stop_words)
+        return [[word for word, row in zip(some, self.vectors.rows(some), strict=True) if row >= 0] for some in words]
+
+    def solved(self, problems: Sequence[Problem]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Value and lower bound float64[P] of P problems, and bool[P]: whether both texts have known words.
+
+        Without known words, the value 0 is not a distance.
+        """
+        return *solve(problems, self.transport), np.array([cost.size > 0 for _, _, cost in problems], bool)
+
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """Returns float[N, K]: the statistics of `move` for the best reference."""
         texts, owner = flatten(hypotheses, references)
         rows = self.move(*pair(self.bags(texts), owner))
         scores = self.score(rows)
         return rows[best(scores if self.higher_is_better else -scores, owner)]
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """The score of every hypothesis against every single reference, float[H, R]."""
         check_sequences(hypotheses, references)
         bags = self.bags([*hypotheses, *references])
         others = bags[len(hypotheses) :]
@@ -81,14 +106,11 @@ class WMD(MoverMetric):
     higher_is_better: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_method(self.transport)
-        check_tokenizer(self.tokenize)
-        object.__setattr__(self, "stop_words", stop_words.named(self.stop_words))
+        super().__post_init__()
         if not self.missing >= 0:
             raise ValueError(f"missing={self.missing}: must be at least 0")
 
     def score(self, statistics: np.ndarray) -> np.ndarray:
-        """The mean distance, float[...], of summed statistics float[..., 8]."""
         infinite, segments = statistics[..., -2], statistics[..., -1]
         return np.where(infinite > 0, np.inf, statistics[..., 0] / np.maximum(segments, 1))
 
@@ -106,11 +128,6 @@ class WMD(MoverMetric):
         """The distinct known words of each text, in the order of their rows."""
         return [self._bag(self.vectors.rows(words)) for words in self.known_words(texts)]
 
-    def known_words(self, texts: Sequence[str]) -> list[list[str]]:
-        """The known words of each text, in order."""
-        words = split_words(texts, self.tokenize, self.lowercase, self.alphabetic, self.stop_words)
-        return [[word for word, row in zip(some, self.vectors.rows(some), strict=True) if row >= 0] for some in words]
-
     def _bag(self, rows: np.ndarray) -> Bag:
         distinct, counts = np.unique(rows, return_counts=True)
         points = self.vectors.matrix[distinct].astype(np.float64)
@@ -122,12 +139,11 @@ class WMD(MoverMetric):
     def move(self, bags: Sequence[Bag], others: Sequence[Bag]) -> np.ndarray:
         """Statistics float[P, 8] of P pairs: distance, those of `parts`, 1; an infinite distance is counted as 0."""
         problems = [problem(*both) for both in zip(bags, others, strict=True)]
-        value, lower = solve(problems, self.transport)
+        value, lower, known = self.solved(problems)
         bounds = np.array([relaxed(*one) for one in problems]).reshape(len(problems), 2)
         centroids = [np.stack([bag.weights @ bag.vectors for bag in side]) for side in (bags, others)]
         wcd = np.linalg.norm(centroids[0] - centroids[1], axis=1)
         table = np.column_stack([value, wcd, bounds.max(axis=1), bounds, value - lower])
-        known = is_known(problems)
         table[~known, :5] = self.missing if math.isfinite(self.missing) else 0.0
         infinite = ~known & math.isinf(self.missing)
         return np.column_stack([table, infinite, np.ones(len(problems))])
@@ -144,17 +160,6 @@ def split_words(
     ]
 
 
-def known_rows(vectors: Vectors, words: Sequence[str]) -> np.ndarray:
-    """The rows int64[n] of the words that have a vector, in order."""
-    rows = vectors.rows(words)
-    return rows[rows >= 0]
-
-
 def problem(bag: Bag, other: Bag) -> Problem:
     """The transport problem of two texts, whose costs are Euclidean distances."""
     return bag.weights, other.weights, cdist(bag.vectors, other.vectors)
-
-
-def is_known(problems: Sequence[Problem]) -> np.ndarray:
-    """Whether both sides of each problem have points, bool[P]; otherwise its cost of 0 is not a distance."""
-    return np.array([cost.size > 0 for _, _, cost in problems], bool)

@@ -48,11 +48,9 @@ class YiSi1(ContextualMetric):
             raise ValueError(f"alpha={self.alpha}: must lie between 0 and 1")
 
     def units(self, encoded: Encoded, idf: Idf | None) -> Units:
-        """All tokens except special ones."""
         return Units.of(encoded, ~encoded.special, ~encoded.special, idf)
 
     def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        """Returns score, precision and recall, float64[..., 3]."""
         from metrics_jax.embedding.matching import greedy
 
         sides = greedy(x, y, n_gram=self.n_gram, nonnegative=True, pairwise=pairwise)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from metrics_jax import BLEURT, parse
-from metrics_jax.embedding.bleurt import PairRow, PairScorer, PairTooLongError
+from metrics_jax.embedding.bleurt import PairRow, PairScorer
+from metrics_jax.embedding.contextual import TextTooLongError
 
 LONGEST = 20
 
@@ -83,7 +84,7 @@ def test_truncated_pairs_are_counted_or_raise_an_error():
     pairs = (["a" * 10, "b", "c" * 10], [["d" * 7], ["e"], ["f", "g" * 30]])
     assert BLEURT(make())(*pairs).parts == {"long": 1.0}
     assert BLEURT(make())(["a" * 10], ["d" * 7]).parts == {"long": 0.0}  # 20 pieces fit
-    with pytest.raises(PairTooLongError, match=r"segment 2, .* 43 pieces, the encoder reads at most 20") as caught:
+    with pytest.raises(TextTooLongError, match=r"segment 2 .* 43 pieces .* the encoder reads at most 20") as caught:
         BLEURT(make(), long="error")(*pairs)
     assert caught.value.segment == 2
     assert "long:truncate" in BLEURT(make()).signature

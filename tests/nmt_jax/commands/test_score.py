@@ -11,7 +11,7 @@ import pytest
 
 from metrics_jax import BLEU
 from metrics_jax.api import AdditiveMetric
-from metrics_jax.embedding import encoder as contextual_encoder
+from metrics_jax.embedding import forward
 from nmt_jax import __main__ as cli
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
@@ -240,9 +240,9 @@ def test_contextual_metrics_of_several_systems(files, encoder, capsys):
 def test_references_are_encoded_once_for_all_systems(files, encoder, monkeypatch):
     paths = files(h1="a b\nc\n", h2="a b\nd\n", r="e f\ng h\n")
     texts = []
-    usual = contextual_encoder.Forward.__call__
+    usual = forward.Forward.__call__
     monkeypatch.setattr(
-        contextual_encoder.Forward,
+        forward.Forward,
         "__call__",
         lambda self, rows, tokens: texts.extend(map(tuple, rows)) or usual(self, rows, tokens),
     )
