@@ -125,14 +125,9 @@ def encode(
     settings = "-".join(map(str, forward.layers)) + f".{combine}.{'normalized' if normalize else 'raw'}"
     cache = EmbeddingCache(encoder.cache, f"{encoder.fingerprint}.{settings}") if encoder.cache is not None else None
     _fill(vectors, windows, forward, cache, batch_tokens)
-    return Encoded(
-        vectors=vectors,
-        ids=np.concatenate([np.zeros(0, np.int32), *(ids for ids, _ in tokens)]),
-        special=np.concatenate([np.zeros(0, bool), *(special for _, special in tokens)]),
-        starts=starts[distinct],
-        lengths=lengths[distinct],
-        long=too_long,
-    )
+    ids = np.concatenate([np.zeros(0, np.int32), *(ids for ids, _ in tokens)])
+    special = np.concatenate([np.zeros(0, bool), *(special for _, special in tokens)])
+    return Encoded(vectors, ids, special, starts[distinct], lengths[distinct], too_long)
 
 
 def distinct_rows(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -97,10 +97,7 @@ def _checked(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> Problem:
         raise ValueError("costs must be finite")
     totals = [weights.sum(axis=-1, keepdims=True) for weights in (a, b)]
     both = (totals[0] > 0) & (totals[1] > 0)
-    a, b = (
-        np.divide(weights, total, out=np.zeros_like(weights), where=both)
-        for weights, total in zip((a, b), totals, strict=True)
-    )
+    a, b = (np.divide(w, t, out=np.zeros_like(w), where=both) for w, t in zip((a, b), totals, strict=True))
     return a, b, cost
 
 

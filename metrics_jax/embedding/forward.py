@@ -17,6 +17,7 @@ from metrics_jax.embedding import platforms
 from metrics_jax.embedding.lengths import bucket
 
 COMBINE = ("concatenate", "mean", "power_means")
+Embed = Callable[..., Iterable[Array]]  # as `Encoder.embed`
 OVERHEAD = 1 / 32  # the fixed cost of a batch, relative to the largest batch
 
 
@@ -32,14 +33,7 @@ class _Batch:
 class Forward:
     """A compiled pass through an encoder that combines the selected layers; options as for `encode`."""
 
-    def __init__(
-        self,
-        embed: Callable[[Array, Array], Iterable[Array]],
-        layers: tuple[int, ...],
-        combine: str,
-        normalize: bool,
-        max_length: int,
-    ) -> None:
+    def __init__(self, embed: Embed, layers: tuple[int, ...], combine: str, normalize: bool, max_length: int) -> None:
         """Raises ValueError if an option or a layer does not exist."""
         if combine not in COMBINE:
             raise ValueError(f"combine={combine!r} is none of {', '.join(COMBINE)}")
@@ -120,18 +114,14 @@ class Forward:
         return self._combine(self._select(self._embed, ids, mask, layers=self.layers))
 
 
-def shape_of_states(
-    embed: Callable[[Array, Array], Iterable[Array]], length: int = 1, height: int = 1
-) -> tuple[int, int]:
+def shape_of_states(embed: Embed, length: int = 1, height: int = 1) -> tuple[int, int]:
     """The number of hidden states, embeddings included, and their width; nothing is computed."""
     ids = jax.ShapeDtypeStruct((height, length), np.int32)
     states = jax.eval_shape(lambda ids, mask: [*embed(ids, mask)], ids, jax.ShapeDtypeStruct(ids.shape, bool))
     return len(states), states[0].shape[-1]
 
 
-def _layers_one_by_one(
-    embed: Callable[[Array, Array], Iterator[Array]], ids: Array, mask: Array, layers: tuple[int, ...]
-) -> list[Array]:
+def _layers_one_by_one(embed: Embed, ids: Array, mask: Array, layers: tuple[int, ...]) -> list[Array]:
     """The states of these layers; no layer above the highest one is computed."""
     states = enumerate(itertools.islice(embed(ids, mask), max(layers) + 1))
     found = {number: state for number, state in states if number in layers}
@@ -139,9 +129,7 @@ def _layers_one_by_one(
 
 
 @functools.partial(jax.jit, static_argnames="layers")
-def _all_layers(
-    embed: Callable[[Array, Array], Array], ids: Array, mask: Array, layers: tuple[int, ...]
-) -> list[Array]:
+def _all_layers(embed: Callable[..., Array], ids: Array, mask: Array, layers: tuple[int, ...]) -> list[Array]:
     """The same for a function that returns all layers at once, compiled as a whole."""
     states = embed(ids, mask)
     return [states[layer] for layer in layers]

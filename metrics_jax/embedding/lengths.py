@@ -33,10 +33,7 @@ class Pack(NamedTuple):
 
 
 def pack_by_length(
-    lengths: Sequence[int] | np.ndarray,
-    batch_tokens: int,
-    multiple_of: int = 1,
-    padded: Callable[[int], int] = bucket,
+    lengths: Sequence[int] | np.ndarray, batch_tokens: int, multiple_of: int = 1, padded: Callable[[int], int] = bucket
 ) -> Iterator[Pack]:
     """Divides items of these lengths into batches, longest first, so that running out of memory shows immediately.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from metrics_jax.embedding.vectors import Vectors
+from metrics_jax.embedding.vectors import Vectors, unit
 
 
 class UnknownWordError(ValueError):
@@ -23,7 +23,7 @@ class Neighbours:
     @functools.cached_property
     def _directions(self) -> np.ndarray:
         """The vectors scaled to length 1, float32[V, D]; zero vectors stay zero."""
-        return _unit(np.asarray(self.vectors.matrix, np.float32))
+        return unit(np.asarray(self.vectors.matrix, np.float32))
 
     def __call__(self, query: str, count: int = 10) -> list[tuple[str, float]]:
         """The `count` words nearest to a word, or to a sum of words such as "king - man + woman", with their cosines.
@@ -35,10 +35,9 @@ class Neighbours:
         """
         terms = parse(query)
         rows = self.vectors.rows([word for _, word in terms])
-        target = np.sum(
-            [sign * self._direction(word, row) for (sign, word), row in zip(terms, rows, strict=True)], axis=0
-        )
-        cosines = self._directions @ _unit(target)
+        directions = [sign * self._direction(word, row) for (sign, word), row in zip(terms, rows, strict=True)]
+        target = np.sum(directions, axis=0)
+        cosines = self._directions @ unit(target)
         cosines[rows[rows >= 0]] = -np.inf
         best = np.argsort(-cosines, kind="stable")[: min(count, len(cosines) - len(set(rows[rows >= 0])))]
         return [(self.vectors.words[row], float(cosines[row])) for row in best]
@@ -48,10 +47,9 @@ class Neighbours:
         if row >= 0:
             return self._directions[row]
         if (vector := self.compose(word)) is None:
-            raise UnknownWordError(
-                f"{word!r} has no vector; it is not among the {len(self.vectors.words):,} known words"
-            )
-        return _unit(vector)
+            known = len(self.vectors.words)
+            raise UnknownWordError(f"{word!r} has no vector; it is not among the {known:,} known words")
+        return unit(vector)
 
 
 def parse(query: str) -> list[tuple[int, str]]:
@@ -72,9 +70,3 @@ def solved(neighbours: Neighbours, questions: Sequence[tuple[str, str, str, str]
         raise ValueError("no questions")
     hits = [y in dict(neighbours(f"{b} - {a} + {x}", count)) for a, b, x, y in questions]
     return sum(hits) / len(hits)
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors float[..., D] scaled to length 1."""
-    norm = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.where(norm > 0, norm, 1.0)

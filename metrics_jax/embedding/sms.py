@@ -70,15 +70,10 @@ class SMS(MoverMetric):
         if not sentences:
             return Bag(np.zeros((0, self.vectors.matrix.shape[1])), np.zeros(0))
         lengths = np.array([len(vectors) for vectors in sentences])
-        points, weights = [], []
-        if self.variant != "sms":
-            points += sentences
-            weights.append(np.ones(lengths.sum()))
-        if self.variant != "wms":
-            points.append(np.stack([vectors.mean(axis=0) for vectors in sentences]))
-            weights.append(lengths)
-        joint = np.concatenate(weights)
-        return Bag(np.concatenate(points), joint / joint.sum())
+        words = [] if self.variant == "sms" else sentences
+        means = [] if self.variant == "wms" else [vectors.mean(axis=0, keepdims=True) for vectors in sentences]
+        weights = np.concatenate([np.ones(sum(map(len, words))), lengths if means else ()])
+        return Bag(np.concatenate([*words, *means]), weights / weights.sum())
 
     def move(self, bags: Sequence[Bag], others: Sequence[Bag]) -> np.ndarray:
         """Statistics float[P, 4] of P pairs: similarity, gap, 1 if a text has no known word, 1."""

@@ -85,12 +85,7 @@ def spans(hypotheses: Sequence[str], references: Sequence[str], size: int) -> li
 
 
 def compare_pairs(
-    x: Units,
-    y: Units,
-    left: np.ndarray,
-    right: np.ndarray,
-    compare: Callable[[Side, Side], np.ndarray],
-    num_columns: int,
+    x: Units, y: Units, left: np.ndarray, right: np.ndarray, compare: Callable[..., np.ndarray], num_columns: int
 ) -> np.ndarray:
     """Values float64[P, C] of text `left[p]` of x and `right[p]` of y; batch shapes depend on text lengths only."""
     values = np.zeros((len(left), num_columns))

@@ -115,3 +115,9 @@ class Vectors:
 def _look_up(matrix: Any, ids: Any, mask: Any) -> Any:
     """Rows of matrix float[V, D] for ids int[B, S], as one hidden state: float[1, B, S, D]."""
     return matrix[ids][None]
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Vectors float[..., D] scaled to length 1; zero vectors stay zero."""
+    norm = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.where(norm > 0, norm, 1.0)

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from metrics_jax.api import AdditiveMetric, References, best, check_sequences, flatten, pair
 from metrics_jax.embedding.exact_transport import Problem, relaxed
 from metrics_jax.embedding.transport import check_method, solve
-from metrics_jax.embedding.vectors import Vectors
+from metrics_jax.embedding.vectors import Vectors, unit
 from metrics_jax.surface import stop_words
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 
@@ -131,10 +131,7 @@ class WMD(MoverMetric):
     def _bag(self, rows: np.ndarray) -> Bag:
         distinct, counts = np.unique(rows, return_counts=True)
         points = self.vectors.matrix[distinct].astype(np.float64)
-        if self.norm:
-            lengths = np.linalg.norm(points, axis=1, keepdims=True)
-            points /= np.where(lengths > 0, lengths, 1.0)
-        return Bag(points, counts / max(len(rows), 1))
+        return Bag(unit(points) if self.norm else points, counts / max(len(rows), 1))
 
     def move(self, bags: Sequence[Bag], others: Sequence[Bag]) -> np.ndarray:
         """Statistics float[P, 8] of P pairs: distance, those of `parts`, 1; an infinite distance is counted as 0."""

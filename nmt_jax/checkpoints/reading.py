@@ -66,7 +66,11 @@ class CheckpointReader:
             except Exception as error:  # Orbax and TensorStore report damaged files with a dozen types of exception
                 self._report_damaged(step, error)
                 continue
-            self._set_aside([newer for newer in self.steps() if newer > step])
+            for newer in self.steps() if jax.process_index() == 0 else ():
+                if newer > step:
+                    aside = self.directory / f"{newer}.damaged"
+                    shutil.rmtree(aside, ignore_errors=True)
+                    self._path(newer).rename(aside)
             return restored
         if self.steps():
             self._raise_all_damaged()
@@ -144,13 +148,6 @@ class CheckpointReader:
             f"{self.directory}: all {len(self.steps())} checkpoints are damaged: "
             "restore them from a copy, or delete the folder to start from scratch"
         )
-
-    def _set_aside(self, steps: list[int]) -> None:
-        if jax.process_index() == 0:
-            for step in steps:
-                aside = self.directory / f"{step}.damaged"
-                shutil.rmtree(aside, ignore_errors=True)
-                self._path(step).rename(aside)
 
 
 def load_params(workdir: Path, which: str | int = "best", sharding: Sharding | None = None) -> Any:

@@ -73,7 +73,11 @@ class Checkpoints(CheckpointReader):
             raise failed
         best = self.best_steps()[: self._keep_best] if self._keep_best else []
         kept = {*self.steps()[-self._keep_last :], *best}
-        self._delete([step for step in self.steps() if step not in kept])
+        for step in self.steps() if jax.process_index() == 0 else ():
+            if step not in kept:
+                # Renamed first: a kill during deletion must not leave anything that looks like a checkpoint.
+                deleted = self._path(step).rename(self.directory / f"{step}.deleted")
+                shutil.rmtree(deleted, ignore_errors=True)
 
     def _finish(self, step: int, saving: Any) -> None:
         try:
@@ -95,10 +99,3 @@ class Checkpoints(CheckpointReader):
             f"{self.directory}: cannot save step {step}: {reason}; {state}; "
             "fix the problem and run the same command again"
         )
-
-    def _delete(self, steps: list[int]) -> None:
-        if jax.process_index() == 0:
-            for step in steps:
-                # Renamed first: a kill during deletion must not leave anything that looks like a checkpoint.
-                deleted = self._path(step).rename(self.directory / f"{step}.deleted")
-                shutil.rmtree(deleted, ignore_errors=True)

@@ -34,14 +34,9 @@ def make_encoder(pretrained: Pretrained) -> Encoder:
     if model.dtype == "bfloat16":  # products round kernels to bfloat16 anyway; this halves their memory
         flat = {name: value.astype(jnp.bfloat16) if name.endswith("/kernel") else value for name, value in flat.items()}
     params = jax.device_put(flax.traverse_util.unflatten_dict(flat, sep="/"))
-    return Encoder(
-        tokenize=tokenizer,
-        embed=jax.tree_util.Partial(_states(model), params),
-        pieces=tokenizer.pieces,
-        max_length=pretrained.max_length,
-        fingerprint=fingerprint((tokenizer.model + repr(settings)).encode(), pretrained.params, "pooler_dense/"),
-        dtype=model.dtype,
-    )
+    hashed = fingerprint((tokenizer.model + repr(settings)).encode(), pretrained.params, "pooler_dense/")
+    embed = jax.tree_util.Partial(_states(model), params)
+    return Encoder(tokenizer, embed, tokenizer.pieces, pretrained.max_length, hashed, model.dtype)
 
 
 @functools.cache

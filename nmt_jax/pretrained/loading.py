@@ -115,8 +115,7 @@ def find_folder(place: str | os.PathLike[str], download: bool, revision: str) ->
     import huggingface_hub
 
     try:
-        return pathlib.Path(
-            huggingface_hub.snapshot_download(str(place), revision=revision, allow_patterns=[*DOWNLOADED])
-        )
+        path = huggingface_hub.snapshot_download(str(place), revision=revision, allow_patterns=[*DOWNLOADED])
+        return pathlib.Path(path)
     except Exception as error:  # network, name or disk
         raise UserError(f"{place}: cannot be downloaded: {error}".split("\n")[0]) from error

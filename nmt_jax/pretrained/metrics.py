@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,25 +15,12 @@ from nmt_jax.errors import UserError
 DTYPES = ("float32", "bfloat16")
 
 
-class _Sources(NamedTuple):
-    """The options of `open_metric` that name files and models."""
-
-    vectors: str | None
-    encoder: str | None
-    dtype: str
-    download: bool
-    cache: str | None
-    bleurt: str | None
-    ruse: str | None
-
-
 class _Opener(NamedTuple):
     """How an object that a metric needs is opened: from any of these options, else the error says what is missing."""
 
     options: tuple[str, ...]
     missing: str
-    open: Callable[[_Sources], Any]
-    uses_jax: bool = True
+    open: Callable[[Any], Any]  # from the options of `open_metric` as attributes
 
 
 def open_metric(
@@ -59,18 +47,19 @@ def open_metric(
 
     Raises UserError if the metric or an option does not exist, or a needed file is missing or damaged.
     """
-    sources = _Sources(vectors, encoder, dtype, download, cache, bleurt, ruse)
+    named = {"vectors": vectors, "encoder": encoder, "bleurt": bleurt, "ruse": ruse}
+    sources = types.SimpleNamespace(**named, dtype=dtype, download=download, cache=cache)
     try:
         kind = metric_class(spec)
         openers = {name: OPENERS[name] for name in needs(spec) if name in OPENERS}
-        if any(opener.uses_jax for opener in openers.values()):
+        if openers.keys() - {"vectors"}:
             from nmt_jax import platforms  # late: other metrics do not need JAX
 
             platforms.configure_compilation()
             platforms.keep_freed_memory()
         objects: dict[str, Any] = {}
         for name, opener in openers.items():
-            if all(getattr(sources, option) is None for option in opener.options):
+            if all(named[option] is None for option in opener.options):
                 raise UserError(f"--metrics={spec} needs {opener.missing}")
             objects[name] = opener.open(sources)
         fields = {field.name for field in dataclasses.fields(kind)}
@@ -121,8 +110,7 @@ OPENERS = {  # by the name of the metric's field
     "vectors": _Opener(
         ("vectors",),
         "word vectors: --vectors=FILE, in GloVe or word2vec format",
-        lambda sources: _loaded("Vectors", str(sources.vectors)),
-        uses_jax=False,
+        lambda sources: _loaded("Vectors", sources.vectors),
     ),
     "encoder": _Opener(
         ("encoder", "vectors"),
