@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from nmt_jax.decoding.method import Search
     from nmt_jax.decoding.minimum_bayes_risk import Choice
     from nmt_jax.decoding.sampling import Sampling
-    from nmt_jax.translation.translator import Hypothesis, Translator
+    from nmt_jax.translation.requests import Hypothesis
+    from nmt_jax.translation.translator import Translator
 
 BATCH_TOKENS = 8192  # hypotheses times source pieces
 N_BEST = 16

@@ -23,7 +23,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax answer`."""
     streams.define_prediction_flags(flag_values, CHUNK, ": JSON lines, or a .json file in SQuAD 1.1 format")
     help_text = "Output format: an answer per line; json, an object per question; squad, one object {ID: ANSWER, …}."
-    flags.DEFINE_enum("format", "text", ["text", "json", "squad"], help_text, flag_values=flag_values)
+    flags.DEFINE_enum("format", "text", ["text", "json", "squad"], help_text, flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:

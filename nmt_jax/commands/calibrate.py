@@ -6,7 +6,7 @@ from typing import Any
 
 from absl import flags
 
-from nmt_jax.commands.metric_flags import define_metric_flags, metric_options
+from nmt_jax.commands.shared_flags import define_metric_flags, metric_options
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
@@ -16,14 +16,14 @@ METHODS = {"baseline": "fit_baseline", "idf": "count"}  # of a metric, by the fl
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax calibrate`."""
-    define: dict[str, Any] = {"flag_values": flag_values}
     help_text = "Output file for the baseline: the mean score of unrelated lines, for every layer."
-    flags.DEFINE_string("baseline", None, help_text, **define)
+    flags.DEFINE_string("baseline", None, help_text, flag_values)
     help_text = "Output file for token frequencies: the number of lines that contain each token."
-    flags.DEFINE_string("idf", None, help_text, **define)
-    flags.DEFINE_string("metric", "bertscore", "Metric to calibrate, as in nmt-jax score --metrics.", **define)
-    flags.DEFINE_integer("num_pairs", 10_000, "Number of pairs of lines for the baseline.", lower_bound=1, **define)
-    flags.DEFINE_integer("seed", 0, "Random seed for drawing the pairs.", **define)
+    flags.DEFINE_string("idf", None, help_text, flag_values)
+    flags.DEFINE_string("metric", "bertscore", "Metric to calibrate, as in nmt-jax score --metrics.", flag_values)
+    help_text = "Number of pairs of lines for the baseline."
+    flags.DEFINE_integer("num_pairs", 10_000, help_text, lower_bound=1, flag_values=flag_values)
+    flags.DEFINE_integer("seed", 0, "Random seed for drawing the pairs.", flag_values=flag_values)
     define_metric_flags(flag_values)
 
 
@@ -53,8 +53,7 @@ def run(
         raise UserError(f"--metric={spec} has no {name}: use --metric=bertscore")
     texts = [line for file in corpus for line in read_lines(file) if line.strip()]
     try:
-        found = getattr(metric, METHODS[name])(texts, **(options or {}))
-        found.save(output)
+        getattr(metric, METHODS[name])(texts, **(options or {})).save(output)
     except (ValueError, MemoryError) as error:
         raise UserError(f"{', '.join(corpus)}: {error}") from error
     except OSError as error:

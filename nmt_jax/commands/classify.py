@@ -26,7 +26,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax classify`."""
     streams.define_prediction_flags(flag_values, CHUNK)
     help_text = "Output format; json writes one object per line, with probabilities."
-    flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values=flag_values)
+    flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:

@@ -3,13 +3,12 @@
 import itertools
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 from absl import flags
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
-from nmt_jax.commands.config_flags import define_override_flag, overrides
+from nmt_jax.commands.shared_flags import define_override_flag, overrides
 from nmt_jax.data.readers.parallel_text import open_text
 from nmt_jax.data.readers.splits import SPLITS
 from nmt_jax.errors import UserError
@@ -18,13 +17,14 @@ from nmt_jax.workdir import Workdir
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax corpus`."""
-    define: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_string("workdir", None, "Workdir of a run that uses the corpus.", **define)
-    flags.DEFINE_string("config", None, "Config file that describes the corpus: FILE.py or FILE.py:ARGUMENT.", **define)
-    flags.DEFINE_enum("split", "test", list(SPLITS), "Part of the corpus to write.", **define)
-    flags.DEFINE_integer("lines", 0, "Maximum number of sentence pairs; 0: all.", lower_bound=0, **define)
+    flags.DEFINE_string("workdir", None, "Workdir of a run that uses the corpus.", flag_values)
+    help_text = "Config file that describes the corpus: FILE.py or FILE.py:ARGUMENT."
+    flags.DEFINE_string("config", None, help_text, flag_values)
+    flags.DEFINE_enum("split", "test", list(SPLITS), "Part of the corpus to write.", flag_values)
+    help_text = "Maximum number of sentence pairs; 0: all."
+    flags.DEFINE_integer("lines", 0, help_text, lower_bound=0, flag_values=flag_values)
     help_text = "Prefix of the two output files, which end in the names of the languages: PREFIX.en, PREFIX.de."
-    flags.DEFINE_string("output", None, help_text, **define)
+    flags.DEFINE_string("output", None, help_text, flag_values)
     define_override_flag(flag_values)
 
 

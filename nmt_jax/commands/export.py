@@ -4,8 +4,7 @@ import contextlib
 import pathlib
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from absl import flags
 
@@ -29,16 +28,15 @@ Checkpoint = str | int | None
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax export`."""
-    define: dict[str, Any] = {"flag_values": flag_values}
     streams.define_workdir_flag(flag_values)
     help_text = (
         "Format: ctranslate2 for Transformers, huggingface for encoders, word2vec for vectors, safetensors for any."
     )
-    flags.DEFINE_enum("to", None, list(NEXT), help_text, **define)
-    flags.DEFINE_string("output", None, "Folder to create.", **define)
+    flags.DEFINE_enum("to", None, list(NEXT), help_text, flag_values)
+    flags.DEFINE_string("output", None, "Folder to create.", flag_values)
     streams.define_checkpoint_flags(flag_values)
     help_text = "Data type of the matrices, with --to=ctranslate2; default: float32."
-    flags.DEFINE_enum("quantization", None, list(QUANTIZATIONS), help_text, **define)
+    flags.DEFINE_enum("quantization", None, list(QUANTIZATIONS), help_text, flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
@@ -73,13 +71,9 @@ def run(
         raise UserError(f"{output}: already exists; name a new folder")
     if form == "ctranslate2":
         _to_ctranslate2(folder, output, checkpoint, quantization)
-        return
-    writers: dict[str, Callable[[Workdir, pathlib.Path, Checkpoint], None]] = {
-        "safetensors": _to_safetensors,
-        "huggingface": _to_huggingface,
-        "word2vec": _to_word2vec,
-    }
-    writers[form](folder, output, checkpoint)
+    else:
+        writers = {"safetensors": _to_safetensors, "huggingface": _to_huggingface, "word2vec": _to_word2vec}
+        writers[form](folder, output, checkpoint)
 
 
 @contextlib.contextmanager
@@ -136,12 +130,5 @@ def _to_ctranslate2(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoin
 
     task, params = open_trained(folder, "translate", checkpoint=checkpoint)
     with _whole_folder(output) as unfinished:
-        ctranslate2.write(
-            task.model,
-            params,
-            task.vocabularies,
-            unfinished,
-            quantization=quantization,
-            beam_size=config.decode.beam_size,
-            length_penalty=config.decode.length_penalty,
-        )
+        options = {"beam_size": config.decode.beam_size, "length_penalty": config.decode.length_penalty}
+        ctranslate2.write(task.model, params, task.vocabularies, unfinished, quantization=quantization, **options)

@@ -9,9 +9,8 @@ import numpy as np
 from absl import flags
 
 from nmt_jax.commands import streams
-from nmt_jax.commands.decoding_flags import define_sampling_flags, make_sampling
+from nmt_jax.commands.shared_flags import define_sampling_flags, make_sampling
 from nmt_jax.data.lines import chunks
-from nmt_jax.errors import UserError
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -25,21 +24,20 @@ CHUNK = 32  # lines sampled together
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax generate`."""
-    define: dict[str, Any] = {"flag_values": flag_values, "lower_bound": 1}
     streams.define_workdir_flag(flag_values, LANGUAGE_MODEL)
     help_text = "File with a prompt per line, to be continued; plain or .gz, - for stdin."
-    flags.DEFINE_string("prompts", None, help_text, flag_values=flag_values)
+    flags.DEFINE_string("prompts", None, help_text, flag_values)
     help_text = f"Number of lines to sample; default: {NUM_SAMPLES}, or 1 per prompt."
-    flags.DEFINE_integer("num_samples", None, help_text, **define)
+    flags.DEFINE_integer("num_samples", None, help_text, lower_bound=1, flag_values=flag_values)
     define_sampling_flags(flag_values)
-    flags.DEFINE_integer("length", 100, "Maximum number of pieces to sample per line.", **define)
+    help_text = "Maximum number of pieces to sample per line."
+    flags.DEFINE_integer("length", 100, help_text, lower_bound=1, flag_values=flag_values)
     streams.define_checkpoint_flags(flag_values, average=False)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Write one line per sample."""
-    if positional:
-        raise UserError(f"nmt-jax generate: unexpected argument {positional[0]!r}; use --prompts={positional[0]}")
+    streams.check_no_arguments("generate", positional, f"--prompts={positional[0]}" if positional else "")
     workdir = streams.required_workdir("generate", flag_values, LANGUAGE_MODEL)
     path = flag_values.prompts
     texts = run(

@@ -2,7 +2,6 @@
 
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 from absl import flags
 
@@ -10,7 +9,7 @@ from metrics_jax.judging.agreement import LEVELS
 from metrics_jax.judging.coefficient import NAMES
 from metrics_jax.judging.judgements import GROUPINGS
 from metrics_jax.significance import SEED
-from nmt_jax.commands.metric_flags import define_metric_flags, define_metrics_flag, metric_options
+from nmt_jax.commands.shared_flags import define_metric_flags, define_metrics_flag, metric_options, values
 from nmt_jax.data.readers.judgements import Columns
 from nmt_jax.errors import UserError
 from nmt_jax.judging import agreement_table
@@ -20,47 +19,44 @@ from nmt_jax.judging.judgement_files import Protocol
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax judge`."""
-    define: dict[str, Any] = {"flag_values": flag_values}
     define_metrics_flag(flag_values, ["bleu|effective_order:true", "chrf", "ter"])
     help_text = "Existing scores: a COLUMN, or NAME=FILE with a score per line; -COLUMN if lower is better."
-    flags.DEFINE_multi_string("scores", [], help_text, **define)
-    flags.DEFINE_list("human", [], "Columns of human judgements, each evaluated separately.", **define)
-    flags.DEFINE_string("hypothesis", "hypothesis", "Column of the judged text.", **define)
+    flags.DEFINE_multi_string("scores", [], help_text, flag_values)
+    flags.DEFINE_list("human", [], "Columns of human judgements, each evaluated separately.", flag_values)
+    flags.DEFINE_string("hypothesis", "hypothesis", "Column of the judged text.", flag_values)
     help_text = "Columns of reference texts; in JSONL also lists of texts."
-    flags.DEFINE_list("reference", ["reference"], help_text, **define)
-    flags.DEFINE_string("system", "", "Column of the system that wrote the text.", **define)
-    flags.DEFINE_string("item", "", "Column of the source segment, document or topic of the text.", **define)
-    flags.DEFINE_string("outputs", "", "JSONL: field with a list of judged texts, one object each.", **define)
+    flags.DEFINE_list("reference", ["reference"], help_text, flag_values)
+    flags.DEFINE_string("system", "", "Column of the system that wrote the text.", flag_values)
+    flags.DEFINE_string("item", "", "Column of the source segment, document or topic of the text.", flag_values)
+    flags.DEFINE_string("outputs", "", "JSONL: field with a list of judged texts, one object each.", flag_values)
     help_text = "Pairwise rankings: column of the text that was judged worse than --hypothesis."
-    flags.DEFINE_string("worse", "", help_text, **define)
+    flags.DEFINE_string("worse", "", help_text, flag_values)
     help_text = "File of human scores of whole systems; default: NAME.sys.tsv beside NAME.seg.tsv."
-    flags.DEFINE_string("system_scores", "", help_text, **define)
-    flags.DEFINE_list("correlation", ["pearson", "kendall"], f"Coefficients: any of {', '.join(NAMES)}.", **define)
-    flags.DEFINE_enum("level", "segment", list(LEVELS), "What to correlate: scores of texts or of systems.", **define)
+    flags.DEFINE_string("system_scores", "", help_text, flag_values)
+    flags.DEFINE_list("correlation", ["pearson", "kendall"], f"Coefficients: any of {', '.join(NAMES)}.", flag_values)
+    help_text = "What to correlate: scores of texts or of systems."
+    flags.DEFINE_enum("level", "segment", list(LEVELS), help_text, flag_values)
     help_text = "Texts that are compared with each other: all, those of one item, or those of one system."
-    flags.DEFINE_enum("grouping", "none", list(GROUPINGS), help_text, **define)
+    flags.DEFINE_enum("grouping", "none", list(GROUPINGS), help_text, flag_values)
     help_text = "Keep outlier systems; --nooutliers drops systems far from the median, as WMT does at level system."
-    flags.DEFINE_boolean("outliers", True, help_text, **define)
-    flags.DEFINE_boolean("average", False, "Report the mean of the coefficients of all files of a folder.", **define)
-    flags.DEFINE_boolean("confidence", False, "Report 95 % bootstrap confidence intervals.", **define)
+    flags.DEFINE_boolean("outliers", True, help_text, flag_values)
+    flags.DEFINE_boolean("average", False, "Report the mean of the coefficients of all files of a folder.", flag_values)
+    flags.DEFINE_boolean("confidence", False, "Report 95 % bootstrap confidence intervals.", flag_values)
     help_text = "Test the difference of every pair of metrics, and rank them in clusters."
-    flags.DEFINE_enum("significance", None, list(TESTS), help_text, **define)
-    flags.DEFINE_integer("trials", 1000, "Number of permutations and of bootstrap samples.", lower_bound=1, **define)
-    flags.DEFINE_integer("seed", SEED, "Random seed for both.", **define)
-    flags.DEFINE_string("plots", None, "Folder for figures: scores against judgements, and rankings.", **define)
+    flags.DEFINE_enum("significance", None, list(TESTS), help_text, flag_values)
+    help_text = "Number of permutations and of bootstrap samples."
+    flags.DEFINE_integer("trials", 1000, help_text, lower_bound=1, flag_values=flag_values)
+    flags.DEFINE_integer("seed", SEED, "Random seed for both.", flag_values=flag_values)
+    flags.DEFINE_string("plots", None, "Folder for figures: scores against judgements, and rankings.", flag_values)
     help_text = "Output format; text is a table on a terminal, else rows without a heading."
-    flags.DEFINE_enum("format", "text", list(agreement_table.WRITERS), help_text, **define)
+    flags.DEFINE_enum("format", "text", list(agreement_table.WRITERS), help_text, flag_values)
     define_metric_flags(flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Print the table of coefficients."""
-
-    def values(*names: str) -> dict[str, Any]:
-        return {name: flag_values[name].value for name in names}
-
     columns = Columns(
-        **values("hypothesis", "system", "item", "outputs", "worse"),
+        **values(flag_values, "hypothesis", "system", "item", "outputs", "worse"),
         reference=tuple(flag_values.reference),
         human=tuple(flag_values.human),
     )
@@ -68,9 +64,9 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     evaluation = evaluate_metrics(
         positional,
         columns,
-        Protocol(tuple(flag_values.correlation), **values("level", "grouping", "outliers")),
-        **values("metrics", "scores", "system_scores", "average"),
-        inference=Inference(**values("confidence", "significance", "trials", "seed")),
+        Protocol(tuple(flag_values.correlation), **values(flag_values, "level", "grouping", "outliers")),
+        **values(flag_values, "metrics", "scores", "system_scores", "average"),
+        inference=Inference(**values(flag_values, "confidence", "significance", "trials", "seed")),
         **metric_options(flag_values),
     )
     if folder:

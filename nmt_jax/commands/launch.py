@@ -12,31 +12,26 @@ LAUNCHERS = {"local": local, "slurm": slurm, "kubernetes": kubernetes, "tpu": tp
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-    """Defines the flags of `nmt-jax launch`, which come before `--`; the command to launch follows it."""
-    options: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_enum("on", "local", list(LAUNCHERS), "Where to run the command.", **options)
-    flags.DEFINE_integer(
-        "processes", 1, "Number of processes that train together, one per host.", lower_bound=1, **options
-    )
-    flags.DEFINE_bool("dry_run", False, "Print what would be started or submitted without doing it.", **options)
-    flags.DEFINE_integer(
-        "devices", 0, "local: number of simulated CPU devices per process; 0: use the real ones.", **options
-    )
-    flags.DEFINE_multi_string("sbatch", [], "slurm: KEY=VALUE adds the line #SBATCH --KEY=VALUE.", **options)
-    flags.DEFINE_integer(
-        "grace", 120, "slurm, kubernetes: seconds between the signal to save and the end of the job.", **options
-    )
-    flags.DEFINE_string("name", "nmt-jax", "Name of the job (slurm, kubernetes) or of the TPU.", **options)
-    flags.DEFINE_string("image", None, "kubernetes: container image with nmt-jax installed.", **options)
-    flags.DEFINE_multi_string(
-        "resource", [], "kubernetes: NAME=COUNT per process, for example nvidia.com/gpu=8.", **options
-    )
-    flags.DEFINE_string("volume", None, "kubernetes: CLAIM:PATH, a shared volume and where to mount it.", **options)
-    flags.DEFINE_string("zone", None, "tpu: zone of the TPU.", **options)
+    """Define the flags of `nmt-jax launch`, which come before `--`; the command to launch follows it."""
+    flags.DEFINE_enum("on", "local", list(LAUNCHERS), "Where to run the command.", flag_values)
+    help_text = "Number of processes that train together, one per host."
+    flags.DEFINE_integer("processes", 1, help_text, lower_bound=1, flag_values=flag_values)
+    flags.DEFINE_bool("dry_run", False, "Print what would be started or submitted without doing it.", flag_values)
+    help_text = "local: number of simulated CPU devices per process; 0: use the real ones."
+    flags.DEFINE_integer("devices", 0, help_text, flag_values=flag_values)
+    flags.DEFINE_multi_string("sbatch", [], "slurm: KEY=VALUE adds the line #SBATCH --KEY=VALUE.", flag_values)
+    help_text = "slurm, kubernetes: seconds between the signal to save and the end of the job."
+    flags.DEFINE_integer("grace", 120, help_text, flag_values=flag_values)
+    flags.DEFINE_string("name", "nmt-jax", "Name of the job (slurm, kubernetes) or of the TPU.", flag_values)
+    flags.DEFINE_string("image", None, "kubernetes: container image with nmt-jax installed.", flag_values)
+    help_text = "kubernetes: NAME=COUNT per process, for example nvidia.com/gpu=8."
+    flags.DEFINE_multi_string("resource", [], help_text, flag_values)
+    flags.DEFINE_string("volume", None, "kubernetes: CLAIM:PATH, a shared volume and where to mount it.", flag_values)
+    flags.DEFINE_string("zone", None, "tpu: zone of the TPU.", flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
-    """Starts the processes or submits the job."""
+    """Start the processes or submit the job."""
     command = list(positional)
     if command[:1] == ["nmt-jax"]:
         command = command[1:]

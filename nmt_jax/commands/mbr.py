@@ -8,47 +8,45 @@ import numpy as np
 from absl import flags
 
 from nmt_jax.commands import streams
-from nmt_jax.commands.metric_flags import define_metric_flags, metric_options
+from nmt_jax.commands.shared_flags import define_metric_flags, metric_options, values
 from nmt_jax.decoding.minimum_bayes_risk import METHODS, WEIGHTS, Choice
 from nmt_jax.errors import UserError
 from nmt_jax.translation.reranking import EVALUATED, Candidates, Gains, choose_texts, make_decision, read_candidates
 
-SETTINGS = ("method", "weights", "temperature", "finalists", "confidence", "seed")
-
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax mbr`."""
-    define: dict[str, Any] = {"flag_values": flag_values}
     streams.define_input_flag(flag_values, ": candidates as nmt-jax translate --nbest=N writes them, text or json")
     help_text = "File of pseudo-references for the same lines, in the same format; default: the candidates."
-    flags.DEFINE_string("references", None, help_text, **define)
+    flags.DEFINE_string("references", None, help_text, flag_values)
     help_text = "Metrics to optimize, with optional weights: chrf@2,bleu@1 gives chrf twice the weight of bleu."
-    flags.DEFINE_list("utility", ["chrf"], help_text, **define)
+    flags.DEFINE_list("utility", ["chrf"], help_text, flag_values)
     help_text = f"Metric for the report on stderr, not one of those optimized; default: {EVALUATED[0]}, or chrf."
-    flags.DEFINE_string("evaluate", None, help_text, **define)
+    flags.DEFINE_string("evaluate", None, help_text, flag_values)
     help_text = "Comparisons: exact, all pairs; aggregate, one with all references first; prune, some references first."
-    flags.DEFINE_enum("method", "exact", METHODS, help_text, **define)
+    flags.DEFINE_enum("method", "exact", METHODS, help_text, flag_values)
     help_text = "With aggregate: number of candidates that are compared with every pseudo-reference."
-    flags.DEFINE_integer("finalists", 1, help_text, lower_bound=1, **define)
+    flags.DEFINE_integer("finalists", 1, help_text, lower_bound=1, flag_values=flag_values)
     help_text = "With prune: required probability that a dropped candidate is not the best."
-    flags.DEFINE_float("confidence", 0.99, help_text, **define)
+    flags.DEFINE_float("confidence", 0.99, help_text, flag_values=flag_values)
     help_text = "Weights of the pseudo-references: uniform for samples, probability for n-best lists with scores."
-    flags.DEFINE_enum("weights", "uniform", WEIGHTS, help_text, **define)
+    flags.DEFINE_enum("weights", "uniform", WEIGHTS, help_text, flag_values)
     help_text = "With probability: softmax temperature of the weights; above 1 makes them more equal."
-    flags.DEFINE_float("temperature", 1.0, help_text, **define)
+    flags.DEFINE_float("temperature", 1.0, help_text, flag_values=flag_values)
     help_text = "With prune: random seed for the order of the pseudo-references."
-    flags.DEFINE_integer("seed", 0, help_text, lower_bound=0, **define)
+    flags.DEFINE_integer("seed", 0, help_text, lower_bound=0, flag_values=flag_values)
     help_text = "Output format; json writes one object per line, with expected utilities."
-    flags.DEFINE_enum("format", "text", ["text", "json"], help_text, **define)
+    flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)
     define_metric_flags(flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Write the chosen text of each line, and the gain in utility on stderr."""
     streams.check_no_arguments("mbr", positional)
-    settings = {name: flag_values[name].value for name in SETTINGS}
-    options = metric_options(flag_values)
-    decide, evaluated = make_decision(flag_values.utility, flag_values.evaluate, options, **settings)
+    settings = values(flag_values, "method", "weights", "temperature", "finalists", "confidence", "seed")
+    decide, evaluated = make_decision(
+        flag_values.utility, flag_values.evaluate, metric_options(flag_values), **settings
+    )
     references = _open(flag_values.references) if flag_values.references else None
     choices = choose_texts(decide, _open(flag_values.input), references)
     gains = Gains(evaluated)
@@ -74,11 +72,10 @@ def _rows(choices: Iterator[tuple[str, Choice]], gains: Gains, as_json: bool) ->
 
 def _fields(choice: Choice) -> dict[str, Any]:
     """Return a choice as fields of JSON; an unknown utility is null."""
-    utilities = [None if np.isnan(one) else round(one, 6) for one in choice.utilities.tolist()]
     return {
         "index": choice.index,
         "utility": round(choice.chosen.utility, 6),
         "evaluated": round(choice.chosen.evaluated, 6),
         "first": {"utility": round(choice.first.utility, 6), "evaluated": round(choice.first.evaluated, 6)},
-        "utilities": utilities,
+        "utilities": [None if np.isnan(one) else round(one, 6) for one in choice.utilities.tolist()],
     }

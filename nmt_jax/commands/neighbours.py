@@ -3,7 +3,6 @@
 import pathlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from absl import flags
 
@@ -17,14 +16,13 @@ from nmt_jax.workdir import Workdir
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax neighbours`."""
-    define: dict[str, Any] = {"flag_values": flag_values}
     streams.define_workdir_flag(flag_values, "trained word vectors")
     help_text = "File of word vectors to use instead of a workdir: word2vec or GloVe format, plain or .gz."
-    flags.DEFINE_string("vectors", None, help_text, **define)
+    flags.DEFINE_string("vectors", None, help_text, flag_values)
     streams.define_input_flag(flag_values)
-    flags.DEFINE_integer("count", 10, "Number of neighbours per line.", lower_bound=1, **define)
+    flags.DEFINE_integer("count", 10, "Number of neighbours per line.", lower_bound=1, flag_values=flag_values)
     help_text = "Convert the input to lower case; default: as the training text of the workdir."
-    flags.DEFINE_bool("lower_case", None, help_text, **define)
+    flags.DEFINE_bool("lower_case", None, help_text, flag_values)
     streams.define_checkpoint_flags(flag_values, average=False)
 
 
@@ -38,13 +36,12 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if flag_values.vectors and flag_values.checkpoint:
         raise UserError("--checkpoint needs --workdir: a file of vectors has no checkpoints")
     lines = streams.open_lines(flag_values.input)
-    lower_case = bool(flag_values.lower_case)
     if flag_values.vectors:
-        neighbours = of_file(flag_values.vectors)
+        neighbours, lower_case = of_file(flag_values.vectors), False
     else:
         neighbours, lower_case = of_workdir(flag_values.workdir, flag_values.checkpoint)
-        lower_case = lower_case if flag_values.lower_case is None else flag_values.lower_case
-    lines = (line.lower() if lower_case else line for line in lines)
+    if lower_case if flag_values.lower_case is None else flag_values.lower_case:
+        lines = (line.lower() for line in lines)
     found = run(neighbours, lines, flag_values.count, flag_values.input or "stdin")
     streams.write_rows(("\t".join(f"{word} {cosine:.3f}" for word, cosine in row) for row in found), "answered")
     return 0

@@ -47,12 +47,8 @@ def run(workdir: pathlib.Path | str, lines: Iterable[str], *, checkpoint: str | 
         raise UserError("no text to measure: every line is empty")
     nats, tokens = task.surprise(params, ids)
     unknown = int((ids == UNK).sum())
-    measures = {
-        "perplexity": Perplexity()([-nats], [tokens]).score,
-        "lines": len(text),
-        "tokens": int(tokens),
-        "unknown": unknown,
-    }
+    perplexity = Perplexity()([-nats], [tokens]).score
+    measures = {"perplexity": perplexity, "lines": len(text), "tokens": int(tokens), "unknown": unknown}
     if not unknown:
         characters = sum(len(line) + 1 for line in text)
         measures["bits_per_character"] = BitsPerToken()([-nats], [characters]).score

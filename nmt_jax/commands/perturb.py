@@ -12,7 +12,7 @@ import numpy as np
 from absl import flags
 
 from nmt_jax.commands import streams
-from nmt_jax.commands.metric_flags import define_metric_flags, metric_options
+from nmt_jax.commands.shared_flags import define_metric_flags, metric_options, values
 from nmt_jax.data.lines import chunks
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
@@ -27,15 +27,14 @@ Perturbation = Callable[[Sequence[str], Sequence[np.random.Generator]], list[str
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax perturb`."""
-    define: dict[str, Any] = {"flag_values": flag_values}
     streams.define_input_flag(flag_values)
     help_text = "Workdir of a masked language model (configs/bert_tiny.py) that fills in masked pieces."
-    flags.DEFINE_string("mlm", None, help_text, **define)
+    flags.DEFINE_string("mlm", None, help_text, flag_values)
     help_text = "Workdir of a translator into another language, for back-translation; needs --back."
-    flags.DEFINE_string("there", None, help_text, **define)
-    flags.DEFINE_string("back", None, "Workdir of a translator back into the language of the input.", **define)
-    flags.DEFINE_list("metrics", list(METRICS), "Metrics that score each pair, as in nmt-jax score.", **define)
-    flags.DEFINE_integer("seed", 0, "Random seed.", **define)
+    flags.DEFINE_string("there", None, help_text, flag_values)
+    flags.DEFINE_string("back", None, "Workdir of a translator back into the language of the input.", flag_values)
+    flags.DEFINE_list("metrics", list(METRICS), "Metrics that score each pair, as in nmt-jax score.", flag_values)
+    flags.DEFINE_integer("seed", 0, "Random seed.", flag_values=flag_values)
     define_metric_flags(flag_values)
 
 
@@ -44,11 +43,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     streams.check_no_arguments("perturb", positional)
     rows = run(
         streams.open_lines(flag_values.input),
-        mlm=flag_values.mlm,
-        there=flag_values.there,
-        back=flag_values.back,
-        metrics=flag_values.metrics,
-        seed=flag_values.seed,
+        **values(flag_values, "mlm", "there", "back", "metrics", "seed"),
         **metric_options(flag_values),
     )
     streams.write_rows(map("\t".join, rows), "pairs")

@@ -2,11 +2,10 @@
 
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 from absl import flags
 
-from nmt_jax.commands.metric_flags import define_metric_flags, metric_options
+from nmt_jax.commands.shared_flags import define_metric_flags, metric_options
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import plot_kinds
 
@@ -14,44 +13,35 @@ KINDS = ("curves", "attention", "layers", "length", "sweep", *plot_kinds.DEFAULT
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-    """Defines the flags of `nmt-jax plot`."""
-    options: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_string("workdir", None, "Folder of a run, or of a sweep for --kind=sweep.", **options)
-    flags.DEFINE_enum("kind", None, KINDS, "What to draw; default: curves, or attention with --sentence.", **options)
-    flags.DEFINE_string("sentence", None, "attention: the source sentence.", **options)
-    flags.DEFINE_string("target", None, "attention: its translation; default: the model's own.", **options)
-    flags.DEFINE_enum(
-        "attention", "cross", list(plot_kinds.ATTENTION_KINDS), "attention: which weights to draw.", **options
+    """Define the flags of `nmt-jax plot`."""
+    flags.DEFINE_string("workdir", None, "Folder of a run, or of a sweep for --kind=sweep.", flag_values)
+    flags.DEFINE_enum("kind", None, KINDS, "What to draw; default: curves, or attention with --sentence.", flag_values)
+    flags.DEFINE_string("sentence", None, "attention: the source sentence.", flag_values)
+    flags.DEFINE_string("target", None, "attention: its translation; default: the model's own.", flag_values)
+    help_text = "attention: which weights to draw."
+    flags.DEFINE_enum("attention", "cross", list(plot_kinds.ATTENTION_KINDS), help_text, flag_values)
+    help_text = "attention of a classifier: number of development texts."
+    flags.DEFINE_integer("texts", 20, help_text, lower_bound=0, flag_values=flag_values)
+    help_text = "length: file with the source text; the arguments are files with translations."
+    flags.DEFINE_string("source", None, help_text, flag_values)
+    flags.DEFINE_string("reference", None, "length: file with the reference translation.", flag_values)
+    help_text = "sweep: dev/bleu, another key of metrics.jsonl, parameters or minutes."
+    flags.DEFINE_string("measure", None, help_text, flag_values)
+    flags.DEFINE_integer("buckets", 6, "length: number of groups of sentences.", lower_bound=2, flag_values=flag_values)
+    help_text = (
+        "similarity: bertscore (default) or yisi1. flow: moverscore (default) or wmd (default with only --vectors)."
     )
-    flags.DEFINE_integer(
-        "texts", 20, "attention of a classifier: number of development texts.", lower_bound=0, **options
-    )
-    flags.DEFINE_string(
-        "source", None, "length: file with the source text; the arguments are files with translations.", **options
-    )
-    flags.DEFINE_string("reference", None, "length: file with the reference translation.", **options)
-    flags.DEFINE_string(
-        "measure", None, "sweep: dev/bleu, another key of metrics.jsonl, parameters or minutes.", **options
-    )
-    flags.DEFINE_integer("buckets", 6, "length: number of groups of sentences.", lower_bound=2, **options)
-    flags.DEFINE_string(
-        "metric",
-        None,
-        "similarity: bertscore (default) or yisi1. flow: moverscore (default) or wmd (default with only --vectors).",
-        **options,
-    )
+    flags.DEFINE_string("metric", None, help_text, flag_values)
     define_metric_flags(flag_values)
-    flags.DEFINE_string(
-        "output",
-        None,
+    help_text = (
         "File to write: .png, .svg or .pdf; .html for classifiers, similarity and flow. Default: in --workdir, else "
-        "KIND.png.",
-        **options,
+        "KIND.png."
     )
+    flags.DEFINE_string("output", None, help_text, flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
-    """Draws a plot and prints its path; for length and layers the numbers, too."""
+    """Draw a plot and print its path; for length and layers the numbers, too."""
     kind = flag_values.kind or ("attention" if flag_values.sentence else "curves")
     output = pathlib.Path(flag_values.output) if flag_values.output else None
     workdir = pathlib.Path(flag_values.workdir) if flag_values.workdir else None
@@ -62,10 +52,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
                 "HYPOTHESIS [HYPOTHESIS …] --source=FILE --reference=FILE"
             )
         texts = (flag_values.source, flag_values.reference)
-        print(
-            *plot_kinds.plot_length(positional, *texts, flag_values.buckets, output or pathlib.Path("length.png")),
-            sep="\n",
-        )
+        output = output or pathlib.Path("length.png")
+        print(*plot_kinds.plot_length(positional, *texts, flag_values.buckets, output), sep="\n")
     elif kind == "layers":
         folders = [*([flag_values.workdir] if workdir else []), *positional]
         if not folders:
@@ -73,19 +61,17 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         output = output or pathlib.Path("layers.png" if positional else f"{folders[0]}/layers.png")
         print(*plot_kinds.plot_layers(folders, output), sep="\n")
     elif kind in plot_kinds.DEFAULT_METRICS:
-        options = metric_options(flag_values)
-        print(plot_kinds.plot_comparison(positional, kind, flag_values.metric, output, **options))
+        print(plot_kinds.plot_comparison(positional, kind, flag_values.metric, output, **metric_options(flag_values)))
     elif positional:
         raise UserError(f"nmt-jax plot --kind={kind}: unexpected argument {positional[0]!r}; use --workdir=FOLDER")
     elif not workdir:
-        raise UserError(
-            f"nmt-jax plot --kind={kind} needs --workdir=FOLDER of a {'sweep' if kind == 'sweep' else 'run'}"
-        )
+        contents = "sweep" if kind == "sweep" else "run"
+        raise UserError(f"nmt-jax plot --kind={kind} needs --workdir=FOLDER of a {contents}")
     elif kind == "sweep":
         print(plot_kinds.plot_sweep(workdir, flag_values.measure, output))
     elif kind == "curves":
         print(plot_kinds.plot_curves(workdir, output))
     else:
-        of = (flag_values.sentence, flag_values.target, flag_values.attention, flag_values.texts)
-        print(plot_kinds.plot_attention(workdir, *of, output))
+        arguments = (flag_values.sentence, flag_values.target, flag_values.attention, flag_values.texts)
+        print(plot_kinds.plot_attention(workdir, *arguments, output))
     return 0

@@ -2,12 +2,11 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from absl import flags
 
 from metrics_jax.significance import SEED
-from nmt_jax.commands.metric_flags import define_metric_flags, define_metrics_flag, metric_options
+from nmt_jax.commands.shared_flags import define_metric_flags, define_metrics_flag, metric_options, values
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import score_table
 from nmt_jax.reporting.system_scores import PAIRED, Inference, score_files
@@ -15,21 +14,20 @@ from nmt_jax.reporting.system_scores import PAIRED, Inference, score_files
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax score`."""
-    define: dict[str, Any] = {"flag_values": flag_values}
     help_text = "File of reference translations, one per line; repeat the flag for several references."
-    flags.DEFINE_multi_string("reference", [], help_text, **define)
+    flags.DEFINE_multi_string("reference", [], help_text, flag_values)
     define_metrics_flag(flag_values, ["bleu", "chrf", "ter"])
     define_metric_flags(flag_values)
     help_text = "File of baselines to rescale bertscore with; nmt-jax calibrate --baseline writes it."
-    flags.DEFINE_string("baseline", None, help_text, **define)
+    flags.DEFINE_string("baseline", None, help_text, flag_values)
     help_text = "File of token frequencies, used to compute idf weights; nmt-jax calibrate --idf writes it."
-    flags.DEFINE_string("idf", None, help_text, **define)
-    flags.DEFINE_boolean("segments", False, "Write a score for every line instead of the whole file.", **define)
-    flags.DEFINE_boolean("confidence", False, "Report 95 % bootstrap confidence intervals.", **define)
-    flags.DEFINE_enum("paired", None, list(PAIRED), "Test the difference of every system from the first.", **define)
-    flags.DEFINE_integer("seed", SEED, "Random seed for resampling.", **define)
+    flags.DEFINE_string("idf", None, help_text, flag_values)
+    flags.DEFINE_boolean("segments", False, "Write a score for every line instead of the whole file.", flag_values)
+    flags.DEFINE_boolean("confidence", False, "Report 95 % bootstrap confidence intervals.", flag_values)
+    flags.DEFINE_enum("paired", None, list(PAIRED), "Test the difference of every system from the first.", flag_values)
+    flags.DEFINE_integer("seed", SEED, "Random seed for resampling.", flag_values=flag_values)
     help_text = "Output format; text is a table on a terminal, else rows without a heading."
-    flags.DEFINE_enum("format", "text", list(score_table.WRITERS), help_text, **define)
+    flags.DEFINE_enum("format", "text", list(score_table.WRITERS), help_text, flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
@@ -39,10 +37,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     scores = score_files(
         positional,
         flag_values.reference,
-        metrics=flag_values.metrics,
         inference=Inference(flag_values.confidence, flag_values.paired, flag_values.seed),
-        baseline=flag_values.baseline,
-        idf=flag_values.idf,
+        **values(flag_values, "metrics", "baseline", "idf"),
         **metric_options(flag_values),
     )
     print(score_table.WRITERS[flag_values.format](scores, flag_values.segments))

@@ -18,13 +18,13 @@ Item = TypeVar("Item")
 
 def define_workdir_flag(flag_values: flags.FlagValues, contents: str = "a trained model") -> None:
     """Define `--workdir`."""
-    flags.DEFINE_string("workdir", None, f"Folder of {contents}.", flag_values=flag_values)
+    flags.DEFINE_string("workdir", None, f"Folder of {contents}.", flag_values)
 
 
 def define_input_flag(flag_values: flags.FlagValues, contents: str = "") -> None:
     """Define `--input`; contents: what the file holds, if not just lines of text."""
     help_text = f"Read this file instead of stdin{contents}; .gz files are decompressed."
-    flags.DEFINE_string("input", None, help_text, flag_values=flag_values)
+    flags.DEFINE_string("input", None, help_text, flag_values)
 
 
 def define_checkpoint_flags(flag_values: flags.FlagValues, average: bool = True) -> None:
@@ -32,8 +32,7 @@ def define_checkpoint_flags(flag_values: flags.FlagValues, average: bool = True)
     if average:
         help_text = "Use the mean of the last N checkpoints; default: decode.average of the workdir's config."
         flags.DEFINE_integer("average", None, help_text, lower_bound=1, flag_values=flag_values)
-    help_text = "Checkpoint to use; default: best."
-    flags.DEFINE_enum("checkpoint", None, ["best", "last"], help_text, flag_values=flag_values)
+    flags.DEFINE_enum("checkpoint", None, ["best", "last"], "Checkpoint to use; default: best.", flag_values)
 
 
 def define_chunk_flag(flag_values: flags.FlagValues, default: int) -> None:
@@ -50,8 +49,10 @@ def define_prediction_flags(flag_values: flags.FlagValues, chunk: int, input_con
     define_chunk_flag(flag_values, chunk)
 
 
-def check_no_arguments(verb: str, positional: Sequence[str]) -> None:
-    """Raises UserError if a verb that reads stdin is given a file name as an argument."""
+def check_no_arguments(verb: str, positional: Sequence[str], instead: str = "") -> None:
+    """Raise UserError for an argument that is not a flag; instead: the flag to use if the verb does not read stdin."""
+    if positional and instead:
+        raise UserError(f"nmt-jax {verb}: unexpected argument {positional[0]!r}; use {instead}")
     if positional:
         raise UserError(f"nmt-jax {verb} reads stdin: … < {positional[0]}, or --input={positional[0]}")
 

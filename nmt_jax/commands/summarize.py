@@ -1,11 +1,11 @@
 """`nmt-jax summarize`: reads a text per line, writes an extractive summary."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from absl import flags
 
 from nmt_jax.commands import streams
+from nmt_jax.commands.shared_flags import values
 from nmt_jax.data.lines import num_lines
 from nmt_jax.errors import UserError
 from nmt_jax.summarization.summarizer import METHODS, summarize
@@ -13,18 +13,18 @@ from nmt_jax.summarization.summarizer import METHODS, summarize
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax summarize`."""
-    define: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_enum("method", "lexrank", METHODS, "Method that ranks the sentences.", **define)
-    flags.DEFINE_integer("sentences", 3, "Maximum number of sentences in a summary.", lower_bound=1, **define)
+    flags.DEFINE_enum("method", "lexrank", METHODS, "Method that ranks the sentences.", flag_values)
+    help_text = "Maximum number of sentences in a summary."
+    flags.DEFINE_integer("sentences", 3, help_text, lower_bound=1, flag_values=flag_values)
     help_text = "Maximum number of words in a summary; 0: no limit."
-    flags.DEFINE_integer("words", 0, help_text, lower_bound=0, **define)
+    flags.DEFINE_integer("words", 0, help_text, lower_bound=0, flag_values=flag_values)
     help_text = "lexrank, textrank: compare sentences by embeddings of this encoder instead of by words."
-    flags.DEFINE_string("encoder", None, help_text, **define)
+    flags.DEFINE_string("encoder", None, help_text, flag_values)
     help_text = "lexrank: minimum cosine of neighbouring sentences; default: 0.1, with --encoder 0.5."
-    flags.DEFINE_float("threshold", None, help_text, **define)
+    flags.DEFINE_float("threshold", None, help_text, flag_values=flag_values)
     streams.define_input_flag(flag_values, ", one text per line, with tabs between sentences or plain")
     help_text = "Output format; json writes one object per line, with the numbers of the sentences."
-    flags.DEFINE_enum("format", "text", ["text", "json"], help_text, **define)
+    flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
@@ -40,8 +40,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         method=method,
         num_sentences=flag_values.sentences,
         num_words=flag_values.words,
-        encoder=flag_values.encoder,
-        threshold=flag_values.threshold,
+        **values(flag_values, "encoder", "threshold"),
     )
     rows = _rows(summaries, flag_values.format == "json")
     streams.write_rows(rows, "summarized", num_lines(flag_values.input))

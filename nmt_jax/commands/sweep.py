@@ -4,12 +4,12 @@ import pathlib
 import shlex
 import sys
 from collections.abc import Container, Sequence
-from typing import Any
 
 from absl import flags
 
 from nmt_jax import config as configs
-from nmt_jax.commands.config_flags import define_override_flag, overrides
+from nmt_jax.commands import streams
+from nmt_jax.commands.shared_flags import define_override_flag, overrides
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.sweep_table import WRITERS, collect
 from nmt_jax.sweeps.runs import Run, find_runs, has_finished, name
@@ -18,36 +18,26 @@ from nmt_jax.workdir import Workdir
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-    """Defines the flags of `nmt-jax sweep`."""
-    options: dict[str, Any] = {"flag_values": flag_values}
-    flags.DEFINE_string("config", None, "Config file with a sweep(add): FILE.py or FILE.py:ARGUMENT.", **options)
-    flags.DEFINE_string("workdir", None, "Folder of the sweep; it contains the workdirs of the runs.", **options)
+    """Define the flags of `nmt-jax sweep`."""
+    flags.DEFINE_string("config", None, "Config file with a sweep(add): FILE.py or FILE.py:ARGUMENT.", flag_values)
+    flags.DEFINE_string("workdir", None, "Folder of the sweep; it contains the workdirs of the runs.", flag_values)
     define_override_flag(flag_values)
-    flags.DEFINE_multi_string("only", [], "KEY=VALUE: train only the points with this value of KEY.", **options)
-    flags.DEFINE_integer(
-        "seeds", 0, "Train every point with seeds 0 … N-1; 0: with the seed of the config.", lower_bound=0, **options
-    )
-    flags.DEFINE_integer(
-        "parallel",
-        1,
-        "Number of runs at a time; if more than 1, their output is only in RUN/log.txt.",
-        lower_bound=1,
-        **options,
-    )
-    flags.DEFINE_bool("dry_run", False, "Print the training commands without running them.", **options)
-    flags.DEFINE_bool(
-        "collect", False, "Print the table without training; without --config, of all runs in --workdir.", **options
-    )
-    flags.DEFINE_list(
-        "measures", [], "Columns: dev/bleu or other keys of metrics.jsonl, steps, minutes, parameters.", **options
-    )
-    flags.DEFINE_enum("format", "markdown", list(WRITERS), "Format of the table.", **options)
+    flags.DEFINE_multi_string("only", [], "KEY=VALUE: train only the points with this value of KEY.", flag_values)
+    help_text = "Train every point with seeds 0 … N-1; 0: with the seed of the config."
+    flags.DEFINE_integer("seeds", 0, help_text, lower_bound=0, flag_values=flag_values)
+    help_text = "Number of runs at a time; if more than 1, their output is only in RUN/log.txt."
+    flags.DEFINE_integer("parallel", 1, help_text, lower_bound=1, flag_values=flag_values)
+    flags.DEFINE_bool("dry_run", False, "Print the training commands without running them.", flag_values)
+    help_text = "Print the table without training; without --config, of all runs in --workdir."
+    flags.DEFINE_bool("collect", False, help_text, flag_values)
+    help_text = "Columns: dev/bleu or other keys of metrics.jsonl, steps, minutes, parameters."
+    flags.DEFINE_list("measures", [], help_text, flag_values)
+    flags.DEFINE_enum("format", "markdown", list(WRITERS), "Format of the table.", flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
-    """Trains the runs that have not finished, and prints the table."""
-    if positional:
-        raise UserError(f"nmt-jax sweep: unexpected argument {positional[0]!r}; use --config=FILE")
+    """Train the runs that have not finished, and print the table."""
+    streams.check_no_arguments("sweep", positional, "--config=FILE")
     if not (flag_values.workdir and (flag_values.config or flag_values.collect)):
         raise UserError("nmt-jax sweep needs --config=FILE with a sweep(add) and --workdir=FOLDER for its runs")
     folder, spec = pathlib.Path(flag_values.workdir), flag_values.config
@@ -78,12 +68,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 
 
 def _print_table(runs: Sequence[Run], flag_values: flags.FlagValues, failed: Container[str] = ()) -> None:
-    """Prints the table, and on stderr the runs that have neither finished nor failed."""
+    """Print the table, and on stderr the runs that have neither finished nor failed."""
     print(WRITERS[flag_values.format](collect(runs, flag_values.measures)))
     names = [run.workdir.path.name for run in runs if not has_finished(run)]
-    unfinished = [name for name in names if name not in failed]
-    if unfinished:
-        print(
-            f"nmt-jax: {len(unfinished)} of {len(runs)} runs have not finished: {', '.join(unfinished)}",
-            file=sys.stderr,
-        )
+    if rest := [name for name in names if name not in failed]:
+        print(f"nmt-jax: {len(rest)} of {len(runs)} runs have not finished: {', '.join(rest)}", file=sys.stderr)

@@ -22,7 +22,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax tag`."""
     streams.define_prediction_flags(flag_values, CHUNK)
     help_text = "Output format: conll, one word and tag per line and a blank line after each sentence; json."
-    flags.DEFINE_enum("format", "conll", ["conll", "json"], help_text, flag_values=flag_values)
+    flags.DEFINE_enum("format", "conll", ["conll", "json"], help_text, flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:

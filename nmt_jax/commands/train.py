@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from absl import flags
 
-from nmt_jax.commands.config_flags import define_override_flag, overrides
+from nmt_jax.commands import streams
+from nmt_jax.commands.shared_flags import define_override_flag, overrides, values
 from nmt_jax.distributed.process_spec import define_process_flags, find_process_spec
 from nmt_jax.errors import UserError
 from nmt_jax.training.run import train
@@ -14,21 +14,19 @@ from nmt_jax.training.run import train
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax train`."""
-    define: dict[str, Any] = {"flag_values": flag_values}
     help_text = "Config file: FILE.py or FILE.py:ARGUMENT; optional for an existing workdir, which has a config."
-    flags.DEFINE_string("config", None, help_text, **define)
-    flags.DEFINE_string("workdir", None, "Folder of the run; created, or continued if it exists.", **define)
+    flags.DEFINE_string("config", None, help_text, flag_values)
+    flags.DEFINE_string("workdir", None, "Folder of the run; created, or continued if it exists.", flag_values)
     define_override_flag(flag_values)
     define_process_flags(flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Train."""
-    if positional:
-        raise UserError(f"nmt-jax train: unexpected argument {positional[0]!r}; use --config=FILE")
+    streams.check_no_arguments("train", positional, "--config=FILE")
     if not flag_values.workdir:
         raise UserError("nmt-jax train needs --workdir=FOLDER, the folder of the run")
     spec = find_process_spec(flag_values, os.environ)
-    waits = {"join_seconds": flag_values.join_seconds, "lost_seconds": flag_values.lost_seconds}
+    waits = values(flag_values, "join_seconds", "lost_seconds")
     train(flag_values.config, flag_values.workdir, overrides(flag_values), spec, **waits)
     return 0

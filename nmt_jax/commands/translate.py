@@ -9,27 +9,28 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from nmt_jax.commands import streams
-from nmt_jax.commands.decoding_flags import (
+from nmt_jax.commands.shared_flags import (
+    define_metric_flags,
     define_sampling_flags,
     define_search_flags,
     make_sampling,
+    metric_options,
     search_options,
+    values,
 )
-from nmt_jax.commands.metric_flags import define_metric_flags, metric_options
 from nmt_jax.data.lines import chunks, num_lines
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
 from nmt_jax.progress import track
 from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat
-from nmt_jax.translation.requests import read_requests
+from nmt_jax.translation.requests import Hypothesis, read_requests
 from nmt_jax.translation.reranking import Gains, make_decision, rerank_samples
 from nmt_jax.translation.resumable import ResumableFile
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
     from nmt_jax.decoding.sampling import Sampling
-    from nmt_jax.translation.translator import Hypothesis
 
 CHUNK = 512  # lines that are sorted by length together
 NOT_IN_JOB = ("output", "chunk")  # flags that do not change what is written
@@ -37,41 +38,40 @@ NOT_IN_JOB = ("output", "chunk")  # flags that do not change what is written
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax translate`; decoding flags default to `decode` in the workdir's config."""
-    define: dict[str, Any] = {"flag_values": flag_values}
     help_text = "Folder of a trained model; several, separated by commas, form an ensemble."
-    flags.DEFINE_list("workdir", None, help_text, **define)
+    flags.DEFINE_list("workdir", None, help_text, flag_values)
     streams.define_input_flag(flag_values)
     help_text = "Write this file instead of stdout; after an interruption, the same command continues it."
-    flags.DEFINE_string("output", None, help_text, **define)
-    flags.DEFINE_string("prefixes", None, "File whose line N is the beginning of translation N.", **define)
+    flags.DEFINE_string("output", None, help_text, flag_values)
+    flags.DEFINE_string("prefixes", None, "File whose line N is the beginning of translation N.", flag_values)
     help_text = "File whose line N lists phrases that translation N must contain, separated by tabs."
-    flags.DEFINE_string("constraints", None, help_text, **define)
+    flags.DEFINE_string("constraints", None, help_text, flag_values)
     help_text = "File of translations to score instead of searching; writes rows with scores."
-    flags.DEFINE_string("given", None, help_text, **define)
+    flags.DEFINE_string("given", None, help_text, flag_values)
     define_search_flags(flag_values)
     help_text = "Number of samples to draw per line; 0: search for the best translation."
-    flags.DEFINE_integer("num_samples", 0, help_text, **define)
+    flags.DEFINE_integer("num_samples", 0, help_text, flag_values=flag_values)
     help_text = "Sample with replacement; --noreplacement makes the samples of a line distinct."
-    flags.DEFINE_bool("replacement", True, help_text, **define)
+    flags.DEFINE_bool("replacement", True, help_text, flag_values)
     define_sampling_flags(flag_values)
     help_text = "Choose among the samples by minimum Bayes risk with these metrics and weights: chrf@2,bleu@1."
-    flags.DEFINE_list("utility", None, help_text, **define)
+    flags.DEFINE_list("utility", None, help_text, flag_values)
     help_text = "With --utility: metric for the report on stderr, not one of those optimized."
-    flags.DEFINE_string("evaluate", None, help_text, **define)
+    flags.DEFINE_string("evaluate", None, help_text, flag_values)
     define_metric_flags(flag_values)
     help_text = "Maximum length of a translation in pieces, per piece of the source."
-    flags.DEFINE_float("max_length_ratio", None, help_text, **define)
-    flags.DEFINE_integer("max_length_offset", None, "Number of pieces added to that maximum.", **define)
+    flags.DEFINE_float("max_length_ratio", None, help_text, flag_values=flag_values)
+    flags.DEFINE_integer("max_length_offset", None, "Number of pieces added to that maximum.", flag_values=flag_values)
     streams.define_checkpoint_flags(flag_values)
     help_text = "Number of translations per line; above 1, writes tab-separated rows LINE, SCORE, TEXT."
-    flags.DEFINE_integer("nbest", 1, help_text, lower_bound=1, **define)
+    flags.DEFINE_integer("nbest", 1, help_text, lower_bound=1, flag_values=flag_values)
     help_text = "Output format; json writes one object per line, with scores and pieces."
-    flags.DEFINE_enum("format", "text", ["text", "json"], help_text, **define)
+    flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)
     help_text = "Append a word alignment by attention after a tab: argmax, or the minimum weight of a link."
-    flags.DEFINE_string("alignment", None, help_text, **define)
-    flags.DEFINE_bool("attention", False, "With --format=json: include attention weights between words.", **define)
+    flags.DEFINE_string("alignment", None, help_text, flag_values)
+    flags.DEFINE_bool("attention", False, "With --format=json: include attention weights between words.", flag_values)
     help_text = "Replace each <unk> in the output by the source word with the highest attention weight."
-    flags.DEFINE_bool("replace_unknown", False, help_text, **define)
+    flags.DEFINE_bool("replace_unknown", False, help_text, flag_values)
     streams.define_chunk_flag(flag_values, CHUNK)
 
 
@@ -87,28 +87,24 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     )
     sampling, decide, gains = None, None, None
     if flag_values.num_samples:
-        sampling = make_sampling(flag_values, flag_values.num_samples, flag_values.replacement)
+        sampling = make_sampling(flag_values, **values(flag_values, "num_samples", "replacement"))
     if flag_values.utility:
         decide, evaluated = make_decision(flag_values.utility, flag_values.evaluate, metric_options(flag_values))
         gains = Gains(evaluated)
 
     def blocks(skip: int = 0) -> Iterator[bytes]:
-        results: Iterable[list[Hypothesis]] = run(
+        results = run(
             existing_folders(flag_values.workdir),
             streams.open_lines(flag_values.input),
             name=flag_values.input or "stdin",
-            prefixes=flag_values.prefixes,
-            constraints=flag_values.constraints,
-            given=flag_values.given,
             skip=skip,
             sampling=sampling,
-            max_length_ratio=flag_values.max_length_ratio,
-            max_length_offset=flag_values.max_length_offset,
             checkpoint=checkpoint,
             n_best=flag_values.nbest,
             chunk=streams.chunk_size(flag_values),
             with_attention=form.needs_attention,
-            replace_unknown=flag_values.replace_unknown,
+            **values(flag_values, "prefixes", "constraints", "given"),
+            **values(flag_values, "max_length_ratio", "max_length_offset", "replace_unknown"),
             **search_options(flag_values),
         )
         if decide and gains:
@@ -125,7 +121,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 
 
 def _check_request(flag_values: flags.FlagValues) -> None:
-    """Raises UserError for flags that exclude each other."""
+    """Raise UserError for flags that exclude each other."""
     if flag_values.given and any(
         (flag_values.num_samples, flag_values.nbest > 1, flag_values.prefixes, flag_values.constraints)
     ):
@@ -140,8 +136,7 @@ def _check_request(flag_values: flags.FlagValues) -> None:
 
 def _write_resumable(flag_values: flags.FlagValues, blocks: Callable[[int], Iterator[bytes]]) -> None:
     """Write the blocks to `--output`, saving the progress after each chunk of the input."""
-    job = {name: flag_values[name].value for name in flag_values if flag_values[name].present}
-    job = {name: value for name, value in job.items() if name not in NOT_IN_JOB}
+    job = values(flag_values, *(name for name in flag_values if flag_values[name].present and name not in NOT_IN_JOB))
     chunk = streams.chunk_size(flag_values)
     with ResumableFile(pathlib.Path(flag_values.output), job) as output:
         done = output.num_inputs
@@ -158,7 +153,7 @@ def existing_folders(parts: Sequence[str]) -> list[pathlib.Path]:
     folders: list[pathlib.Path] = []
     start = 0
     while start < len(parts):
-        joined = [",".join(parts[start:stop]) for stop in range(len(parts), start, -1)]
+        joined = (",".join(parts[start:stop]) for stop in range(len(parts), start, -1))
         name = next((one for one in joined if pathlib.Path(one).is_dir()), parts[start])
         folders.append(pathlib.Path(name))
         start += name.count(",") + 1
@@ -182,7 +177,7 @@ def run(
     with_attention: bool = False,
     replace_unknown: bool = False,
     **search: Any,
-) -> Iterator[list["Hypothesis"]]:
+) -> Iterator[list[Hypothesis]]:
     """Translate lines with the models of `workdirs`; returns an iterator of the hypotheses of each line.
 
     lines: of the file `name`; several sources are separated by tabs, and a line of more than `data.max_length` pieces
@@ -206,7 +201,7 @@ def run(
     translator, params = open_translator(folders, checkpoint=checkpoint, allow_unknown=replace_unknown)
     method = sampling or translator.search(**search)
 
-    def results() -> Iterator[list["Hypothesis"]]:
+    def results() -> Iterator[list[Hypothesis]]:
         checked = sources.checked(lines, translator.num_sources, name)
         requests = read_requests(checked, name, prefixes, constraints, given)
         for group in chunks(itertools.islice(requests, skip, None), chunk):

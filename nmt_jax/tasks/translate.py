@@ -30,7 +30,8 @@ from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import token_loss
 from nmt_jax.tasks.task import Task, in_order
 from nmt_jax.tasks.vocab_files import load_or_train_vocab
-from nmt_jax.translation.translator import Hypothesis, Translator
+from nmt_jax.translation.requests import Hypothesis
+from nmt_jax.translation.translator import Translator
 
 
 def _has_field(model: type, name: str) -> bool:

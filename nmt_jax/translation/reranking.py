@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,9 +11,7 @@ from nmt_jax.data.lines import chunks
 from nmt_jax.decoding.minimum_bayes_risk import Choice, MinimumBayesRisk, Utility
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
-
-if TYPE_CHECKING:
-    from nmt_jax.translation.translator import Hypothesis
+from nmt_jax.translation.requests import Hypothesis
 
 EVALUATED = ("bleu|effective_order:true", "chrf", "ter")  # default: the first that is not optimized
 CHUNK = 16  # lines whose candidates are compared together
@@ -95,8 +93,8 @@ def choose_texts(
 
 
 def rerank_samples(
-    results: Iterable[list["Hypothesis"]], decide: MinimumBayesRisk, gains: Gains, n_best: int
-) -> Iterator[list["Hypothesis"]]:
+    results: Iterable[list[Hypothesis]], decide: MinimumBayesRisk, gains: Gains, n_best: int
+) -> Iterator[list[Hypothesis]]:
     """Yield the `n_best` different samples of each line with the highest expected utility, which is their score."""
     for group in chunks(results, CHUNK):
         for own, choice in zip(group, _decided(decide, [[one.text for one in own] for own in group]), strict=True):
@@ -135,8 +133,8 @@ def read_candidates(lines: Iterable[str], name: str) -> Iterator[Candidates]:
     `nmt-jax translate`. Raises UserError `name:LINE` for a row in neither format, and if the rows do not belong to
     lines 1, 2, 3 … in this order, since the output would not match the source.
     """
-    expected = 1
-    for line, group in itertools.groupby(_rows(lines, name), key=lambda row: row.line):
+    groups = itertools.groupby(_rows(lines, name), key=lambda row: row.line)
+    for expected, (line, group) in enumerate(groups, start=1):
         rows = list(group)
         origin = f"{name}:{rows[0].number}"
         if line != expected:
@@ -145,7 +143,6 @@ def read_candidates(lines: Iterable[str], name: str) -> Iterator[Candidates]:
         if not texts:
             raise UserError(f"{origin}: no candidates for line {line}")
         yield Candidates(texts, [score for row in rows for score in row.scores])
-        expected += 1
 
 
 class _Row(NamedTuple):

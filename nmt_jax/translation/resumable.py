@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-from types import TracebackType
 
 from nmt_jax.errors import UserError
 
@@ -70,13 +69,10 @@ class ResumableFile:
     def __enter__(self) -> "ResumableFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         self.save()
         self._file.close()
-        if kind is None:
+        if kind is None or not self.num_inputs:  # complete, or nothing to resume
             self.marker.unlink()
-        elif not self.num_inputs:  # nothing to resume
-            self.marker.unlink()
+        if kind and not self.num_inputs:
             self.path.unlink()

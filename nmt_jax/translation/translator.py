@@ -25,36 +25,7 @@ from nmt_jax.decoding.next_logits import IMPOSSIBLE
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.translation.programs import Programs
-
-
-class Line(NamedTuple):
-    """A line to translate, and the constraints on its translation."""
-
-    text: str
-    prefix: str = ""  # beginning of the translation
-    phrases: tuple[str, ...] = ()  # phrases that the translation contains
-    location: str = ""  # of the constraints, "FILE:LINE: ", for error messages
-    translation: str = ""  # a complete translation, to be scored
-
-
-class Scored(NamedTuple):
-    """A translation as the models see it."""
-
-    source_pieces: list[str]  # S of them, with an end of sentence after each source
-    pieces: list[str]  # T of them; the last is the end of sentence
-    log_probs: list[float]  # T of them
-    attention: np.ndarray  # float32[T, S], the mean over the models; S = 0 without attention
-
-
-class Hypothesis(NamedTuple):
-    """One translation: its text, its score (of a sample: its log-probability), and its pieces."""
-
-    text: str
-    score: float
-    pieces: list[str]
-    ids: list[int]
-    scored: Scored | None = None
-
+from nmt_jax.translation.requests import Hypothesis, Line, Scored
 
 EMPTY = Hypothesis("", 0.0, [], [])
 

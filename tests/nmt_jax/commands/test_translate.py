@@ -11,8 +11,7 @@ from nmt_jax.commands import translate
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.translation.output_format import TranslationFormat
-from nmt_jax.translation.requests import read_requests
-from nmt_jax.translation.translator import Hypothesis
+from nmt_jax.translation.requests import Hypothesis, read_requests
 from tests.conftest import with_devices
 from tests.fixtures.command_line import Finished, columns, error_line
 

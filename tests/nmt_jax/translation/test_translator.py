@@ -10,7 +10,8 @@ from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.translate import Translate
-from nmt_jax.translation.translator import Line, Translator
+from nmt_jax.translation.requests import Line
+from nmt_jax.translation.translator import Translator
 from tests.conftest import ROOT
 
 # Lines of similar length, so that few shapes are compiled.

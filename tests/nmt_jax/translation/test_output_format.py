@@ -1,6 +1,6 @@
 import numpy as np
 
-from nmt_jax.translation.word_alignment import between_words, links, pharaoh, word_numbers
+from nmt_jax.translation.output_format import between_words, links, pharaoh, word_numbers
 
 
 def test_pieces_are_grouped_into_words():

@@ -1,0 +1,118 @@
+"""Flags that several verbs share: overrides of a config, beam search and sampling, metrics."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from absl import flags
+
+from metrics_jax.registry import REGISTRY, SHORTHANDS
+from nmt_jax import config as configs
+from nmt_jax.errors import UserError
+from nmt_jax.pretrained.metrics import DTYPES
+
+if TYPE_CHECKING:
+    from nmt_jax.decoding.sampling import Sampling
+
+SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
+SEARCH = (
+    *("beam_size", "length_penalty", "normalization", "coverage_penalty", "stopping", "min_length"),
+    *("no_repeat_ngram_size", "repetition_penalty", "num_groups", "diversity"),
+)
+METRIC_FLAGS = ("encoder", "dtype", "download", "cache", "vectors", "bleurt", "ruse")
+
+
+def values(flag_values: flags.FlagValues, *names: str) -> dict[str, Any]:
+    """Return the values of some flags by name."""
+    return {name: flag_values[name].value for name in names}
+
+
+def define_override_flag(flag_values: flags.FlagValues) -> None:
+    """Define `--override`; `nmt-jax` turns `--config.KEY=VALUE` into it."""
+    help_text = "Override a key of the config: KEY=VALUE; --config.KEY=VALUE does the same."
+    flags.DEFINE_multi_string("override", [], help_text, flag_values)
+
+
+def overrides(flag_values: flags.FlagValues) -> dict[str, str]:
+    """Return the overridden keys and their values, as text."""
+    return dict(configs.split_override(text) for text in flag_values.override)
+
+
+def define_sampling_flags(flag_values: flags.FlagValues) -> None:
+    """Define `--temperature` … `--seed`, the options of `decoding.sampling.Sampling`."""
+    help_text = "Softmax temperature: below 1 sharpens the distribution, above 1 flattens it, 0 is greedy."
+    flags.DEFINE_float("temperature", 1.0, help_text, flag_values=flag_values)
+    flags.DEFINE_integer("top_k", 0, "Sample only from the K most likely pieces; 0: from all.", flag_values=flag_values)
+    help_text = "Nucleus sampling: sample only from the fewest pieces with this total probability; 1: from all."
+    flags.DEFINE_float("top_p", 1.0, help_text, flag_values=flag_values)
+    help_text = "Sample only from pieces with at least this probability; 0: from all."
+    flags.DEFINE_float("epsilon", 0.0, help_text, flag_values=flag_values)
+    flags.DEFINE_integer("seed", 0, "Random seed.", flag_values=flag_values)
+
+
+def make_sampling(flag_values: flags.FlagValues, num_samples: int = 1, replacement: bool = True) -> "Sampling":
+    """Return the sampling that the flags describe; raises UserError for a value out of range."""
+    from nmt_jax.decoding.sampling import Sampling  # imports JAX, which takes seconds
+
+    try:
+        return Sampling(num_samples=num_samples, replacement=replacement, **values(flag_values, *SAMPLING))
+    except ValueError as error:
+        raise UserError(f"--{error}") from None
+
+
+def define_search_flags(flag_values: flags.FlagValues) -> None:
+    """Define `--beam_size` … `--diversity`, the options of `decoding.method.Search`.
+
+    A flag left out means the value under `decode` in the workdir's config, or the default of `Search`.
+    """
+    flags.DEFINE_integer("beam_size", None, "Beam size; 1 is greedy search.", lower_bound=1, flag_values=flag_values)
+    help_text = "Exponent alpha of the length penalty (Wu et al., 2016, eq. 14); 0 ranks by probability."
+    flags.DEFINE_float("length_penalty", None, help_text, flag_values=flag_values)
+    help_text = "Form of the length penalty: wu, or length, which divides by the length to the power of alpha."
+    flags.DEFINE_string("normalization", None, help_text, flag_values)
+    help_text = "Weight beta of the coverage penalty (Wu et al., 2016, eq. 14)."
+    flags.DEFINE_float("coverage_penalty", None, help_text, flag_values=flag_values)
+    help_text = (
+        "When the search of a sentence stops: bound, if no hypothesis can still enter the n-best list; beam, if "
+        "beam_size hypotheses have ended; limit, at the maximum length."
+    )
+    flags.DEFINE_string("stopping", None, help_text, flag_values)
+    flags.DEFINE_integer("min_length", None, "Minimum length in pieces.", flag_values=flag_values)
+    flags.DEFINE_integer("no_repeat_ngram_size", None, "Forbid repeated n-grams of this size.", flag_values=flag_values)
+    help_text = "Factor of at least 1 on the log-probabilities of pieces that have already been generated."
+    flags.DEFINE_float("repetition_penalty", None, help_text, flag_values=flag_values)
+    flags.DEFINE_integer("num_groups", None, "Number of groups of diverse beam search.", flag_values=flag_values)
+    help_text = "Diverse beam search: penalty for a piece that an earlier group chose at the same step."
+    flags.DEFINE_float("diversity", None, help_text, flag_values=flag_values)
+
+
+def search_options(flag_values: flags.FlagValues) -> dict[str, Any]:
+    """Return the options of the search that were set by flags."""
+    return {name: value for name, value in values(flag_values, *SEARCH).items() if value is not None}
+
+
+def define_metrics_flag(flag_values: flags.FlagValues, default: Sequence[str]) -> None:
+    """Define `--metrics`."""
+    help_text = (
+        f"Metrics, separated by commas: any of {', '.join([*REGISTRY, *SHORTHANDS])}; with options, such as "
+        "'bleu|tokenize:zh', or a complete signature."
+    )
+    flags.DEFINE_list("metrics", list(default), help_text, flag_values)
+
+
+def define_metric_flags(flag_values: flags.FlagValues) -> None:
+    """Define `--encoder` … `--ruse`, options of `pretrained.metrics.open_metric`."""
+    help_text = "Encoder of embedding metrics (bertscore, moverscore, yisi1 …): model folder or installed package."
+    flags.DEFINE_string("encoder", None, help_text, flag_values)
+    flags.DEFINE_enum("dtype", "float32", DTYPES, "Data type of the encoder's matrix products.", flag_values)
+    flags.DEFINE_boolean("download", False, "Download the encoder of this name from the Hugging Face Hub.", flag_values)
+    flags.DEFINE_string("cache", None, "Folder in which embeddings are kept between runs.", flag_values)
+    help_text = "Word vectors of wmd and sms, or in place of an encoder: GloVe or word2vec file, text or binary."
+    flags.DEFINE_string("vectors", None, help_text, flag_values)
+    help_text = "Model of bleurt: workdir of configs/bleurt.py or folder of a published model."
+    flags.DEFINE_string("bleurt", None, help_text, flag_values)
+    flags.DEFINE_string("ruse", None, "Model of ruse: workdir of configs/ruse.py.", flag_values)
+
+
+def metric_options(flag_values: flags.FlagValues) -> dict[str, Any]:
+    """Return the values of these flags as options of `open_metric`."""
+    return values(flag_values, *METRIC_FLAGS)
