@@ -19,8 +19,24 @@ STRANGE = ["the old man sleeps .", "", "a\u2028b\x85c", "\x00", "🙂 🙂", " "
 LINE = ["the old man sleeps ."]
 
 
+@pytest.fixture(scope="module")
+def opened():
+    """The translators that the tests of this module have opened, by folders and options."""
+    return {}
+
+
 @pytest.fixture
-def workdir(translator_workdir):
+def workdir(translator_workdir, opened, monkeypatch):
+    """The shared workdir; each translator of it is opened once, so that its programs are traced and compiled once."""
+    open_translator = translate.open_translator
+
+    def open_once(folders, **options):
+        key = (*(folder.path for folder in folders), *options.items())
+        if key not in opened:
+            opened[key] = open_translator(folders, **options)
+        return opened[key]
+
+    monkeypatch.setattr(translate, "open_translator", open_once)
     return translator_workdir
 
 
