@@ -21,20 +21,19 @@ LINE = ["the old man sleeps ."]
 
 @pytest.fixture(scope="module")
 def opened():
-    """The translators that the tests of this module have opened, by folders and options."""
+    """The translators of the tests of this module, by config, number of models and options."""
     return {}
 
 
 @pytest.fixture
 def workdir(translator_workdir, opened, monkeypatch):
-    """The shared workdir; each translator of it is opened once, so that its programs are traced and compiled once."""
+    """The shared workdir; translators with the same models are one, so that its programs are compiled once."""
     open_translator = translate.open_translator
 
-    def open_once(folders, **options):
-        key = (*(folder.path for folder in folders), *options.items())
-        if key not in opened:
-            opened[key] = open_translator(folders, **options)
-        return opened[key]
+    def open_once(folders, *, checkpoint=None, **options):
+        translator, params = open_translator(folders, checkpoint=checkpoint, **options)
+        key = (folders[0].config_file.read_text(), len(folders), *options.items())
+        return opened.setdefault(key, translator), params
 
     monkeypatch.setattr(translate, "open_translator", open_once)
     return translator_workdir
@@ -43,7 +42,7 @@ def workdir(translator_workdir, opened, monkeypatch):
 @pytest.fixture
 def source(tmp_path):
     path = tmp_path / "source"
-    path.write_text("the dog .\nthe cat sees the house .\nthe cow .\n")
+    path.write_text("the dog .\nthe cat .\nthe cow .\n")  # a batch of one shape
     return path
 
 
@@ -134,7 +133,7 @@ def test_an_input_file_without_a_last_line_feed(translated, mistake, workdir, so
 
 
 def test_a_long_line_is_translated_in_parts(workdir):
-    (long,), (short,) = translate.run(workdir, ["dog " * 1000, "the dog ."])
+    (long,), (short,) = translate.run(workdir, ["dog " * 128, "the dog ."])
     assert len(long.text) > 10 * len(short.text) > 0
 
 
