@@ -37,7 +37,10 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         raise UserError("--checkpoint needs --workdir: a file of vectors has no checkpoints")
     lines = streams.open_lines(flag_values.input)
     if flag_values.vectors:
-        neighbours, lower_case = of_file(flag_values.vectors), False
+        try:
+            neighbours, lower_case = Neighbours(Vectors.load(flag_values.vectors)), False
+        except ValueError as error:  # FILE:LINE of the damage
+            raise UserError(str(error)) from None
     else:
         neighbours, lower_case = of_workdir(flag_values.workdir, flag_values.checkpoint)
     if lower_case if flag_values.lower_case is None else flag_values.lower_case:
@@ -45,14 +48,6 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     found = run(neighbours, lines, flag_values.count, flag_values.input or "stdin")
     streams.write_rows(("\t".join(f"{word} {cosine:.3f}" for word, cosine in row) for row in found), "answered")
     return 0
-
-
-def of_file(path: pathlib.Path | str) -> Neighbours:
-    """Open a file of word vectors; raises UserError with FILE:LINE if it is damaged."""
-    try:
-        return Neighbours(Vectors.load(path))
-    except ValueError as error:
-        raise UserError(str(error)) from None
 
 
 def of_workdir(workdir: pathlib.Path | str, checkpoint: str | None = None) -> tuple[Neighbours, bool]:

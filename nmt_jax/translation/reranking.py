@@ -133,29 +133,20 @@ def read_candidates(lines: Iterable[str], name: str) -> Iterator[Candidates]:
     `nmt-jax translate`. Raises UserError `name:LINE` for a row in neither format, and if the rows do not belong to
     lines 1, 2, 3 … in this order, since the output would not match the source.
     """
-    groups = itertools.groupby(_rows(lines, name), key=lambda row: row.line)
+    groups = itertools.groupby(_rows(lines, name), key=lambda row: row[1])
     for expected, (line, group) in enumerate(groups, start=1):
-        rows = list(group)
-        origin = f"{name}:{rows[0].number}"
+        numbers, _, found = zip(*group, strict=True)
+        origin = f"{name}:{numbers[0]}"
         if line != expected:
             raise UserError(f"{origin}: candidates of line {line}, expected line {expected}: sort them and omit none")
-        texts = [text for row in rows for text in row.texts]
+        texts = [text for one in found for text in one.texts]
         if not texts:
             raise UserError(f"{origin}: no candidates for line {line}")
-        yield Candidates(texts, [score for row in rows for score in row.scores])
+        yield Candidates(texts, [score for one in found for score in one.scores])
 
 
-class _Row(NamedTuple):
-    """A row of the input: its number, the line of the source that it belongs to, its candidates."""
-
-    number: int
-    line: int
-    texts: list[str]
-    scores: list[float]
-
-
-def _rows(lines: Iterable[str], name: str) -> Iterator[_Row]:
-    """Parse the rows of the input."""
+def _rows(lines: Iterable[str], name: str) -> Iterator[tuple[int, int, Candidates]]:
+    """Parse the input; yields the number of each row, the line of the source that it belongs to, and its candidates."""
     for number, text in enumerate(lines, start=1):
         try:
             if text.startswith("{"):
@@ -164,10 +155,10 @@ def _rows(lines: Iterable[str], name: str) -> Iterator[_Row]:
                 texts, scores = [one["text"] for one in found], [float(one.get("score", np.nan)) for one in found]
                 if not all(isinstance(one, str) for one in texts):
                     raise ValueError
-                row = _Row(number, int(entry["line"]), texts, scores)
+                row = number, int(entry["line"]), Candidates(texts, scores)
             else:
                 line, score, single = text.split("\t", 2)
-                row = _Row(number, int(line), [single], [float(score)])
+                row = number, int(line), Candidates([single], [float(score)])
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(
                 f'{name}:{number}: neither tab-separated LINE, SCORE, TEXT nor a JSON object with "line" and '
