@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,13 @@ def _override() -> Any:
     import jax
 
     return jax.make_user_context(None)
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that makes a method a program of its object, compiled by `jax.jit` with these options."""
+    import jax
+
+    return lambda method: functools.cached_property(lambda self: jax.jit(method.__get__(self), **options))
 
 
 def configure_compilation() -> Path:

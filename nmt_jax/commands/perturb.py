@@ -4,6 +4,7 @@ Synthetic data for pretraining a learned metric (Sellam et al., 2020, section 4)
 copies are candidates, and untrained metrics give the scores to predict.
 """
 
+import functools
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -104,9 +105,7 @@ def mask_perturbation(workdir: pathlib.Path | str) -> Perturbation:
     task, params = open_trained(Workdir(pathlib.Path(workdir)), "pretrain")
     if task.model.causal:
         raise UserError(f"--mlm={workdir}: a left-to-right model (model.causal=true) cannot fill in masks")
-    from nmt_jax.tasks.mask_filling import fill_masks
-
-    return lambda texts, random: fill_masks(task, params, texts, random)
+    return functools.partial(task.fill_masks, params)
 
 
 def back_translation(there: pathlib.Path | str, back: pathlib.Path | str) -> Perturbation:

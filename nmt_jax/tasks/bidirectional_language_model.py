@@ -22,8 +22,8 @@ from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.sampled import log_uniform, log_uniform_probability, sampled_cross_entropy
 from nmt_jax.losses.step import Step
 from nmt_jax.progress import track
+from nmt_jax.tasks.language_model import RunningText
 from nmt_jax.tasks.objectives import dropout_options
-from nmt_jax.tasks.running_text import RunningText
 from nmt_jax.tasks.vocab_files import load_or_count_words
 
 END, UNKNOWN = 0, 1  # softmax classes: line end, any other word; then the words, the most frequent first
@@ -74,7 +74,6 @@ class BidirectionalLanguageModel(RunningText):
         return UNKNOWN + len(self.words)
 
     def model_sizes(self) -> dict[str, Any]:
-        """The number of softmax classes."""
         return {"vocab_size": self.num_classes}
 
     # Text
@@ -97,7 +96,6 @@ class BidirectionalLanguageModel(RunningText):
         return np.concatenate([specials, known]).astype(np.int32)
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows of the start table: texts and vocabulary."""
         rows = []
         for label, split in (("training text", "train"), ("development text", "dev")):
             text, name = self._text(split), open_lines(self.config.data, split).name
@@ -108,7 +106,6 @@ class BidirectionalLanguageModel(RunningText):
         return [*rows, ("vocabulary", f"{len(self.words) - 1:,} words that occur {least:,} times or more")]
 
     def batches(self, steps: int) -> CharacterBlocks:
-        """The training batches of `steps` steps."""
         text, num_sampled = self._text("train"), self.config.loss.num_sampled
         if num_sampled < 0:
             raise UserError(f"config.loss.num_sampled={num_sampled}: the number of sampled words, or 0 for all words")
@@ -126,7 +123,6 @@ class BidirectionalLanguageModel(RunningText):
     # Training and evaluation
 
     def init(self, rng: jax.Array) -> Any:
-        """Return randomly initialised parameters."""
         return self.model.init(rng, self.dummy_batch((1, 1))["characters"])["params"]
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
@@ -168,9 +164,7 @@ class BidirectionalLanguageModel(RunningText):
     @functools.cached_property
     def _eval_losses(self) -> list[Any]:
         """A program for each direction, which does not compute the other direction."""
-        return [
-            jax.jit(lambda params, batch, number=number: self._losses(params, batch, None)[number]) for number in (0, 1)
-        ]
+        return [jax.jit(lambda params, batch, i=i: self._losses(params, batch, None)[i]) for i in (0, 1)]
 
     def surprise(self, params: Any, text: WordTypes) -> tuple[float, float]:
         """Return the mean negative log-probability per word in nats, forward and backward.

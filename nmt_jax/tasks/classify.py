@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.data.batching.batches import Batches
 from nmt_jax.data.batching.documents import DocumentCorpus, DocumentLayout, DocumentReader, document_batches, words_of
 from nmt_jax.data.batching.epochs import Batch
@@ -18,10 +17,11 @@ from nmt_jax.data.vocabulary.vocab import UNK, Vocab
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
+from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import dropout_options, label_loss
 from nmt_jax.tasks.task import Task, in_order
-from nmt_jax.tasks.vocab_files import load_or_collect_labels, load_or_train_vocab
+from nmt_jax.tasks.vocab_files import load_or_collect_labels, load_or_train_vocab, load_vectors
 
 BLANK = "\u2581"  # SentencePiece's mark of a blank, before the first piece of a word
 
@@ -50,8 +50,7 @@ class Classify(Task):
     @functools.cached_property
     def vocabulary(self) -> Vocab:
         """From `config.vocab.model`, or trained on the training texts; then read from the workdir."""
-        settings = self.config.vocab
-        path = self.workdir / "vocab" / "words.model"
+        path, settings = self.workdir / "vocab" / "words.model", self.config.vocab
         return load_or_train_vocab(path, settings.model, settings, self._training_sentences)
 
     def _training_sentences(self) -> Iterator[str]:
@@ -72,27 +71,20 @@ class Classify(Task):
         return DocumentReader(self.vocabulary, **{name: self.config.data[name] for name in names})
 
     def model_sizes(self) -> dict[str, Any]:
-        """The size of the vocabulary and the number of labels."""
         return {"vocab_size": len(self.vocabulary), "num_classes": len(self.labels)}
 
     # Training
 
-    @functools.cached_property
-    def train_corpus(self) -> DocumentCorpus:
-        """The training texts as ids."""
-        return DocumentCorpus(open_labelled(self.config.data, "train"), self.reader, self.labels)
-
-    @functools.cached_property
-    def dev_corpus(self) -> DocumentCorpus:
-        """The development texts as ids."""
-        return DocumentCorpus(open_labelled(self.config.data, "dev"), self.reader, self.labels)
+    @functools.lru_cache(maxsize=2)  # noqa: B019  a task lives as long as the program
+    def _corpus(self, split: str) -> DocumentCorpus:
+        """The texts of a split as ids."""
+        return DocumentCorpus(open_labelled(self.config.data, split), self.reader, self.labels)
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows of the start table: corpora, labels, vocabulary."""
         names = ", ".join(self.labels[:8]) + ", …" * (len(self.labels) > 8)
         rows = [
-            ("training texts", self.train_corpus.report),
-            ("development texts", self.dev_corpus.report),
+            ("training texts", self._corpus("train").report),
+            ("development texts", self._corpus("dev").report),
             ("labels", f"{len(self.labels)}: {names}"),
             ("vocabulary", f"{len(self.vocabulary)} ({self.config.vocab.algorithm})"),
         ]
@@ -101,15 +93,13 @@ class Classify(Task):
         return rows
 
     def batches(self, steps: int) -> Batches:
-        """The training batches of `steps` steps."""
-        return self._train_batches(self.train_corpus, steps, DocumentLayout())
+        return self._train_batches(self._corpus("train"), steps, DocumentLayout())
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, N, W)."""
         return {"words": np.full(shape, UNK, np.int32), "label": np.zeros(shape[0], np.int32)}
 
     def init(self, rng: jax.Array) -> Any:
-        """Return randomly initialised parameters."""
         return self.model.init(rng, jnp.full((1, 1, 1), UNK, jnp.int32))["params"]
 
     def warm_start(self, params: Any) -> Any:
@@ -130,10 +120,7 @@ class Classify(Task):
     @functools.cached_property
     def _vectors(self) -> tuple[np.ndarray, np.ndarray]:
         """Ids int[M] of the words that have a vector, and the vectors float32[M, D]."""
-        try:
-            vectors = Vectors.load(self.config.data.vectors)
-        except ValueError as error:
-            raise UserError(f"config.data.vectors: {error}") from None
+        vectors = load_vectors(self.config.data)
         pieces = self.vocabulary.pieces(range(len(self.vocabulary)))
         found = vectors.rows(piece.removeprefix(BLANK) if piece.startswith(BLANK) else "" for piece in pieces)
         if not (found >= 0).any():
@@ -150,40 +137,27 @@ class Classify(Task):
 
     # Evaluation and prediction
 
-    @functools.cached_property
-    def dev_batches(self) -> Batches:
-        """One epoch of the development texts."""
-        return self._dev_batches(self.dev_corpus, DocumentLayout())
-
-    @functools.cached_property
-    def _measure(self) -> Any:
-        """Sums of the loss, its weight and the correct labels: one compiled program per shape."""
-
-        def measure(params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-            logits, _ = self._apply(params, batch["words"])
-            correct = jnp.sum(jnp.argmax(logits, axis=-1) == batch["label"])
-            return *label_loss(logits, batch["label"], 0.0), correct
-
-        return jax.jit(measure)
+    @compiled()
+    def _measure(self, params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Sums of the loss, its weight and the correct labels."""
+        logits, _ = self._apply(params, batch["words"])
+        correct = jnp.sum(jnp.argmax(logits, axis=-1) == batch["label"])
+        return *label_loss(logits, batch["label"], 0.0), correct
 
     def evaluate(self, params: Any) -> dict[str, float]:
         """Return `dev/loss` (nats per text, without smoothing) and `dev/accuracy` (percent)."""
-        loss, weight, correct = self._totals(self._measure, params, in_order(self.dev_batches), count=3)
+        batches = in_order(self._dev_batches(self._corpus("dev"), DocumentLayout()))
+        loss, weight, correct = self._totals(self._measure, params, batches, count=3)
         return {"dev/loss": loss / weight, "dev/accuracy": 100 * correct / weight}
 
     def dev_texts(self) -> list[Labelled]:
         """Return all development texts."""
         return list(open_labelled(self.config.data, "dev"))
 
-    @functools.cached_property
-    def _predict(self) -> Any:
-        """One compiled program per shape."""
-
-        def predict(params: Any, words: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-            logits, out = self._apply(params, words)
-            return jax.nn.softmax(logits.astype(jnp.float32)), out["word_weights"], out["sentence_weights"]
-
-        return jax.jit(predict)
+    @compiled()
+    def _predict(self, params: Any, words: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        logits, out = self._apply(params, words)
+        return jax.nn.softmax(logits.astype(jnp.float32)), out["word_weights"], out["sentence_weights"]
 
     def predict(self, params: Any, texts: Sequence[Sequence[str]]) -> list[Prediction]:
         """Return a prediction for each text, a sequence of sentences, in the order of the texts.

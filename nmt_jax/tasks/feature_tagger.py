@@ -17,7 +17,7 @@ from nmt_jax.data.readers.tagged import open_tagged
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.elmo_features import Elmo, elmo_features, load_elmo
 from nmt_jax.tasks.tag import Sentence, Tag
-from nmt_jax.tasks.vocab_files import load_or_make
+from nmt_jax.tasks.vocab_files import load_or_make, load_vectors
 
 
 class Limits(NamedTuple):
@@ -58,12 +58,7 @@ class FeatureTagger(Tag):
 
     @functools.cached_property
     def _vectors(self) -> Vectors | None:
-        if not self.config.data.vectors:
-            return None
-        try:
-            return Vectors.load(self.config.data.vectors)
-        except ValueError as error:
-            raise UserError(f"config.data.vectors: {error}") from None
+        return load_vectors(self.config.data) if self.config.data.vectors else None
 
     @functools.cached_property
     def _elmo(self) -> Elmo | None:
@@ -136,21 +131,19 @@ class FeatureTagger(Tag):
                 whole["vectors"] = self._look_up(words)
             if "elmo" in shapes:
                 whole["elmo"] = elmo[number].swapaxes(0, 1)
-            parts = [slice(start, start + longest) for start in range(0, len(words), longest)]
-            numbers = [np.arange(len(words))[part] for part in parts]
-            rows = [{name: array[part] for name, array in whole.items()} for part in parts]
+            numbers = [np.arange(len(words))[start : start + longest] for start in range(0, len(words), longest)]
+            rows = [{name: array[part] for name, array in whole.items()} for part in numbers]
             encoded.append(Sentence(rows, [np.arange(len(part)) for part in numbers], numbers))
         return encoded
 
     def encoder_rows(self) -> list[tuple[str, str]]:
-        """Return the rows of the start table about the features."""
         rows, shapes, data = [], self.shapes, self.config.data
         if "vectors" in shapes:
             rows.append(("word vectors", f"{data.vectors}: width {shapes['vectors'][0]}"))
         if "elmo" in shapes:
             layers, width = shapes["elmo"]
-            mixture = self.config.model.layers == "mixture"
-            used = "a mixture of all layers" if mixture else f"layer {self.config.model.layers}"
+            used = self.config.model.layers
+            used = "a mixture of all layers" if used == "mixture" else f"layer {used}"
             rows.append(("ELMo", f"{data.elmo}: {layers} layers of width {width}; the tagger reads {used}"))
         return rows
 
@@ -164,12 +157,10 @@ class FeatureTagger(Tag):
         return Limits(self.config.data.max_length)
 
     def model_sizes(self) -> dict[str, Any]:
-        """The number of learned word vectors and of tags."""
         return {"vocab_size": self.config.vocab.size, "num_outputs": len(self.tags)}
 
     def warm_start(self, params: Any) -> Any:
-        """Return `params`: there is no encoder."""
-        return params
+        return params  # there is no encoder
 
     def _layout(self, fields: Mapping[str, Field]) -> FeatureRows:
         return FeatureRows(fields, self.shapes)

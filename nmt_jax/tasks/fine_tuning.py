@@ -33,7 +33,8 @@ from nmt_jax.tasks.objectives import dropout_options
 from nmt_jax.tasks.task import Task
 from nmt_jax.tasks.vocab_files import load_or_make, write_text
 
-RUN_FIELDS = ("dtype", "dropout", "attention_dropout", "pooler", "remat")  # of Bert: set by a run, not by the weights
+# Fields of Bert that are set by a run, not by the weights.
+RUN_FIELDS = ("dtype", "dropout", "attention_dropout", "pooler", "remat", "parent", "name")
 HEADS = {"sentences": ("sentence_head", "siamese_head"), "tag": ("piece_head",), "span": ("piece_head",)}
 SIZES = ("num_layers", "d_model", "d_ff", "num_heads")  # of a randomly initialised encoder
 
@@ -42,9 +43,8 @@ def check_model(config: ConfigDict) -> None:
     """Raise UserError if the head or the settings of the encoder are invalid; called before any data is read."""
     settings = config.encoder
     if config.model_name not in HEADS[config.task]:
-        raise UserError(
-            f"config.model_name={config.model_name!r}: task={config.task!r} needs {' or '.join(HEADS[config.task])}"
-        )
+        heads = " or ".join(HEADS[config.task])
+        raise UserError(f"config.model_name={config.model_name!r}: task={config.task!r} needs {heads}")
     fields = {} if settings.place else {name: settings[name] for name in (*SIZES, "vocab_size")}
     # The number of layers of a pretrained encoder is not known yet.
     known = {"num_layers": 10_000} if settings.place else fields
@@ -111,8 +111,8 @@ class FineTuning(Task):
             if self.config.encoder.place:
                 encoder = self._pretrained
                 tokenizer, kind, max_length = encoder.tokenizer.model, encoder.kind, encoder.max_length
-                fields = {field.name: getattr(encoder.model, field.name) for field in dataclasses.fields(Bert)}
-                fields = {name: fields[name] for name in fields if name not in (*RUN_FIELDS, "parent", "name")}
+                names = [field.name for field in dataclasses.fields(Bert)]
+                fields = {name: getattr(encoder.model, name) for name in names if name not in RUN_FIELDS}
             else:
                 settings = self.config.encoder
                 kind, max_length = "bert", self.config.data.max_length
@@ -142,7 +142,6 @@ class FineTuning(Task):
         return RowReader(self._tokenizer_file.read_text(encoding="utf-8"), self.config.data.max_length, segments)
 
     def model_sizes(self) -> dict[str, Any]:
-        """The encoder, which of its layers the head reads, and the number of outputs."""
         layers = {name: self.config.encoder[name] for name in ("layers", "frozen")}
         return {"encoder": _bert(self.config, self.description["fields"]), "num_outputs": self.num_outputs, **layers}
 
@@ -184,7 +183,6 @@ class FineTuning(Task):
         return self._layout(self.fields)
 
     def batches(self, steps: int) -> Batches:
-        """The training batches of `steps` steps."""
         return self._train_batches(self.train_corpus(), steps, self.layout)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
@@ -194,7 +192,6 @@ class FineTuning(Task):
         return {**batch, "mask": np.ones_like(batch["mask"])}
 
     def init(self, rng: jax.Array) -> Any:
-        """Return randomly initialised parameters."""
         return self.model.init(rng, *self._inputs(self.dummy_batch((1, 1, 1))))["params"]
 
     def _apply(self, params: Any, batch: Mapping[str, jax.Array], **options: Any) -> jax.Array:
@@ -218,10 +215,7 @@ class FineTuning(Task):
         return bucket(length, self.reader.max_length)
 
     def outputs(self, params: Any, items: Sequence[Item]) -> list[np.ndarray]:
-        """Return the outputs of the head for each item: float32[C], or float32[S, C] for its tokens.
-
-        The outputs of an item do not depend on the other items.
-        """
+        """Return the outputs of the head for each item, whatever the others: float32[C], or float32[S, C] of tokens."""
         outputs: list[Any] = [None] * len(items)
         layout, lengths = self._layout({}), [num_pieces(item) for item in items]
         num_devices = self.local_mesh.shape["data"]

@@ -1,7 +1,7 @@
 """Language modelling: text in, the probability of every next token and new text out."""
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.batching.text_blocks import Blocks
+from nmt_jax.data.batching.text_blocks import Blocks, rows_per_batch, windows
 from nmt_jax.data.prepared import streams
 from nmt_jax.data.readers.monolingual import open_lines
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
@@ -17,12 +17,34 @@ from nmt_jax.decoding.next_logits import NextLogits, predict
 from nmt_jax.decoding.sampling import Sampling, sample
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
+from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import dropout_options, token_loss
-from nmt_jax.tasks.running_text import RunningText
+from nmt_jax.tasks.task import Task
 from nmt_jax.tasks.vocab_files import load_or_train_vocab
 
 ROWS = 32  # samples drawn together; the number is fixed, so that one program serves all
+
+
+class RunningText(Task):
+    """A task that reads a corpus as one long text, in blocks to train on and overlapping windows to evaluate on."""
+
+    measures = ("loss", "perplexity")
+    unit = "tokens"
+
+    def _blocks(self, ids: np.ndarray, steps: int) -> Blocks:
+        """The training batches of a text int[N]."""
+        options = {"batch_tokens": self.config.train.batch_tokens, "seed": self.config.seed, "steps": steps}
+        return Blocks(ids, block_length=self.config.data.block_length, share=self._train_rows, **options)
+
+    def _windows(self, ids: np.ndarray) -> Iterator[Batch]:
+        """Batches in which every token of a text int[N] is predicted once, after at least `eval.context` others.
+
+        Raises UserError at once, not at the first batch, if the settings are invalid.
+        """
+        settings, length = self.config.eval, self.config.data.block_length
+        rows = rows_per_batch(settings.batch_tokens, length, self.local_mesh.shape["data"], "config.eval.batch_tokens")
+        return windows(ids, block_length=length, context=settings.context, rows=rows)
 
 
 class LanguageModel(RunningText):
@@ -39,43 +61,31 @@ class LanguageModel(RunningText):
     @functools.cached_property
     def vocab(self) -> Vocab:
         """The vocabulary: from `config.vocab.model`, or trained on the text; then read from the workdir."""
-        settings = self.config.vocab
-        return load_or_train_vocab(
-            self.workdir / "vocab" / "text.model",
-            settings.model,
-            settings,
-            lambda: track(open_lines(self.config.data, "train"), "reading for the vocabulary"),
-        )
+        path, settings = self.workdir / "vocab" / "text.model", self.config.vocab
+        lines = functools.partial(open_lines, self.config.data, "train")
+        return load_or_train_vocab(path, settings.model, settings, lambda: track(lines(), "reading for the vocabulary"))
 
     def model_sizes(self) -> dict[str, Any]:
-        """The size of the vocabulary."""
         return {"vocab_size": len(self.vocab)}
 
     # Training
 
-    @functools.cached_property
-    def train_text(self) -> streams.Stream:
-        """The training text as token ids."""
-        return streams.prepare_tokens(self.config.data, "train", self.vocab)
-
-    @functools.cached_property
-    def dev_text(self) -> streams.Stream:
-        """The development text as token ids."""
-        return streams.prepare_tokens(self.config.data, "dev", self.vocab)
+    @functools.lru_cache(maxsize=2)  # noqa: B019  a task lives as long as the program
+    def _text(self, split: str) -> streams.Stream:
+        """The text of a split as token ids."""
+        return streams.prepare_tokens(self.config.data, split, self.vocab)
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows of the start table: texts and vocabulary."""
         return [
-            ("training text", self.train_text.report),
-            ("development text", self.dev_text.report),
+            ("training text", self._text("train").report),
+            ("development text", self._text("dev").report),
             ("vocabulary", f"{len(self.vocab)} ({self.config.vocab.algorithm})"),
         ]
 
     def batches(self, steps: int) -> Blocks:
-        """The training batches of `steps` steps."""
         self._check_positions(self.config.data.block_length, "config.data.block_length")
-        self._windows(self.dev_text.ids)  # invalid settings are reported now, not at the first evaluation
-        return self._blocks(self.train_text.ids, steps)
+        self._windows(self._text("dev").ids)  # invalid settings are reported now, not at the first evaluation
+        return self._blocks(self._text("train").ids, steps)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, T)."""
@@ -83,7 +93,6 @@ class LanguageModel(RunningText):
         return {"tokens": np.full((rows, length + 1), EOS, np.int32), "weights": np.ones((rows, length), np.float32)}
 
     def init(self, rng: jax.Array) -> Any:
-        """Return randomly initialised parameters."""
         return self.model.init(rng, jnp.full((1, 2), EOS, jnp.int32))["params"]
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
@@ -101,7 +110,7 @@ class LanguageModel(RunningText):
 
     def evaluate(self, params: Any) -> dict[str, float]:
         """Return `dev/loss` (nats per token, line ends included) and `dev/perplexity`."""
-        nats, tokens = self.surprise(params, self.dev_text.ids)
+        nats, tokens = self.surprise(params, self._text("dev").ids)
         return {"dev/loss": nats / tokens, "dev/perplexity": float(np.exp(nats / tokens))}
 
     # Scoring and generating text
@@ -118,20 +127,17 @@ class LanguageModel(RunningText):
         nats, tokens = self._totals(self._eval_loss, params, self._windows(ids))
         return nats, tokens
 
-    @functools.cached_property
-    def _sample(self) -> Any:
-        """One compiled program per length and kind of sampling."""
+    @compiled(static_argnames="sampling")
+    def _sample(
+        self, params: Any, prefix: jax.Array, limits: jax.Array, keys: jax.Array, sampling: Sampling
+    ) -> jax.Array:
+        def step(tokens: jax.Array, cache: Any) -> tuple[NextLogits, Any]:
+            logits, cache = self.model.apply({"params": params}, tokens, cache, method="decode_step")
+            return predict(logits, (PAD, BOS)), cache
 
-        def draw(params: Any, prefix: jax.Array, limits: jax.Array, keys: jax.Array, sampling: Sampling) -> jax.Array:
-            def step(tokens: jax.Array, cache: Any) -> tuple[NextLogits, Any]:
-                logits, cache = self.model.apply({"params": params}, tokens, cache, method="decode_step")
-                return predict(logits, (PAD, BOS)), cache
-
-            cache = self.model.apply({"params": params}, *prefix.shape, method="init_cache")
-            # In training a line follows the EOS of the line before it.
-            return sample(step, cache, prefix, limits, keys, sampling, start=EOS, eos=EOS)[0]
-
-        return jax.jit(draw, static_argnames="sampling")
+        cache = self.model.apply({"params": params}, *prefix.shape, method="init_cache")
+        # In training a line follows the EOS of the line before it.
+        return sample(step, cache, prefix, limits, keys, sampling, start=EOS, eos=EOS)[0]
 
     def sample(
         self, params: Any, prompts: Sequence[str], keys: jax.Array, sampling: Sampling, *, length: int = 100
@@ -148,9 +154,8 @@ class LanguageModel(RunningText):
             longest = max(map(len, group))
             padded = 1 << (longest - 1).bit_length() if longest else 0  # few lengths to compile for
             max_length = padded + length
-            self._check_positions(
-                max_length, "the length of a prompt, rounded up to a power of two, plus the tokens drawn (--length)"
-            )
+            what = "the length of a prompt, rounded up to a power of two, plus the tokens drawn (--length)"
+            self._check_positions(max_length, what)
             prefix = np.full((ROWS, max_length), PAD, np.int32)
             limits = np.zeros(ROWS, np.int32)
             for row, prompt in enumerate(group):

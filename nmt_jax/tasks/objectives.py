@@ -26,12 +26,7 @@ def label_loss(logits: jax.Array, labels: jax.Array, smoothing: float) -> tuple[
 
 
 def token_loss(
-    logits: jax.Array,
-    out: Mapping[str, Any],
-    labels: jax.Array,
-    weights: jax.Array,
-    smoothing: float,
-    dtype: str,
+    logits: jax.Array, out: Mapping[str, Any], labels: jax.Array, weights: jax.Array, smoothing: float, dtype: str
 ) -> tuple[jax.Array, jax.Array]:
     """Return the (sum, weight) of the cross-entropy in nats of a sequence of tokens.
 

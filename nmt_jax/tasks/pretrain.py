@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nmt_jax.data.batching.encoder_rows import RowReader
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.masking import Corruption, LeftToRight, Masking
+from nmt_jax.data.batching.perturbations import MAX_MASKS, Masked, choose_masked
 from nmt_jax.data.batching.segment_pairs import NEXT, PairBatches, SegmentPairs
 from nmt_jax.data.prepared import segments
 from nmt_jax.data.prepared.segments import Segments
@@ -22,6 +25,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.bert_stack import mimetic
+from nmt_jax.platforms import compiled
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
 from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import dropout_options, label_loss
@@ -29,6 +33,7 @@ from nmt_jax.tasks.task import Task, in_order
 from nmt_jax.tasks.vocab_files import write_text
 
 INITIALIZATIONS = ("normal", "mimetic")
+ROWS = 16  # sentences per batch in which masks are filled
 
 
 class Pretrain(Task):
@@ -51,13 +56,9 @@ class Pretrain(Task):
             if settings.model:
                 tokenizer = Tokenizer.load(Path(settings.model).expanduser())
             else:
-                documents = open_documents(self.config.data, "train")
-                tokenizer = Tokenizer.train(
-                    itertools.chain.from_iterable(track(documents, "reading for the vocabulary")),
-                    size=settings.size,
-                    algorithm=settings.algorithm,
-                    lower_case=settings.lower_case,
-                )
+                documents = track(open_documents(self.config.data, "train"), "reading for the vocabulary")
+                options = {name: settings[name] for name in ("size", "algorithm", "lower_case")}
+                tokenizer = Tokenizer.train(itertools.chain.from_iterable(documents), **options)
             write_text(path, tokenizer.model)
         tokenizer = Tokenizer.load(folder)
         if missing := [piece for piece in FIRST if tokenizer.id(piece) is None]:
@@ -67,7 +68,6 @@ class Pretrain(Task):
         return tokenizer
 
     def model_sizes(self) -> dict[str, Any]:
-        """The size of the vocabulary."""
         return {"vocab_size": len(self.tokenizer)}
 
     # Training
@@ -92,7 +92,6 @@ class Pretrain(Task):
         return self._text("dev")
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows of the start table: texts, vocabulary, objective."""
         corrupt = self.config.corrupt
         objective = (
             f"{corrupt.share:.0%} of the {'words' if corrupt.whole_words else 'tokens'}: {corrupt.mask:.0%} masked"
@@ -108,10 +107,7 @@ class Pretrain(Task):
         ]
 
     def masking(self, **changes: Any) -> Masking:
-        """Return the masking that `config.corrupt` describes, with some settings changed.
-
-        Raises UserError if the shares are invalid.
-        """
+        """Return the masking of `config.corrupt`, with some settings changed; raises UserError for invalid shares."""
         special = np.zeros(len(self.tokenizer), bool)
         special[[self._special(piece) for piece in FIRST]] = True
         settings = {**self.config.corrupt, **changes}
@@ -120,39 +116,26 @@ class Pretrain(Task):
         except ValueError as error:
             raise UserError(f"config.corrupt: {error}") from None
 
-    def _pair_batches(self, text: Segments, corruption: Corruption, batch_tokens: int, **options: Any) -> PairBatches:
+    def _pair_batches(self, text: Segments, corruption: Corruption, **options: Any) -> PairBatches:
         """Batches of at least 8 rows, so that 1, 2, 4 and 8 devices see the same ones."""
         max_length, positions = self.config.data.max_length, self.model.max_positions
         if max_length > positions:
             raise UserError(f"config.data.max_length={max_length} exceeds config.model.max_positions={positions}")
         pairs = SegmentPairs(
-            text,
-            next_sentence=self.model.next_sentence,
-            cls=self._special("[CLS]"),
-            sep=self._special("[SEP]"),
+            text, next_sentence=self.model.next_sentence, cls=self._special("[CLS]"), sep=self._special("[SEP]")
         )
         corruption = LeftToRight() if self.model.causal else corruption
-        return PairBatches(pairs, corruption, max_length=max_length, batch_tokens=batch_tokens, **options)
+        return PairBatches(pairs, corruption, max_length=max_length, **options)
 
     @functools.cached_property
     def _make_train_batches(self) -> Any:
         """Function that returns the training batches of `steps` steps."""
-        config = self.config
-        return functools.partial(
-            self._pair_batches,
-            self.train_text,
-            self.masking(),
-            config.train.batch_tokens,
-            share=self._train_rows,
-            seed=config.seed,
-        )
+        options = {"batch_tokens": self.config.train.batch_tokens, "share": self._train_rows, "seed": self.config.seed}
+        return functools.partial(self._pair_batches, self.train_text, self.masking(), **options)
 
     def batches(self, steps: int) -> PairBatches:
-        """The training batches of `steps` steps."""
-        if self.config.initialization not in INITIALIZATIONS:
-            raise UserError(
-                f"config.initialization={self.config.initialization!r}: use one of {', '.join(INITIALIZATIONS)}"
-            )
+        if (name := self.config.initialization) not in INITIALIZATIONS:
+            raise UserError(f"config.initialization={name!r}: use one of {', '.join(INITIALIZATIONS)}")
         _ = self.dev_batches  # errors in the development text are reported now, not at the first evaluation
         return self._make_train_batches(steps=steps)
 
@@ -163,7 +146,6 @@ class Pretrain(Task):
         return {name: np.full_like(array, filled.get(name, 0)) for name, array in batch.items()}
 
     def init(self, rng: jax.Array) -> Any:
-        """Return randomly initialised parameters."""
         ids = jnp.zeros((1, 2), jnp.int32)
         params = self.model.init(rng, ids, ids == 0, ids, ids)["params"]
         if self.config.initialization == "mimetic":
@@ -197,24 +179,20 @@ class Pretrain(Task):
         """
         masking = dataclasses.replace(self.masking(), share=0.15, mask=1.0, random=0.0, whole_words=False)
         share = sharding.share(self.local_mesh)
-        return self._pair_batches(self.dev_text, masking, self.config.eval.batch_tokens, share=share)
+        return self._pair_batches(self.dev_text, masking, batch_tokens=self.config.eval.batch_tokens, share=share)
 
-    @functools.cached_property
-    def _measure(self) -> Any:
-        """Sums of losses, weights and correct predictions: one compiled program per shape."""
-
-        def measure(params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, ...]:
-            logits, out = self._apply(params, batch)
-            weights = batch["weights"]
-            loss = losses.smoothed_cross_entropy(logits, batch["labels"], 0.0)
-            correct = jnp.argmax(logits, axis=-1) == batch["labels"]
-            sums = (jnp.sum(loss * weights), jnp.sum(weights), jnp.sum(correct * weights))
-            if "next_sentence" not in out:
-                return sums
-            correct_pairs = jnp.sum(jnp.argmax(out["next_sentence"], axis=-1) == batch["next_sentence"])
-            return *sums, *label_loss(out["next_sentence"], batch["next_sentence"], 0.0), correct_pairs
-
-        return jax.jit(measure)
+    @compiled()
+    def _measure(self, params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, ...]:
+        """Sums of losses, weights and correct predictions."""
+        logits, out = self._apply(params, batch)
+        weights = batch["weights"]
+        loss = losses.smoothed_cross_entropy(logits, batch["labels"], 0.0)
+        correct = jnp.argmax(logits, axis=-1) == batch["labels"]
+        sums = (jnp.sum(loss * weights), jnp.sum(weights), jnp.sum(correct * weights))
+        if "next_sentence" not in out:
+            return sums
+        correct_pairs = jnp.sum(jnp.argmax(out["next_sentence"], axis=-1) == batch["next_sentence"])
+        return *sums, *label_loss(out["next_sentence"], batch["next_sentence"], 0.0), correct_pairs
 
     def evaluate(self, params: Any) -> dict[str, float]:
         """Return the measures of the development text.
@@ -230,3 +208,43 @@ class Pretrain(Task):
             loss += sums[3] / sums[4]
             measures["dev/nsp_accuracy"] = 100 * sums[5] / sums[4]
         return {"dev/loss": loss, **measures}
+
+    # Filling in masks
+
+    def fill_masks(self, params: Any, sentences: Sequence[str], random: Sequence[np.random.Generator]) -> list[str]:
+        """Return the sentences with some of their pieces masked and sampled anew, all masks of a sentence at once.
+
+        random: a generator per sentence, so that the result does not depend on other sentences. The end of a sentence
+        that is too long for the model is not masked.
+        """
+        reader = RowReader(self.tokenizer.model, self.config.data.max_length, segments=True)
+        masked = []
+        for sentence, pieces, generator in zip(sentences, reader.pieces(sentences), random, strict=True):
+            length = min(len(pieces.ids), reader.capacity(1))
+            masked.append(Masked(sentence, pieces, choose_masked(length, generator) if length else np.zeros(0, int)))
+        texts = []
+        for first in range(0, len(masked), ROWS):
+            batch = masked[first : first + ROWS]
+            logits = self._mask_logits(params, reader, batch)
+            for one, scores, generator in zip(batch, logits, random[first : first + ROWS], strict=True):
+                sampled = (scores + generator.gumbel(size=scores.shape)).argmax(axis=-1)[: len(one.positions)]
+                texts.append(one.filled(self.tokenizer.pieces(sampled)))
+        return texts
+
+    def _mask_logits(self, params: Any, reader: RowReader, batch: Sequence[Masked]) -> np.ndarray:
+        """The logits of the masks, float64[B, P, V]; those of special pieces are -inf."""
+        shape = (ROWS, self.config.data.max_length)  # always the same, so that samples do not depend on other sentences
+        ids, positions = np.zeros(shape, np.int32), np.zeros((ROWS, MAX_MASKS), np.int32)
+        masking = self.masking()
+        for row, one in enumerate(batch):
+            item, (begin,) = reader.row(*reader.fit([one.pieces.ids]))
+            ids[row, : len(item["ids"])] = item["ids"]
+            positions[row, : len(one.positions)] = begin + one.positions
+            ids[row, begin + one.positions] = masking.mask_id
+        logits = np.array(self._logits(params, ids, positions), np.float64)
+        logits[:, :, masking.special] = -np.inf
+        return logits[: len(batch)]
+
+    @compiled()
+    def _logits(self, params: Any, ids: jax.Array, positions: jax.Array) -> jax.Array:
+        return self.model.apply({"params": params}, ids, ids != 0, jnp.zeros_like(ids), positions)[0]

@@ -77,15 +77,10 @@ class PairRows:
     cost = budget
 
     def arrays(self, items: Sequence[tuple[np.ndarray, np.float32]], shape: Shape) -> Batch:
-        """Return the three arrays."""
-        batch: Batch = {
-            "features": np.zeros((shape.rows, self.width), np.float32),
-            "target": np.zeros(shape.rows, np.float32),
-            "mask": np.arange(shape.rows) < len(items),
-        }
-        for row, (features, target) in enumerate(items):
-            batch["features"][row], batch["target"][row] = features, target
-        return batch
+        features, target = np.zeros((shape.rows, self.width), np.float32), np.zeros(shape.rows, np.float32)
+        for row, item in enumerate(items):
+            features[row], target[row] = item
+        return {"features": features, "target": target, "mask": np.arange(shape.rows) < len(items)}
 
 
 class Ruse(Task):
@@ -147,18 +142,14 @@ class Ruse(Task):
     @functools.cached_property
     def scales(self) -> ScoreScaler:
         """The origin and unit of each column of scores, saved in the workdir."""
-
-        def make() -> dict[str, Sequence[float]]:
-            return dict(ScoreScaler.fit(self._pairs("train")).columns)
-
-        return ScoreScaler(load_or_make(self.workdir / "vocab" / "scales.json", make))
+        path = self.workdir / "vocab" / "scales.json"
+        return ScoreScaler(load_or_make(path, lambda: dict(ScoreScaler.fit(self._pairs("train")).columns)))
 
     def _pairs(self, split: str) -> Iterator[Labelled]:
         for item in open_labelled(self.config.data, split):
             if len(item.sentences) != 2:
-                raise UserError(
-                    f"{item.location}: expected a reference and a translation, not {len(item.sentences)} texts"
-                )
+                found = f"{len(item.sentences)} texts"
+                raise UserError(f"{item.location}: expected a reference and a translation, not {found}")
             yield item
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  a task lives as long as the program
@@ -169,18 +160,19 @@ class Ruse(Task):
         if not items:
             raise UserError(f"{name}: no texts")
         targets = np.array([self.scales.scaled(item)[0] for item in items], np.float32)
-        settings = self.config.encoders
+        normalize, layers = self.config.encoders.normalize, tuple(self.config.encoders.layers)
         texts = [item.sentences[side] for side in (0, 1) for item in items]
-        options: dict[str, Any] = {"normalize": settings.normalize, "states": tuple(settings.layers)}
         try:
-            vectors = [ruse.sentence_vectors(encoder, texts, **options)[0] for encoder in self.encoders]
+            vectors = [
+                ruse.sentence_vectors(encoder, texts, normalize=normalize, states=layers)[0]
+                for encoder in self.encoders
+            ]
         except ValueError as error:
-            raise UserError(f"config.encoders.layers={list(settings.layers)}: {error}") from None
+            raise UserError(f"config.encoders.layers={list(layers)}: {error}") from None
         features = ruse.features([v[: len(items)] for v in vectors], [v[len(items) :] for v in vectors])
         return Features(name, features, targets)
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows of the start table: encoders, corpora, scores."""
         places = ", ".join(self.config.encoders.places) or "one, randomly initialised"
         train, dev = self.corpus("train"), self.corpus("dev")
         return [
@@ -193,8 +185,8 @@ class Ruse(Task):
     # Training
 
     def batches(self, steps: int) -> Batches:
-        """The training batches of `steps` steps; `train.batch_tokens` counts pairs."""
         _ = self.corpus("dev")  # errors in it are reported now, not at the first evaluation
+        # `train.batch_tokens` counts pairs.
         return self._train_batches(self.corpus("train"), steps, PairRows(self.width), num_buckets=1)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
@@ -203,7 +195,6 @@ class Ruse(Task):
         return {**batch, "mask": np.ones_like(batch["mask"])}
 
     def init(self, rng: jax.Array) -> Any:
-        """Return randomly initialised parameters."""
         return self.model.init(rng, jnp.zeros((1, self.width)))["params"]
 
     def loss_fn(self, params: Any, batch: Mapping[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:

@@ -75,11 +75,11 @@ class Sentences(FineTuning):
     @functools.cached_property
     def scales(self) -> ScoreScaler:
         """The origin and unit of each column of scores, saved in the workdir."""
-
-        def make() -> dict[str, Sequence[float]]:
-            return dict(ScoreScaler.fit(open_labelled(self.config.data, "train"), by_range=self.siamese).columns)
-
-        return ScoreScaler(load_or_make(self.workdir / "vocab" / "scales.json", make))
+        train, path = (
+            functools.partial(open_labelled, self.config.data, "train"),
+            self.workdir / "vocab" / "scales.json",
+        )
+        return ScoreScaler(load_or_make(path, lambda: dict(ScoreScaler.fit(train(), by_range=self.siamese).columns)))
 
     @property
     def num_outputs(self) -> int:  # type: ignore[override]
@@ -89,7 +89,6 @@ class Sentences(FineTuning):
     # Texts
 
     def training_texts(self) -> Iterator[str]:
-        """The training texts."""
         for item in track(open_labelled(self.config.data, "train"), "reading for the tokenizer"):
             yield from item.sentences
 
@@ -101,11 +100,8 @@ class Sentences(FineTuning):
         targets = [self._target(item) for item in found]
         items, cut = self._items([self._texts(item) for item in found])
         filled = [number for number, item in enumerate(items) if item]
-        corpus = RowCorpus(
-            texts.name,
-            [items[number] | dict(zip(self.targets, targets[number], strict=True)) for number in filled],
-            self.reader.max_length,
-        )
+        rows = [items[number] | dict(zip(self.targets, targets[number], strict=True)) for number in filled]
+        corpus = RowCorpus(texts.name, rows, self.reader.max_length)
         report = f"{texts.name}: {len(filled):,} of {len(found):,} rows"
         report += f"; {len(found) - len(filled):,} without a word left out" * (len(filled) < len(found))
         return corpus, report + f"; {cut:,} cut to {self.reader.max_length} tokens" * bool(cut)
@@ -122,14 +118,10 @@ class Sentences(FineTuning):
         """The number of the label, or each score in the unit of its column."""
         if self.scores:
             return self.scales.scaled(item)
-        if item.label not in self._numbers:
+        if item.label not in self.labels:
             known = ", ".join(self.labels[:10]) + ", …" * (len(self.labels) > 10)
             raise UserError(f"{item.location}: the training texts have no label {item.label!r}; they have {known}")
-        return [self._numbers[item.label]]
-
-    @functools.cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {label: number for number, label in enumerate(self.labels)}
+        return [self.labels.index(item.label)]
 
     def _items(self, rows: Sequence[Sequence[str]]) -> tuple[list[Item], int]:
         """The tokens of each row of texts, {} for a row without tokens, and the number of rows that were cut."""
@@ -151,11 +143,9 @@ class Sentences(FineTuning):
         return items, cut
 
     def train_corpus(self) -> RowCorpus:
-        """The training rows."""
         return self._corpus("train")[0]
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows of the start table: encoder, corpora, labels."""
         labels = ("labels", f"{len(self.labels)}: " + ", ".join(self.labels[:8]) + ", …" * (len(self.labels) > 8))
         return [
             *self.encoder_rows(),
@@ -195,9 +185,8 @@ class Sentences(FineTuning):
             measures = {"dev/loss": float(np.mean((outputs - targets) ** 2))}
             for name, correlation in (("pearson", pearson), ("spearman", spearman)):
                 columns = zip(outputs.T, targets.T, strict=True)
-                measures[f"dev/{name}"] = 100 * float(
-                    np.mean([correlation(*column, undefined=0.0) for column in columns])
-                )
+                values = [correlation(*column, undefined=0.0) for column in columns]
+                measures[f"dev/{name}"] = 100 * float(np.mean(values))
             return measures
         targets = np.array([item[self.targets[0]] for item in items])
         log_probabilities = np.asarray(jax.nn.log_softmax(outputs))

@@ -71,8 +71,7 @@ class Span(FineTuning):
     # Texts
 
     def training_texts(self) -> Iterator[str]:
-        """The training questions and their contexts; consecutive equal contexts are read once."""
-        previous = ""
+        previous = ""  # consecutive equal contexts are read once
         for item in track(open_questions(self.config.data, "train"), "reading for the tokenizer"):
             yield item.question
             if item.context != previous:
@@ -133,18 +132,15 @@ class Span(FineTuning):
 
     def _report(self, split: str) -> str:
         name, questions, windows, items = self._read(split)
-        num_windows = sum(map(len, windows))
-        line = f"{name}: {len(questions):,} questions, {num_windows:,} windows"
-        left = num_windows - len(items)
+        left = sum(map(len, windows)) - len(items)
+        line = f"{name}: {len(questions):,} questions, {len(items) + left:,} windows"
         return line + f"; {left:,} windows left out, as no window holds the whole answer" * bool(left)
 
     def train_corpus(self) -> RowCorpus:
-        """The training windows."""
         name, _, _, items = self._read("train")
         return RowCorpus(name, items, self.reader.max_length)
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows of the start table: encoder and corpora."""
         return [
             *self.encoder_rows(),
             ("training questions", self._report("train")),
@@ -157,11 +153,8 @@ class Span(FineTuning):
         """Cross-entropy in nats with label smoothing, the mean of start and end."""
         logits = jnp.where(batch["candidates"][..., None], outputs, IMPOSSIBLE)
         smoothing = self.config.loss.label_smoothing
-        sides = [
-            losses.smoothed_cross_entropy(logits[..., side], batch[name], smoothing)
-            for side, name in enumerate(("start", "end"))
-        ]
-        return (sides[0] + sides[1]) / 2
+        start = losses.smoothed_cross_entropy(logits[..., 0], batch["start"], smoothing)
+        return (start + losses.smoothed_cross_entropy(logits[..., 1], batch["end"], smoothing)) / 2
 
     def evaluate(self, params: Any) -> dict[str, float]:
         """Return `dev/loss` in nats per window with a known answer, and exact match and F1 in percent."""

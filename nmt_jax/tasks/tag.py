@@ -74,7 +74,6 @@ class Tag(FineTuning):
     # Sentences
 
     def training_texts(self) -> Iterator[str]:
-        """The training sentences."""
         for item in track(open_tagged(self.config.data, "train"), "reading for the tokenizer"):
             yield " ".join(item.words)
 
@@ -87,8 +86,7 @@ class Tag(FineTuning):
             ends = np.cumsum([len(word) + 1 for word in words])
             word = np.searchsorted(ends, pieces.spans[:, 1] - 1, side="right")
             starts = np.flatnonzero(np.diff(word, prepend=-1))  # first tokens of words
-            sentence = Sentence([], [], [])
-            first = 0
+            sentence, first = Sentence([], [], []), 0
             while first < len(starts):
                 # As many words as fit; a single word that is too long is cut.
                 limits = np.append(starts[first + 1 :], len(word)) - starts[first]
@@ -128,7 +126,6 @@ class Tag(FineTuning):
         return line + f"; {cut:,} in several rows" * bool(cut)
 
     def train_corpus(self) -> RowCorpus:
-        """The training rows."""
         name, _, tags, sentences = self._read("train")
         items = []
         for sentence, word_tags in zip(sentences, tags, strict=True):
@@ -140,7 +137,6 @@ class Tag(FineTuning):
         return RowCorpus(name, items, self.reader.max_length)
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows of the start table: encoder, corpora, entity types."""
         types = self._entity_types
         return [
             *self.encoder_rows(),
@@ -173,17 +169,15 @@ class Tag(FineTuning):
     def evaluate(self, params: Any) -> dict[str, float]:
         """Return `dev/loss` in nats per word, and percentages: tag accuracy, entity precision, recall and F1."""
         _, words, tags, sentences = self._read("dev")
-        log_probabilities = self._log_probabilities(params, sentences, [len(one) for one in words])
-        predicted = [[self.tags[number] for number in rows.argmax(axis=1)] for rows in log_probabilities]
+        log_probabilities = self._log_probabilities(params, sentences, list(map(len, words)))
+        predicted = [[self.tags[number] for number in one.argmax(axis=1)] for one in log_probabilities]
         scores = entity_f1(predicted, tags)[""]
-        nats = [
-            -rows[np.arange(len(true)), [self._numbers[tag] for tag in true]]
-            for rows, true in zip(log_probabilities, tags, strict=True)
-        ]
-        correct = [a == b for pair in zip(predicted, tags, strict=True) for a, b in zip(*pair, strict=True)]
+        numbers = [self._numbers[tag] for sentence in tags for tag in sentence]
+        rows = np.concatenate(log_probabilities)
+        nats = -rows[np.arange(len(rows)), numbers]
         return {
-            "dev/loss": float(np.minimum(np.concatenate(nats), 100.0).mean()),  # infinite if a word has no token
-            "dev/accuracy": 100 * float(np.mean(correct)),
+            "dev/loss": float(np.minimum(nats, 100.0).mean()),  # infinite if a word has no token
+            "dev/accuracy": 100 * float(np.mean(rows.argmax(axis=1) == numbers)),
             "dev/precision": 100 * scores.precision,
             "dev/recall": 100 * scores.recall,
             "dev/f1": 100 * scores.f1,
@@ -194,9 +188,8 @@ class Tag(FineTuning):
 
         Tags are BIO: an I- that continues no entity becomes B-.
         """
-        sizes = [len(words) for words in sentences]
         predictions = []
-        for rows in self._log_probabilities(params, self._sentences(sentences), sizes):
+        for rows in self._log_probabilities(params, self._sentences(sentences), list(map(len, sentences))):
             tags = [self.tags[number] for number in rows.argmax(axis=1)]
             for position, tag in enumerate(tags):
                 if tag[0] == "I" and (not position or tags[position - 1][1:] != tag[1:]):

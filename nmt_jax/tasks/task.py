@@ -17,6 +17,7 @@ from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.distributed import sharding
 from nmt_jax.losses.step import Step
 from nmt_jax.models.registry import model_class
+from nmt_jax.platforms import compiled
 
 
 class BatchSource(Protocol):
@@ -105,32 +106,26 @@ class Task(abc.ABC):
         self, corpus: Corpus, steps: int, layout: Layout, *, num_buckets: int | None = None, sampling_alpha: float = 0.0
     ) -> Batches:
         """The training batches of a corpus of items, sorted into buckets by length."""
-        config = self.config
-        return Batches(
-            corpus,
-            batch_tokens=config.train.batch_tokens,
-            share=self._train_rows,
-            seed=config.seed,
-            steps=steps,
-            layout=layout,
-            num_buckets=config.data.num_buckets if num_buckets is None else num_buckets,
-            sampling_alpha=sampling_alpha,
-        )
+        tokens, num_buckets = self.config.train.batch_tokens, num_buckets or self.config.data.num_buckets
+        options: dict[str, Any] = {
+            "share": self._train_rows,
+            "seed": self.config.seed,
+            "steps": steps,
+            "layout": layout,
+        }
+        options["sampling_alpha"] = sampling_alpha
+        return Batches(corpus, batch_tokens=tokens, num_buckets=num_buckets, **options)
 
     def _dev_batches(self, corpus: Corpus, layout: Layout) -> Batches:
         """One epoch of a development corpus."""
-        return Batches(
-            corpus,
-            batch_tokens=self.config.eval.batch_tokens,
-            num_buckets=self.config.data.num_buckets,
-            share=sharding.share(self.local_mesh),
-            layout=layout,
-        )
+        tokens, num_buckets = self.config.eval.batch_tokens, self.config.data.num_buckets
+        share = sharding.share(self.local_mesh)
+        return Batches(corpus, batch_tokens=tokens, num_buckets=num_buckets, share=share, layout=layout)
 
-    @functools.cached_property
-    def _eval_loss(self) -> Any:
-        """The loss without dropout and smoothing: one compiled program per shape."""
-        return jax.jit(functools.partial(self.loss_fn, step=None))
+    @compiled()
+    def _eval_loss(self, params: Any, batch: Batch) -> Any:
+        """The loss without dropout and smoothing."""
+        return self.loss_fn(params, batch, None)
 
     def _totals(
         self, program: Callable[..., Sequence[jax.Array]], params: Any, batches: Iterable[Batch], count: int = 2

@@ -26,17 +26,13 @@ from nmt_jax.losses import teacher_forcing
 from nmt_jax.losses.minimum_risk import MinimumRisk
 from nmt_jax.losses.step import Step
 from nmt_jax.models.registry import model_class
+from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import token_loss
 from nmt_jax.tasks.task import Task, in_order
 from nmt_jax.tasks.vocab_files import load_or_train_vocab
 from nmt_jax.translation.requests import Hypothesis
 from nmt_jax.translation.translator import Translator
-
-
-def _has_field(model: type, name: str) -> bool:
-    """Whether a model has this hyperparameter."""
-    return name in inspect.signature(model).parameters
 
 
 class Translate(Task):
@@ -49,13 +45,13 @@ class Translate(Task):
         super().__init__(config, workdir, mesh)
         self.measures = ("loss", "perplexity", "bleu") if config.eval.max_segments else ("loss", "perplexity")
         self.num_sources = len(sources.languages(config.data.source))  # of each line, separated by tabs
-        self._model_class = model_class(config.model_name)
-        if self.num_sources > 1 and not _has_field(self._model_class, "num_sources"):
+        self._fields = inspect.signature(model_class(config.model_name)).parameters
+        if self.num_sources > 1 and "num_sources" not in self._fields:
             raise UserError(
                 f"config.data.source: {config.data.source!r} names several sources, but "
                 f"model_name={config.model_name!r} reads one; use model_name='rnn'"
             )
-        if config.vocab.get("lexicon") and not _has_field(self._model_class, "lexicon"):
+        if config.vocab.get("lexicon") and "lexicon" not in self._fields:
             raise UserError(
                 f"config.vocab.lexicon: model_name={config.model_name!r} does not use a lexicon; leave it empty"
             )
@@ -65,15 +61,11 @@ class Translate(Task):
         """Source and target vocabulary: given, or trained on the corpus; then read from the workdir."""
         settings = self.config.vocab
         models = (settings.source_model, settings.target_model or settings.source_model)
-        vocabularies = [
-            load_or_train_vocab(
-                self.workdir / "vocab" / f"{name}.model",
-                models[side],
-                settings,
-                functools.partial(self._training_texts, None if settings.joint else side),
-            )
-            for side, name in enumerate(("joint",) if settings.joint else ("source", "target"))
-        ]
+        vocabularies = []
+        for side, name in enumerate(("joint",) if settings.joint else ("source", "target")):
+            texts = functools.partial(self._training_texts, None if settings.joint else side)
+            path = self.workdir / "vocab" / f"{name}.model"
+            vocabularies.append(load_or_train_vocab(path, models[side], settings, texts))
         return vocabularies[0], vocabularies[-1]
 
     def _training_texts(self, side: int | None) -> Iterator[str]:
@@ -85,18 +77,16 @@ class Translate(Task):
                 yield target
 
     def model_sizes(self) -> dict[str, Any]:
-        """Sizes of the vocabularies, the lexicon, and the number of sources."""
         source, target = self.vocabularies
         sizes: dict[str, Any] = {"source_vocab_size": len(source), "target_vocab_size": len(target)}
         if self.lexicon:
             sizes["lexicon"] = self.lexicon
-        if _has_field(self._model_class, "num_sources"):
+        if "num_sources" in self._fields:
             sizes["num_sources"] = self.num_sources
         return sizes
 
     @functools.cached_property
     def model(self) -> Any:
-        """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
         model = super().model
         source, target = self.vocabularies
         if getattr(model, "copying", "none") != "none" and source.fingerprint != target.fingerprint:
@@ -111,13 +101,12 @@ class Translate(Task):
     @functools.cached_property
     def lexicon(self) -> Lexicon | None:
         """The translation table in the workdir; at the first start, the useful entries of the file `vocab.lexicon`."""
-        given, path = self.config.vocab.get("lexicon"), self.workdir / "vocab" / "lexicon.tsv"
-        if not given:
+        original, path = self.config.vocab.get("lexicon"), self.workdir / "vocab" / "lexicon.tsv"
+        if not original:
             return None
-        if path.exists():
-            return Lexicon.read(path, *self.vocabularies)
-        lexicon = Lexicon.read(given, *self.vocabularies)
-        lexicon.save(path, *self.vocabularies)
+        lexicon = Lexicon.read(path if path.exists() else original, *self.vocabularies)
+        if not path.exists():
+            lexicon.save(path, *self.vocabularies)
         return lexicon
 
     # Training
@@ -133,7 +122,6 @@ class Translate(Task):
         return prepare(self.config.data, "dev", self.vocabularies, self.num_unknown)
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows of the start table: corpora and vocabularies."""
         source, target = self.vocabularies
         sizes = f"{len(source)} joint" if self.config.vocab.joint else f"{len(source)} source, {len(target)} target"
         return [
@@ -144,11 +132,8 @@ class Translate(Task):
         ]
 
     def batches(self, steps: int) -> Batches:
-        """The training batches of `steps` steps."""
-        sampling_alpha = self.config.vocab.sampling_alpha
-        return self._train_batches(
-            self.train_corpus, steps, PairLayout(self.num_sources), sampling_alpha=sampling_alpha
-        )
+        alpha = self.config.vocab.sampling_alpha
+        return self._train_batches(self.train_corpus, steps, PairLayout(self.num_sources), sampling_alpha=alpha)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, S, T)."""
@@ -160,7 +145,6 @@ class Translate(Task):
         }
 
     def init(self, rng: jax.Array) -> Any:
-        """Return randomly initialised parameters."""
         batch = self.dummy_batch((1, 2, 2))
         return self.model.init(rng, batch["source"], batch["target"])["params"]
 
@@ -209,18 +193,14 @@ class Translate(Task):
         """One epoch of the development pairs."""
         return self._dev_batches(self.dev_corpus, PairLayout(self.num_sources))
 
-    @functools.cached_property
-    def _dev_pairs(self) -> list[tuple[str, str]]:
-        """The first `eval.max_segments` development pairs as text; none is filtered out."""
-        return list(itertools.islice(open_text(self.config.data, "dev"), self.config.eval.max_segments))
-
     def evaluate(self, params: Any) -> dict[str, float]:
         """Return `dev/loss` (nats per target token, without smoothing), `dev/perplexity` and `dev/bleu`."""
         settings = self.config.eval
         loss, weight = self._totals(self._eval_loss, params, in_order(self.dev_batches))
         measures = {"dev/loss": loss / weight, "dev/perplexity": float(np.exp(loss / weight))}
         if settings.max_segments:
-            sources, references = zip(*self._dev_pairs, strict=True)
+            pairs = itertools.islice(open_text(self.config.data, "dev"), settings.max_segments)  # none is filtered out
+            sources, references = zip(*pairs, strict=True)
             best = self.translate(params, sources, beam_size=settings.beam_size)
             measures["dev/bleu"] = BLEU()([hypotheses[0].text for hypotheses in best], references).score
         return measures
@@ -239,16 +219,11 @@ class Translate(Task):
         """
         return self.translator.translate((params,), sentences, self.translator.search(**options))
 
-    @functools.cached_property
-    def _attention_weights(self) -> Any:
-        """One compiled program per shape; the compiler removes all computation that the weights do not need."""
-        kinds = ("encoder", "decoder", "cross")
-
-        def attention_weights(params: Any, source: jax.Array, target: jax.Array) -> dict[str, Any]:
-            out = self.model.apply({"params": params}, source, target)[1]
-            return {kind: out[kind] for kind in kinds if kind in out}
-
-        return jax.jit(attention_weights)
+    @compiled()
+    def _attention_weights(self, params: Any, source: jax.Array, target: jax.Array) -> dict[str, Any]:
+        """The compiler removes all computation that the weights do not need."""
+        out = self.model.apply({"params": params}, source, target)[1]
+        return {kind: out[kind] for kind in ("encoder", "decoder", "cross") if kind in out}
 
     def attention(self, params: Any, source: str, target: str) -> dict[str, Any]:
         """Return all attention weights of one pair of sentences.
@@ -272,18 +247,10 @@ class Translate(Task):
         if self.num_sources > 1 and "cross" in out:
             real = np.arange(width) < lengths[:, None]  # [N, S]
             out["cross"] = [np.swapaxes(heads, 1, 2)[:, :, real][:, None] for heads in out["cross"]]
-        source_length, target_length = int(sum(lengths)), len(target_ids)
-        sizes = {
-            "encoder": (source_length, source_length),
-            "decoder": (target_length, target_length),
-            "cross": (target_length, source_length),
-        }
-        return {
-            "source_pieces": source_vocab.pieces(source_ids, unknown),
-            "target_pieces": target_vocab.pieces(target_ids, unknown),
-            **{
-                kind: np.concatenate(out[kind])[..., :queries, :keys]
-                for kind, (queries, keys) in sizes.items()
-                if kind in out
-            },
-        }
+        result: dict[str, Any] = {"source_pieces": source_vocab.pieces(source_ids, unknown)}
+        result["target_pieces"] = target_vocab.pieces(target_ids, unknown)
+        for kind in filter(out.get, ("encoder", "decoder", "cross")):
+            queries = sum(lengths) if kind == "encoder" else len(target_ids)
+            keys = len(target_ids) if kind == "decoder" else sum(lengths)
+            result[kind] = np.concatenate(out[kind])[..., :queries, :keys]
+        return result

@@ -1,4 +1,4 @@
-"""Files below `vocab/` of a workdir: made when training starts, and read from then on."""
+"""Files below `vocab/` of a workdir: made when training starts, and read from then on; and files of word vectors."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -7,6 +7,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.data.readers.labelled import open_labelled
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.data.vocabulary.words import Words
@@ -28,19 +29,20 @@ def load_or_make(path: Path, make: Callable[[], Any]) -> Any:
 
 
 def load_or_train_vocab(path: Path, model: str, settings: ConfigDict, texts: Callable[[], Iterable[str]]) -> Vocab:
-    """Return the vocabulary in `path`; if missing, it is copied from the file `model`, or trained on `texts()`.
-
-    settings: `config.vocab`.
-    """
+    """Return the vocabulary in `path`; if missing, copied from `model`, or trained as `config.vocab` says."""
     if not path.exists():
-        if model:
-            vocab = Vocab.load(model)
-        else:
-            vocab = Vocab.train(
-                texts(), size=settings.size, algorithm=settings.algorithm, byte_fallback=settings.byte_fallback
-            )
+        options = {name: settings[name] for name in ("size", "algorithm", "byte_fallback")}
+        vocab = Vocab.load(model) if model else Vocab.train(texts(), **options)
         vocab.save(path)
     return Vocab.load(path)
+
+
+def load_vectors(data: ConfigDict) -> Vectors:
+    """Return the word vectors of the file `data.vectors`; raises UserError if it is damaged. data: `config.data`."""
+    try:
+        return Vectors.load(data.vectors)
+    except ValueError as error:
+        raise UserError(f"config.data.vectors: {error}") from None
 
 
 def load_or_count_words(path: Path, settings: ConfigDict, texts: Callable[[], Iterable[Iterable[str]]]) -> Words:

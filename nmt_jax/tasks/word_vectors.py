@@ -36,7 +36,6 @@ class WordVectors(Task):
         return load_or_count_words(path, self.config.vocab, lambda: read_texts(self.config.data, "train"))
 
     def model_sizes(self) -> dict[str, Any]:
-        """The size of the vocabulary."""
         return {"vocab_size": len(self.words)}
 
     @functools.cached_property
@@ -64,7 +63,6 @@ class WordVectors(Task):
         return prepare_words(self.config.data, "dev", self.words)
 
     def summary(self) -> list[tuple[str, str]]:
-        """Rows of the start table: texts and vocabulary."""
         train, dev = (f"{np.count_nonzero(ids):,}" for ids in (self.train_ids, self.dev_ids))
         kept = int(self.words.frequencies @ self._keep_probabilities)
         rows = [
@@ -79,25 +77,13 @@ class WordVectors(Task):
         """The probability with which subsampling keeps each word."""
         return kept_share(self.words.frequencies, self.config.data.subsample)
 
-    def batches(self, steps: int) -> Contexts:
-        """The training batches of `steps` steps."""
-        self._check_settings()
-        return self._contexts(self.train_ids, self._train_rows, self.config.seed, steps)
-
     def _contexts(self, ids: np.ndarray, share: RowSlice, seed: int, steps: int | None) -> Contexts:
         config = self.config
-        return Contexts(
-            ids,
-            self._keep_probabilities,
-            window=self.model.window,
-            block_length=config.data.block_length,
-            batch_tokens=config.train.batch_tokens,
-            share=share,
-            seed=seed,
-            steps=steps,
-        )
+        sizes = {"block_length": config.data.block_length, "batch_tokens": config.train.batch_tokens}
+        sizes["window"] = self.model.window
+        return Contexts(ids, self._keep_probabilities, share=share, seed=seed, steps=steps, **sizes)
 
-    def _check_settings(self) -> None:
+    def batches(self, steps: int) -> Contexts:
         loss, data = self.config.loss, self.config.data
         if min(loss.negatives, loss.shared_negatives) < 1:
             raise UserError(
@@ -106,6 +92,7 @@ class WordVectors(Task):
             )
         if data.subsample < 0:
             raise UserError(f"config.data.subsample={data.subsample}: use a threshold such as 1e-3, or 0 to disable")
+        return self._contexts(self.train_ids, self._train_rows, self.config.seed, steps)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, T)."""
@@ -114,7 +101,6 @@ class WordVectors(Task):
         return {"words": words, "weights": np.ones((rows, length), np.float32)}
 
     def init(self, rng: jax.Array) -> Any:
-        """Return randomly initialised parameters."""
         row = jnp.ones((1, 1 + 2 * self.model.window), jnp.int32)
         return self.model.init(rng, row, jnp.ones((1, 1)), row[:, :1], self.subwords)["params"]
 
@@ -125,21 +111,15 @@ class WordVectors(Task):
         return Alias.of(np.where(frequencies > 0, frequencies**self.config.loss.power, 0.0))
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
-        """Negative sampling: (sum in nats, number of words).
-
-        The words of a row share their negative samples. Evaluation always draws the same ones.
-        """
+        """Negative sampling: (sum in nats, number of words). Words of a row share their negative samples."""
         settings, words, weights = self.config.loss, batch["words"], batch["weights"]
-        rng = step.rng if step else jax.random.key(0)
+        rng = step.rng if step else jax.random.key(0)  # evaluation always draws the same samples
         negatives = self._noise.draw(rng, (len(words), settings.shared_negatives))
         scores, pairs = self.model.apply({"params": params}, words, weights, negatives, self.subwords)
         return negative_sampling(scores, pairs, settings.negatives), jnp.sum(weights)
 
     def evaluate(self, params: Any) -> dict[str, float]:
-        """Return `dev/loss` in nats per word of the development text.
-
-        The text is subsampled as in training, with the same random draws every time.
-        """
+        """Return `dev/loss` in nats per word; subsampled as in training, with the same random draws every time."""
         contexts = self._contexts(self.dev_ids, sharding.share(self.local_mesh), seed=0, steps=None)
         loss, weight = self._totals(self._eval_loss, params, in_order(contexts))
         return {"dev/loss": loss / max(weight, 1.0)}
@@ -152,10 +132,7 @@ class WordVectors(Task):
         return Vectors(self.words.words, np.asarray(matrix, np.float32)[1:])
 
     def compose(self, params: Any, word: str) -> np.ndarray | None:
-        """Return a vector float32[D] for any word, the mean over its character n-grams.
-
-        None for a model without n-grams, and for a word without n-grams.
-        """
+        """Return a vector float32[D] for any word, the mean over its character n-grams; None if it has none."""
         if not self.model.num_buckets:
             return None
         _, buckets = self._buckets([word])

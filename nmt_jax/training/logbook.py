@@ -5,7 +5,6 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 import jax
 from tensorboardX import SummaryWriter
@@ -34,9 +33,7 @@ class Logbook:
     def __enter__(self) -> "Logbook":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._writes:
             self._file.close()
             self._events.close()

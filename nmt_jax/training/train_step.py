@@ -73,29 +73,14 @@ def make_train_step(
             decay = jnp.minimum(ema_decay, (1.0 + state.step) / (10.0 + state.step))
             ema = jax.tree.map(lambda old, new: decay * old + (1.0 - decay) * new, ema, params)
 
-        def keep(new: Any, old: Any) -> Any:
-            return jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, old)
-
+        new, old = (params, opt_state, ema), (state.params, state.opt_state, state.ema)
+        params, opt_state, ema = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, old)
         skipped = jnp.where(finite, 0, state.skipped + 1)
-        metrics = {
-            "loss": loss_sum / weight,
-            "weight": weight,
-            "grad_norm": grad_norm,
-            "learning_rate": learning_rate,
-            "skipped": skipped,
-        }
-        state = TrainState(
-            step=state.step + 1,
-            params=keep(params, state.params),
-            opt_state=keep(opt_state, state.opt_state),
-            ema=keep(ema, state.ema),
-            skipped=skipped,
-        )
-        return state, metrics
+        metrics = {"loss": loss_sum / weight, "weight": weight, "grad_norm": grad_norm}
+        metrics |= {"learning_rate": learning_rate, "skipped": skipped}
+        return TrainState(step=state.step + 1, params=params, opt_state=opt_state, ema=ema, skipped=skipped), metrics
 
-    if shardings is None:
-        return jax.jit(train_step, donate_argnums=0)
-    return jax.jit(train_step, donate_argnums=0, out_shardings=(shardings, None))
+    return jax.jit(train_step, donate_argnums=0, out_shardings=(shardings, None) if shardings else None)
 
 
 def micro_batches(batch: Batch, count: int) -> Batch:

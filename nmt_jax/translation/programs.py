@@ -1,6 +1,5 @@
 """The compiled programs of a translator, for one model or an ensemble: decoding, and scoring of translations."""
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.method import DecodingMethod, StepModel
 from nmt_jax.decoding.next_logits import NextLogits, Step, ensemble, predict, token_log_probs
+from nmt_jax.platforms import compiled
 
 MIN_HALVED = 16  # sentences: a smaller batch is not worth a second program
 
@@ -63,42 +63,27 @@ class Programs:
         steps, caches = zip(*itertools.starmap(of_one, zip(self.models, params, strict=True)), strict=True)
         return ensemble(steps), caches
 
-    @functools.cached_property
-    def decode(self) -> Any:
-        """Hypotheses of a batch of sources: one compiled program per shape and decoding method."""
-
-        def decode(
-            params: Any,
-            source: jax.Array,
-            request: SearchRequest,
-            seeds: jax.Array,
-            method: DecodingMethod,
-            max_length: int,
-        ) -> tuple[jax.Array, jax.Array]:
-            attends = method.needs_attention
-            step, cache = self._step(params, source, method.width, max_length, attends)
+    @compiled(static_argnames=("method", "max_length"))
+    def decode(
+        self,
+        params: Any,
+        source: jax.Array,
+        request: SearchRequest,
+        seeds: jax.Array,
+        method: DecodingMethod,
+        max_length: int,
+    ) -> tuple[jax.Array, jax.Array]:
+        """Return the hypotheses of a batch of sources."""
+        step, cache = self._step(params, source, method.width, max_length, method.needs_attention)
+        prepared = StepModel(step, cache, max_length, BOS, EOS, halve=self.halve and len(source) >= MIN_HALVED)
+        if method.needs_attention:
             flat = source.reshape(len(source), -1)
-            prepared = StepModel(
-                step,
-                cache,
-                max_length,
-                BOS,
-                EOS,
-                attention=_mean_attention if attends else None,
-                source_mask=(flat != PAD) & (flat != EOS) if attends else None,
-                halve=self.halve and len(source) >= MIN_HALVED,
-            )
-            return method.run(prepared, request, seeds)
+            prepared = prepared._replace(attention=_mean_attention, source_mask=(flat != PAD) & (flat != EOS))
+        return method.run(prepared, request, seeds)
 
-        return jax.jit(decode, static_argnames=("method", "max_length"))
-
-    @functools.cached_property
-    def force(self) -> Any:
-        """Log-probabilities and attention of given targets: one compiled program per shape."""
-
-        def force(params: Any, source: jax.Array, target: jax.Array, with_attention: bool) -> Any:
-            step, cache = self._step(params, source, 1, target.shape[1], with_attention)
-            attention = _mean_attention if with_attention else None
-            return token_log_probs(step, cache, target, start=BOS, attention=attention)
-
-        return jax.jit(force, static_argnames="with_attention")
+    @compiled(static_argnames="with_attention")
+    def force(self, params: Any, source: jax.Array, target: jax.Array, with_attention: bool) -> Any:
+        """Return the log-probabilities and attention of given targets."""
+        step, cache = self._step(params, source, 1, target.shape[1], with_attention)
+        attention = _mean_attention if with_attention else None
+        return token_log_probs(step, cache, target, start=BOS, attention=attention)
