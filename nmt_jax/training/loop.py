@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax.checkpoints.reading import load_params
@@ -16,7 +15,6 @@ from nmt_jax.checkpoints.train_state import TrainState, new_state
 from nmt_jax.checkpoints.verification import name_differences
 from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.data.batching.batches import iterator
-from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.distributed.processes import Processes, Vote
 from nmt_jax.distributed.sharding import gather, make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.distributed.watchdog import Watchdog
@@ -65,10 +63,9 @@ def run(config: ConfigDict, workdir: Path, task: Task, processes: Processes | No
     began = time.monotonic()
     workdir = Path(workdir).absolute()
     check_settings(config, task)
-    mesh = make_mesh(config.mesh.model)
     with Interrupts() as interrupts:
         checkpoints = Checkpoints(workdir / "checkpoints", config.train.keep_last, config.train.keep_best)
-        training = _Training(config, workdir, task, mesh, processes or Processes(), checkpoints, interrupts, began)
+        training = _Training(config, workdir, task, processes or Processes(), checkpoints, interrupts, began)
         with checkpoints, Logbook(workdir, training.step) as training.logbook:
             training.run()
     return {"step": training.step, "loss": training.status.loss, **training.status.metrics}
@@ -80,11 +77,9 @@ def check_settings(config: ConfigDict, task: Task) -> None:
     for name in ("steps", "accumulate", "log_every", "eval_every", "checkpoint_every"):
         if train[name] < 1:
             raise UserError(f"train.{name}={train[name]}: must be at least 1")
-    if train.early_stopping_metric not in task.measures:
-        raise UserError(
-            f"train.early_stopping_metric={train.early_stopping_metric!r}: must be a measure of the task: "
-            f"{', '.join(task.measures)}"
-        )
+    if (metric := train.early_stopping_metric) not in task.measures:
+        measures = ", ".join(task.measures)
+        raise UserError(f"train.early_stopping_metric={metric!r}: must be a measure of the task: {measures}")
 
 
 class _Training:
@@ -97,15 +92,14 @@ class _Training:
         config: ConfigDict,
         workdir: Path,
         task: Task,
-        mesh: Mesh,
         processes: Processes,
         checkpoints: Checkpoints,
         interrupts: Interrupts,
         began: float,
     ):
-        self.config, self.workdir, self.task, self.mesh = config, workdir, task, mesh
+        self.config, self.workdir, self.task, self.mesh = config, workdir, task, make_mesh(config.mesh.model)
         self.processes, self.checkpoints, self.interrupts = processes, checkpoints, interrupts
-        self.vote = Vote(mesh)
+        self.vote = Vote(self.mesh)
         self.batches = processes.in_turn(lambda: task.batches(config.train.steps))
         schedule = make_schedule(config.optimizer, config.train.steps, config.model.get("d_model"))
         self.optimizer = make_optimizer(config.optimizer)
@@ -152,9 +146,10 @@ class _Training:
             if differences := name_differences(abstract.params, params):
                 raise UserError(f"init_from={source}: the parameters do not fit this model ({differences})")
         else:
-            whole = replicated(self.mesh)
-            params = jax.jit(lambda: self.task.init(jax.random.key(self.config.seed)), out_shardings=whole)()
-            params = jax.device_put(self.task.warm_start(params), shardings.params)
+            init = jax.jit(
+                lambda: self.task.init(jax.random.key(self.config.seed)), out_shardings=replicated(self.mesh)
+            )
+            params = jax.device_put(self.task.warm_start(init()), shardings.params)
         state = jax.jit(
             lambda params: new_state(params, self.optimizer, self.config.optimizer.ema_decay), out_shardings=shardings
         )(params)
@@ -162,17 +157,16 @@ class _Training:
 
     def _print_summary(self) -> None:
         devices = self.mesh.devices.flatten()
-        params, state = _count(self.state.params), _bytes_per_device(self.state)
-        train = self.config.train
+        train, params = self.config.train, self.state.params
         rows = [
             ("workdir", str(self.workdir) + (f", continued at step {self.step}" if self.step else "")),
             ("devices", f"{len(devices)} x {devices[0].device_kind} ({jax.process_count()} processes)"),
-            ("parameters", f"{params:,}"),
+            ("parameters", f"{sum(leaf.size for leaf in jax.tree.leaves(params)):,}"),
             *self.task.summary(),
             ("shapes to compile", ", ".join(_shape(shape) for shape in self.batches.shapes)),
             ("tokens per batch", f"{train.batch_tokens:,}" + f" in {train.accumulate} parts" * (train.accumulate > 1)),
             ("steps", f"{train.steps:,}" + f", at most {train.minutes:g} minutes" * bool(train.minutes)),
-            ("memory per device", f"{_size(state)} state + {_size(_bytes_per_device(self.state.params))} gradients"),
+            ("memory per device", f"{_bytes_per_device(self.state)} state + {_bytes_per_device(params)} gradients"),
         ]
         if not jax.process_index():
             print_table(rows)
@@ -188,11 +182,10 @@ class _Training:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             raise UserError(self._too_large(shape, " ".join(str(error).split())[:160])) from error
-        needed = 0
+        took, needed = time.monotonic() - start, 0
         if memory is not None:  # some devices do not report it
             needed = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
             needed -= memory.alias_size_in_bytes
-        took = time.monotonic() - start
         self.display.note(f"compiled {_shape(shape)}, the largest shape, in {took:.1f} s: {_size(needed)} per device")
         limit = (self.mesh.local_devices[0].memory_stats() or {}).get("bytes_limit", math.inf)
         if needed > limit:
@@ -263,7 +256,8 @@ class _Training:
         self.state, metrics = self.train_step(self.state, shard_batch(host_batch, self.mesh))
         self._read_metrics()
         self.step += 1
-        self.unread = (self.step, _describe_batch(host_batch), metrics)
+        shapes = ", ".join(f"{name} {_shape(array.shape)}" for name, array in host_batch.items())
+        self.unread = (self.step, shapes, metrics)
 
     def _read_metrics(self) -> None:
         """Log the step before the last dispatched one; raise UserError after too many non-finite steps."""
@@ -289,8 +283,7 @@ class _Training:
         speed = self.done / max(now - self.since, 1e-9)
         self.done, self.since = 0.0, now
         metrics[f"{self.task.unit}_per_second"] = speed
-        row = {**metrics, "skipped": self.status.skipped, "seconds": now - self.clock}
-        self.logbook.write(step, row)
+        self.logbook.write(step, {**metrics, "skipped": self.status.skipped, "seconds": now - self.clock})
         self.display.update(step, metrics["loss"], f"{speed:,.0f} {self.task.unit}/s")
 
     # Evaluating and saving
@@ -339,29 +332,19 @@ class _Training:
     def _conclude(self) -> None:
         status = self.status
         reason = "stopped early" if self.step < self.config.train.steps else "done"
-        best = "nothing was evaluated"
-        if status.best is not None:
-            best = f"best {self.metric} {status.best:.4g} at step {status.best_step}"
+        best = f"best {self.metric} {status.best:.4g} at step {status.best_step}" if status.best is not None else ""
         self.display.note(
-            f"{reason} at step {self.step} after {status.seconds / 60:.1f} minutes; {best}. "
+            f"{reason} at step {self.step} after {status.seconds / 60:.1f} minutes; {best or 'nothing was evaluated'}. "
             f"Next: {self.task.next_command.format(workdir=self.workdir)}"
         )
-
-
-def _describe_batch(batch: Batch) -> str:
-    return ", ".join(f"{name} {_shape(array.shape)}" for name, array in batch.items())
 
 
 def _shape(shape: tuple[int, ...]) -> str:
     return "x".join(str(size) for size in shape)
 
 
-def _count(tree: Any) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(tree))
-
-
-def _bytes_per_device(tree: Any) -> int:
-    return sum(leaf.addressable_shards[0].data.nbytes for leaf in jax.tree.leaves(tree))
+def _bytes_per_device(tree: Any) -> str:
+    return _size(sum(leaf.addressable_shards[0].data.nbytes for leaf in jax.tree.leaves(tree)))
 
 
 def _size(count: float) -> str:

@@ -1,5 +1,6 @@
 """Learning-rate schedules and optimizers."""
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -71,7 +72,8 @@ def make_optimizer(config: ConfigDict) -> optax.GradientTransformation:
     else:
         parts.append(optax.scale_by_adam(b1=config.beta1, b2=config.beta2, eps=config.epsilon))
     if config.weight_decay:
-        parts.append(optax.add_decayed_weights(config.weight_decay, mask=matrices))
+        mask = functools.partial(jax.tree.map, lambda param: param.ndim > 1)  # matrices
+        parts.append(optax.add_decayed_weights(config.weight_decay, mask=mask))
     if not 0 < config.layer_decay <= 1:
         raise UserError(f"optimizer.layer_decay={config.layer_decay}: must be above 0 and at most 1, which disables it")
     if config.layer_decay != 1:
@@ -79,15 +81,9 @@ def make_optimizer(config: ConfigDict) -> optax.GradientTransformation:
     return optax.chain(*parts)
 
 
-def matrices(params: Any) -> Any:
-    """Return True for the parameters with two or more axes, which weight decay applies to."""
-    return jax.tree.map(lambda param: param.ndim > 1, params)
-
-
 def scale_by_depth(decay: float) -> optax.GradientTransformation:
-    """Multiply updates by decay^(number of layers above).
+    """Multiply updates by decay^(number of layers above): Howard and Ruder (2018), 3.1; Clark et al. (2020), A.2.
 
-    Howard and Ruder (2018), section 3.1; Clark et al. (2020), A.2.
     Embeddings are below all layers, other parameters above. Raises UserError for a model without modules `layers_N`.
     """
 

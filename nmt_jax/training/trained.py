@@ -51,9 +51,7 @@ def open_translator(
                 f"vocabulary: train with --config.vocab.source_model={folders[0].path}/vocab/joint.model or similar"
             )
         if task.num_sources != first.num_sources:
-            raise UserError(
-                f"{folder.path}: the model reads {task.num_sources} sources, that of {folders[0].path} reads "
-                f"{first.num_sources}"
-            )
+            other = f"that of {folders[0].path} reads {first.num_sources}"
+            raise UserError(f"{folder.path}: the model reads {task.num_sources} sources, {other}")
     models = [task.model for task in tasks]
     return Translator(first.config, models, first.vocabularies, first.mesh, allow_unknown), params

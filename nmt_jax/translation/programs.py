@@ -29,9 +29,7 @@ class Programs:
     """
 
     def __init__(self, models: Sequence[Any], suppressed: tuple[int, ...], halve: bool = False) -> None:
-        self.models = tuple(models)
-        self.suppressed = suppressed
-        self.halve = halve
+        self.models, self.suppressed, self.halve = tuple(models), suppressed, halve
 
     def _step(
         self, params: Any, source: jax.Array, rows: int, max_length: int, with_attention: bool

@@ -83,24 +83,20 @@ class Translator:
         mesh: Mesh,
         allow_unknown: bool = False,
     ) -> None:
-        self.config = config
-        self.models = tuple(models)
-        self.vocabularies = vocabularies
-        self.mesh = mesh
+        self.config, self.models, self.vocabularies, self.mesh = config, tuple(models), vocabularies, mesh
         suppressed = (PAD, BOS) if allow_unknown else (PAD, UNK, BOS)
         self.programs = Programs(models, suppressed, halve=mesh.size == 1)
         self.num_sources = len(sources.languages(config.data.source))
         self.num_unknown = max(getattr(model, "num_unknown", 0) for model in models)
 
     def search(self, **options: Any) -> Search:
-        """Return the search that `config.decode` describes, with some options changed; None keeps an option.
+        """Return the search of `config.decode` with some options changed, None for no change.
 
         Raises UserError if an option is invalid.
         """
-        decode = self.config.decode
-        changes = {name: value for name, value in options.items() if value is not None}
+        defaults = {name: self.config.decode[name] for name in ("beam_size", "length_penalty")}
         try:
-            return Search(**({"beam_size": decode.beam_size, "length_penalty": decode.length_penalty} | changes))
+            return Search(**defaults | {name: value for name, value in options.items() if value is not None})
         except ValueError as error:
             raise UserError(str(error)) from None
 
@@ -122,11 +118,9 @@ class Translator:
         no constraints. Raises UserError if a constraint cannot be met.
         """
         decode = self.config.decode
-        limit = _LengthLimit(
-            decode.max_length_ratio if max_length_ratio is None else max_length_ratio,
-            decode.max_length_offset if max_length_offset is None else max_length_offset,
-            method.min_limit,
-        )
+        ratio = decode.max_length_ratio if max_length_ratio is None else max_length_ratio
+        offset = decode.max_length_offset if max_length_offset is None else max_length_offset
+        limit = _LengthLimit(ratio, offset, method.min_limit)
         requests = [line if isinstance(line, Line) else Line(line) for line in lines]
         split = [self._parts(line) for line in requests]
         for line, line_parts in zip(requests, split, strict=True):
@@ -150,10 +144,7 @@ class Translator:
         translations: Sequence[str | Sequence[int]],
         with_attention: bool = False,
     ) -> list[Scored]:
-        """Return the log-probabilities of one translation of each line, given as text or as ids.
-
-        with_attention: also return attention weights.
-        """
+        """Return the log-probabilities of one translation of each line, as text or ids, optionally with attention."""
         source_vocab, target_vocab = self.vocabularies
         unknown = [source_vocab.unknown(line, self.num_unknown) for line in lines]
         ids = [self._encode_source(line, words) for line, words in zip(lines, unknown, strict=True)]
@@ -207,15 +198,14 @@ class Translator:
         """
         if any(getattr(model, "attention", "") == "none" for model in self.models):
             raise UserError("a model without attention gives no alignment and cannot replace unknown words")
-        pairs = [(line, one) for line, group in zip(lines, hypotheses, strict=True) for one in group]
-        scored = self.score(
-            params, [line.text for line, _ in pairs], [one.ids for _, one in pairs], with_attention=True
+        texts = [line.text for line, group in zip(lines, hypotheses, strict=True) for _ in group]
+        scored = iter(
+            self.score(params, texts, [one.ids for group in hypotheses for one in group], with_attention=True)
         )
-        complete = iter(
-            _replace_unknown(line, one._replace(scored=score)) if replace_unknown else one._replace(scored=score)
-            for (line, one), score in zip(pairs, scored, strict=True)
-        )
-        return [list(itertools.islice(complete, len(group))) for group in hypotheses]
+        complete = [[one._replace(scored=next(scored)) for one in group] for group in hypotheses]
+        if not replace_unknown:
+            return complete
+        return [[_replace_unknown(line, one) for one in group] for line, group in zip(lines, complete, strict=True)]
 
     # Parts and batches
 
@@ -266,9 +256,9 @@ class Translator:
         if any(part.phrases for part in parts):
             padding: list[list[list[int]]] = [[]] * (len(source) - len(parts))
             phrases = Phrases.of([part.phrases for part in parts] + padding)
-        limits, seeds = np.zeros(len(source), np.int32), np.zeros(len(source), np.uint32)
-        limits[: len(parts)] = part_limits
-        seeds[: len(parts)] = [part.seed for part in parts]
+        unused = [0] * (len(source) - len(parts))
+        limits = np.array(part_limits + unused, np.int32)
+        seeds = np.array([part.seed for part in parts] + unused, np.uint32)
         request = SearchRequest(jnp.asarray(limits), prefix, phrases)
         placed = sharding.shard_batch((source, request, seeds), self.mesh)
         outputs = self.programs.decode(tuple(params), *placed, method=method, max_length=max_length)
