@@ -1,13 +1,17 @@
-"""Handling of Ctrl-C, SIGTERM and SIGUSR1 (sent by schedulers before a time limit): finish the step, save, exit."""
+"""What ends a run early: signals (SIGUSR1 is sent by schedulers before a time limit), and a watchdog."""
 
 import contextlib
+import faulthandler
+import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
+HUNG = 1  # exit code of a hanging run
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
@@ -69,3 +73,39 @@ class Interrupts:
             yield
         finally:
             self._immediate = False
+
+
+class Watchdog:
+    """Context that ends the process, so that a scheduler can restart it, if `alive` is not called for `minutes` > 0."""
+
+    def __init__(self, minutes: float):
+        self._seconds = minutes * 60
+        self._last, self._stage = time.monotonic(), "start"
+        self._leaving = threading.Event()
+
+    def __enter__(self) -> "Watchdog":
+        self._last = time.monotonic()
+        if self._seconds > 0:
+            threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._leaving.set()
+
+    def alive(self, stage: str) -> None:
+        """Restarts the timer; `stage` appears in the error message."""
+        self._last, self._stage = time.monotonic(), stage
+
+    def _watch(self) -> None:
+        while not self._leaving.wait(min(self._seconds / 10, 10.0)):
+            if time.monotonic() - self._last < self._seconds:
+                continue
+            faulthandler.dump_traceback(file=sys.stderr)
+            print(
+                f"nmt-jax: error: {self._stage}: no progress for {self._seconds / 60:g} minutes since then; the stack "
+                "of each thread is above; continue with the same command, and increase "
+                "config.train.watchdog_minutes if a step, an evaluation or compilation may take longer",
+                file=sys.stderr,
+                flush=True,
+            )
+            os._exit(HUNG)

@@ -29,10 +29,7 @@ def define_process_flags(flag_values: flags.FlagValues) -> None:
 
 
 def find_process_spec(flag_values: flags.FlagValues, environment: Mapping[str, str]) -> ProcessSpec | None:
-    """Returns the process that flags or environment describe, or None if there is only one.
-
-    Raises UserError if the flags are incomplete or contradict each other.
-    """
+    """Returns the process that flags or environment describe, None if it is the only one; UserError for bad flags."""
     values = (flag_values.coordinator, flag_values.processes, flag_values.process)
     if values == (None, None, None):
         return _from_environment(environment)

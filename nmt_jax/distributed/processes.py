@@ -54,13 +54,10 @@ class Processes:
         self._rendezvous = Rendezvous(spec, workdir, lost_seconds)
         address = self._rendezvous.join(info, find_difference, join_seconds)
         host, _, port = address.rpartition(":")
+        bound, timeout = f"{bind_host(host) or '[::]'}:{port}", round(PATIENCE * lost_seconds)
         jax.config.update("jax_enable_preemption_service", False)  # nmt_jax.interrupts handles SIGTERM
         jax.distributed.initialize(
-            address,
-            spec.processes,
-            spec.process,
-            heartbeat_timeout_seconds=round(PATIENCE * lost_seconds),
-            coordinator_bind_address=f"{bind_host(host) or '[::]'}:{port}",
+            address, *spec[1:], heartbeat_timeout_seconds=timeout, coordinator_bind_address=bound
         )
 
     def broadcast(self, make: Callable[[], Any]) -> Any:
@@ -109,7 +106,6 @@ class Vote:
 
     def __init__(self, mesh: Mesh):
         self._sharding = NamedSharding(mesh, PartitionSpec(mesh.axis_names))
-        self._count = jax.local_device_count()
         self._largest = jax.jit(jnp.max, out_shardings=NamedSharding(mesh, PartitionSpec()))
         self._pending: jax.Array | None = None
 
@@ -117,9 +113,8 @@ class Vote:
         """Returns the largest value of the previous call, at first 0; with a single process, `value` itself."""
         if jax.process_count() == 1:
             return value
-        previous = self._pending
-        own = np.full(self._count, value, np.int32)
-        self._pending = self._largest(jax.make_array_from_process_local_data(self._sharding, own))
+        previous, values = self._pending, np.full(jax.local_device_count(), value, np.int32)
+        self._pending = self._largest(jax.make_array_from_process_local_data(self._sharding, values))
         return 0 if previous is None else int(previous)
 
 

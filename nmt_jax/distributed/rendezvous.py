@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NoReturn
 
 from nmt_jax.distributed.process_spec import ProcessSpec, bind_host, free_port
 from nmt_jax.errors import UserError
@@ -115,20 +115,17 @@ class Rendezvous:
     def _add(self, infos: dict[int, ProcessInfo], connection: Connection, info: ProcessInfo) -> None:
         """Process 0: adds a process that has joined; fails if it cannot belong to this run."""
         who, process = f"process {info['process']} ({info['host']})", info["process"]
-        error = ""
         if info["processes"] != self.spec.processes:
             error = f"{who} was started with --processes={info['processes']}, process 0 with "
-            error += f"--processes={self.spec.processes}; start all with the same number"
-        elif process in infos:
-            error = f"{who} joined twice, also from {infos[process]['host']}; give each process its own --process"
-        if error:
-            self._send(connection, failed=error)
-            self._fail(error)
+            self._fail(f"{error}--processes={self.spec.processes}; start all with the same number", connection)
+        if process in infos:
+            error = f"{who} joined twice, also from {infos[process]['host']}"
+            self._fail(f"{error}; give each process its own --process", connection)
         infos[process], self._connections[process] = info, connection
 
-    def _fail(self, error: str) -> None:
-        """Process 0: raises UserError in all processes that have joined."""
-        self._send(*self._connections.values(), failed=error)
+    def _fail(self, error: str, *more: Connection) -> NoReturn:
+        """Process 0: raises UserError in all processes that have joined, and in those behind `more` connections."""
+        self._send(*self._connections.values(), *more, failed=error)
         raise UserError(error)
 
     def _connect(self, seconds: float) -> Connection:

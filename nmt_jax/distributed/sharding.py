@@ -30,9 +30,8 @@ def make_mesh(model: int = 1) -> Mesh:
     """
     devices = jax.device_count()
     if model < 1 or devices % model:
-        raise UserError(
-            f"mesh.model={model} does not divide the number of devices, {devices}; use a divisor of {devices}"
-        )
+        error = f"mesh.model={model} does not divide the number of devices, {devices}"
+        raise UserError(f"{error}; use a divisor of {devices}")
     return _lay_out(jax.devices(), model)
 
 
@@ -77,24 +76,22 @@ def shard_state(abstract: Any, mesh: Mesh, fsdp: bool = False) -> Any:
     communication.
     """
 
+    data, model = mesh.shape["data"], mesh.shape["model"]
+
     def sharding(path: Any, leaf: jax.ShapeDtypeStruct) -> NamedSharding:
         axes: list[str | None] = [None] * len(leaf.shape)
         split = _model_axis(jax.tree_util.keystr(path, simple=True, separator="/"))
-        if split is not None and split < len(axes) and leaf.shape[split] % mesh.shape["model"] == 0:
-            axes[split] = "model" if mesh.shape["model"] > 1 else None
+        if split is not None and split < len(axes) and leaf.shape[split] % model == 0:
+            axes[split] = "model" if model > 1 else None
         if fsdp and len(axes) > 1:
-            sizes = {axis: size for axis, size in enumerate(leaf.shape) if not axes[axis] and size % _data(mesh) == 0}
-            if sizes and _data(mesh) > 1:
+            sizes = {axis: size for axis, size in enumerate(leaf.shape) if not axes[axis] and size % data == 0}
+            if sizes and data > 1:
                 axes[max(sizes, key=lambda axis: sizes[axis])] = "data"
         while axes and axes[-1] is None:
             axes.pop()
         return NamedSharding(mesh, PartitionSpec(*axes))
 
     return jax.tree.map_with_path(sharding, abstract)
-
-
-def _data(mesh: Mesh) -> int:
-    return mesh.shape["data"]
 
 
 def _model_axis(name: str) -> int | None:

@@ -28,20 +28,13 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
 def write_manifest(flag_values: flags.FlagValues, command: Sequence[str]) -> dict[str, Any]:
     """Returns the JobSet of `command`: one indexed job with a pod per process; SIGTERM leaves `grace` seconds."""
     name, processes = flag_values.name, flag_values.processes
-    process_flags = []
+    start = ["nmt-jax", *command]
     if processes > 1:
-        process_flags = [f"--coordinator={name}-workers-0-0.{name}:{PORT}", f"--processes={processes}"]
-        process_flags.append("--process=$(JOB_COMPLETION_INDEX)")
-    container: dict[str, Any] = {
-        "name": "train",
-        "image": flag_values.image,
-        "command": ["nmt-jax", *command, *process_flags],
-    }
-    pod: dict[str, Any] = {
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": flag_values.grace,
-        "containers": [container],
-    }
+        start += [f"--coordinator={name}-workers-0-0.{name}:{PORT}", f"--processes={processes}"]
+        start.append("--process=$(JOB_COMPLETION_INDEX)")
+    container: dict[str, Any] = {"name": "train", "image": flag_values.image, "command": start}
+    pod: dict[str, Any] = {"restartPolicy": "Never", "terminationGracePeriodSeconds": flag_values.grace}
+    pod["containers"] = [container]
     if flag_values.resource:
         container["resources"] = {"limits": dict(configs.split_override(text) for text in flag_values.resource)}
     if flag_values.volume:

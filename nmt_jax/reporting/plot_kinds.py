@@ -50,10 +50,8 @@ def plot_attention(
     folder = Workdir(workdir)
     if folder.config().get("task") == "classify":
         if kind != "cross":
-            raise UserError(
-                f"--attention={kind}: {folder.path} is a classifier, which attends to words and sentences only; "
-                "omit --attention"
-            )
+            classifier = "is a classifier, which attends to words and sentences only; omit --attention"
+            raise UserError(f"--attention={kind}: {folder.path} {classifier}")
         output = check_output(output or folder.path / "attention.html", (".html",))
         save_page(_coloured_page(folder, sentence, num_texts), output)
         return output
@@ -92,16 +90,9 @@ def _coloured_page(folder: Workdir, sentence: str | None, count: int) -> str:
         labelled = task.dev_texts()
         texts, truths = [item.sentences for item in labelled], [item.label for item in labelled]
     coloured = [
-        Coloured(
-            result.words,
-            result.word_weights,
-            result.sentence_weights,
-            result.label,
-            float(result.probabilities.max()),
-            truth,
-        )
-        for result, truth in zip(task.predict(params, texts), truths, strict=True)
-        if result.label
+        Coloured(r.words, r.word_weights, r.sentence_weights, r.label, float(r.probabilities.max()), truth)
+        for r, truth in zip(task.predict(params, texts), truths, strict=True)
+        if r.label
     ]
     if not coloured:
         raise UserError("nmt-jax plot: no text contains a word")
@@ -196,9 +187,11 @@ def plot_comparison(
         raise UserError(f"nmt-jax plot --kind={kind} needs --encoder=PLACE, a pretrained model, or --vectors=FILE")
     output = check_output(output or pathlib.Path(f"{kind}.png"), (*FORMATS, ".html"))
     measure = open_metric(metric or ("wmd" if kind == "flow" and not encoder else DEFAULT_METRICS[kind]), **options)
-    compare: Any = compared.similarities if kind == "similarity" else compared.plan
-    draw: Any = similarity.draw_similarity if kind == "similarity" else flow.draw_flow
-    page: Any = similarity.similarity_page if kind == "similarity" else flow.flow_page
+    functions: dict[str, Any] = {
+        "similarity": (compared.similarities, similarity.draw_similarity, similarity.similarity_page),
+        "flow": (compared.plan, flow.draw_flow, flow.flow_page),
+    }
+    compare, draw, page = functions[kind]
     try:
         comparison = compare(measure, *texts)
     except ValueError as error:  # a text is too long for the encoder, or the weights are damaged

@@ -63,7 +63,7 @@ def write_latex(scores: Sequence[Score], segments: bool) -> str:
             text = _number(column[number])
             text = rf"\textbf{{{text}}}" if column[number] in _best(column) else text
             if interval := column[number].interval:
-                text += rf" {{\scriptsize $\pm$ {_digits(column[number], interval.half_width)}}}"
+                text += rf" {{\scriptsize $\pm$ {_number(column[number], interval.half_width)}}}"
             comparison = column[number].comparison
             cells.append(text + (r"$^{*}$" if comparison and comparison.significant else ""))
         rows.append(cells)
@@ -73,12 +73,8 @@ def write_latex(scores: Sequence[Score], segments: bool) -> str:
     return "\n".join([*lines, *(f"% {column[0].result.signature}" for _, column in columns)])
 
 
-WRITERS: dict[str, Callable[[Sequence[Score], bool], str]] = {
-    "text": write_text,
-    "json": write_json,
-    "tsv": write_tsv,
-    "latex": write_latex,
-}
+WRITERS: dict[str, Callable[[Sequence[Score], bool], str]]
+WRITERS = {"text": write_text, "json": write_json, "tsv": write_tsv, "latex": write_latex}
 
 
 def _table(scores: Sequence[Score]) -> str:
@@ -102,7 +98,7 @@ def _table(scores: Sequence[Score]) -> str:
             if score in _best(column):
                 text = f"[bold green]{text}[/]" if len(systems) > 1 else f"[bold]{text}[/]"
             if score.interval:
-                text += f" ± {_digits(score, score.interval.half_width)}"
+                text += f" ± {_number(score, score.interval.half_width)}"
             if score.comparison and score.comparison.p_value is not None:
                 text += f"\n[dim]p = {score.comparison.p_value:.4f}[/]{' *' if score.comparison.significant else '  '}"
             cells.append(text)
@@ -111,11 +107,8 @@ def _table(scores: Sequence[Score]) -> str:
     if any(score.interval for score in scores):
         console.print("± half the width of the 95 % bootstrap interval", style="dim")
     if any(score.comparison for score in scores):
-        console.print(
-            f"p: probability of a difference this large from {systems[0]} by chance; * below 0.05",
-            style="dim",
-            markup=False,
-        )
+        text = f"p: probability of a difference this large from {systems[0]} by chance; * below 0.05"
+        console.print(text, style="dim", markup=False)
     for _, column in columns:
         console.print(column[0].result.signature, style="dim", soft_wrap=True, markup=False)
     return file.getvalue().rstrip("\n")
@@ -158,12 +151,9 @@ def _best(column: Sequence[Score]) -> list[Score]:
     return [score for score in column if score.result.score == best]
 
 
-def _number(score: Score) -> str:
-    return _digits(score, score.result.score)
-
-
-def _digits(score: Score, value: float) -> str:
-    return f"{value:.2f}" if score.metric.name in PERCENT else f"{value:.4f}"
+def _number(score: Score, value: float | None = None) -> str:
+    """Returns a value with the digits of a metric, by default the score itself."""
+    return f"{score.result.score if value is None else value:.{2 if score.metric.name in PERCENT else 4}f}"
 
 
 def _tab_separated(row: dict[str, Any] | list[str]) -> str:

@@ -56,19 +56,14 @@ def collect(runs: Sequence[Run], measures: Sequence[str] = ()) -> Table:
     known = {key for log in logs.values() for row in log for key in row} - {"step"}
     for measure in measures:
         if known and measure not in (*COUNTED, *known):
-            suggestion = configs.suggest_key(measure, known)
-            raise UserError(
-                f"--measures={measure}: no run logged it{suggestion or '; use one of ' + ', '.join(sorted(known))}"
-            )
+            suggestion = configs.suggest_key(measure, known) or f"; use one of {', '.join(sorted(known))}"
+            raise UserError(f"--measures={measure}: no run logged it{suggestion}")
     speed = next((key for key in sorted(known) if key.endswith("_per_second")), "tokens_per_second")
     measures = measures or ["steps", main_measure(runs), speed, "minutes"]
     rows = []
     for name, group in by_setting(runs).items():
-        values: dict[str, list[float]] = {measure: [] for measure in measures}
-        for run in group:
-            for measure in measures:
-                value = measured(run, logs[run.workdir.path], measure)
-                values[measure] += [] if value is None else [value]
+        found = {measure: [measured(run, logs[run.workdir.path], measure) for run in group] for measure in measures}
+        values = {measure: [v for v in column if v is not None] for measure, column in found.items()}
         rows.append(Row(name, group[0].setting, group, values))
     return Table(keys_of(runs), measures, rows)
 
@@ -161,10 +156,10 @@ def write_json(table: Table) -> str:
 
 def write_latex(table: Table) -> str:
     """Returns a LaTeX table with the best mean of each measure in bold."""
-    arrows = [" " + latex_arrow(higher_is_better(m)) if m.startswith("dev/") else "" for m in table.measures]
     first = len(columns(table)) - len(table.measures)
     names = [latex_text(name) for name in columns(table)]
-    names[first:] = [name + arrow for name, arrow in zip(names[first:], arrows, strict=True)]
+    for number, measure in enumerate(table.measures, start=first):
+        names[number] += f" {latex_arrow(higher_is_better(measure))}" if measure.startswith("dev/") else ""
     rows = []
     for row, row_cells in zip(table.rows, cells(table), strict=True):
         texts = [latex_text(text).replace("±", r"{\scriptsize $\pm$").replace("–", "--") for text in row_cells]
@@ -177,12 +172,8 @@ def write_latex(table: Table) -> str:
     return "\n".join(latex_table("l" * first + "r" * len(table.measures), names, rows))
 
 
-WRITERS: dict[str, Callable[[Table], str]] = {
-    "markdown": write_markdown,
-    "csv": write_csv,
-    "latex": write_latex,
-    "json": write_json,
-}
+WRITERS: dict[str, Callable[[Table], str]]
+WRITERS = {"markdown": write_markdown, "csv": write_csv, "latex": write_latex, "json": write_json}
 
 
 def _counted(measure: str) -> bool:

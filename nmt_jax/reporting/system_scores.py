@@ -56,8 +56,9 @@ def score_files(
         raise UserError(f"{repeated[0]} is given twice; systems are named by their files")
     opened = [(spec, open_metric(spec, **options)) for spec in metrics]
     by_name = {_metric_name(spec, metric): metric for spec, metric in opened}
-    reference_lines = {_title(name): _read(name) for name in references}
-    systems = {_title(name): _read(name) for name in hypotheses}
+    reference_lines, systems = (
+        {"stdin" if name == "-" else name: _read(name) for name in names} for names in (references, hypotheses)
+    )
     for system, lines in systems.items():
         for name, others in reference_lines.items():
             if len(lines) != len(others):
@@ -85,16 +86,12 @@ def _scores(
         raise UserError(f"{list(systems)[number]}:{line + 1}: this line or its reference is {error.problem}") from error
     except (ValueError, MemoryError) as error:  # a model or database is missing or damaged
         raise UserError(f"--metrics: {error}") from error
-    scores = [
-        Score(system, name, metric, metric.result(table, [len(group) for group in references]))
-        for system, table in statistics.items()
-    ]
+    counts = [len(group) for group in references]
+    scores = [Score(system, name, metric, metric.result(table, counts)) for system, table in statistics.items()]
     if inference.paired:
         rows = _tested(PAIRED[inference.paired], metric, statistics, seed=inference.seed)
-        return [
-            dataclasses.replace(score, interval=row.interval, comparison=row)
-            for score, row in zip(scores, rows, strict=True)
-        ]
+        pairs = zip(scores, rows, strict=True)
+        return [dataclasses.replace(score, interval=row.interval, comparison=row) for score, row in pairs]
     if inference.confidence:
         interval = functools.partial(significance.bootstrap, metric, seed=inference.seed)
         return [dataclasses.replace(score, interval=_tested(interval, statistics[score.system])) for score in scores]
@@ -136,16 +133,10 @@ def _metric_name(spec: str, metric: AdditiveMetric) -> str:
     return "|".join([metric.name, *(item for item in metric.signature.split("|")[1:] if item not in defaults)])
 
 
-def _title(name: str) -> str:
-    """Return the name of a file in the table; "-" is stdin."""
-    return "stdin" if name == "-" else name
-
-
 def _read(name: str) -> list[str]:
     """Read all lines of a file, or of stdin for "-"."""
     if name != "-":
         return list(read_lines(pathlib.Path(name)))
-    lines = list(decode_lines(sys.stdin.buffer, "stdin"))
-    if not lines:
-        raise UserError("stdin: nothing to score")
-    return lines
+    if lines := list(decode_lines(sys.stdin.buffer, "stdin")):
+        return lines
+    raise UserError("stdin: nothing to score")

@@ -91,8 +91,7 @@ def scores(found: Translated, config: Any) -> Section:
         bounds = f"{interval.lower:.2f} – {interval.upper:.2f}"
         rows.append([title, f"{result.score:.2f}", bounds])
         signatures.append(f"<li>{code(result.signature)}</li>")
-    decode = config.decode
-    search = f"beam {decode.beam_size}, length penalty {decode.length_penalty:g}"
+    search = f"beam {config.decode.beam_size}, length penalty {config.decode.length_penalty:g}"
     body = f"<p>{html.escape(found.origin)}; {search}; 95 % bootstrap intervals.</p>"
     body += table("Scores", ["metric", "score", "interval"], rows, numbers=2)
     return Section("Scores", "scores", f'{body}<ul class="signatures">{"".join(signatures)}</ul>')
@@ -128,23 +127,15 @@ def _chosen(found: Translated, values: np.ndarray, count: int) -> dict[str, list
 def _sample(found: Translated, line: int, value: float, task: Any, params: Any) -> str:
     source, reference, translation = (texts[line] for texts in (found.sources, found.references, found.translations))
     marked, marked_reference = differences(translation, reference)
-    shown = [
-        ("source", html.escape(source)),
-        ("reference", marked_reference),
-        ("translation", marked or "<em>empty</em>"),
-    ]
-    terms = "".join(f'<dt>{name}</dt><dd dir="auto">{text}</dd>' for name, text in shown)
+    shown = {"source": html.escape(source), "reference": marked_reference, "translation": marked or "<em>empty</em>"}
+    terms = "".join(f'<dt>{name}</dt><dd dir="auto">{text}</dd>' for name, text in shown.items())
     weights = task.attention(params, source, translation) if translation else {}
     attention = ""
     if "cross" in weights:
-        alt = (
-            f"Attention from the pieces of the translation of line {line + 1} to those of its source, by layer and head"
-        )
+        alt = f"Attention from the pieces of the translation of line {line + 1} to those of its source"
+        image = picture(draw_attention(weights), f"{alt}, by layer and head", wide=True)
         # Elements with the same name: opening one closes the others.
-        attention = (
-            f'<details name="attention"><summary>attention</summary>{picture(draw_attention(weights), alt, wide=True)}'
-            "</details>"
-        )
+        attention = f'<details name="attention"><summary>attention</summary>{image}</details>'
     return f"<article><h4>line {line + 1}, chrF {value:.1f}</h4><dl>{terms}</dl>{attention}</article>"
 
 

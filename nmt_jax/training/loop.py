@@ -17,9 +17,8 @@ from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.distributed.processes import Processes, Vote
 from nmt_jax.distributed.sharding import gather, make_mesh, replicated, shard_batch, shard_state
-from nmt_jax.distributed.watchdog import Watchdog
 from nmt_jax.errors import UserError
-from nmt_jax.interrupts import Interrupted, Interrupts
+from nmt_jax.interrupts import Interrupted, Interrupts, Watchdog
 from nmt_jax.progress import RunProgress, print_table
 from nmt_jax.tasks.task import Task
 from nmt_jax.training.logbook import Logbook

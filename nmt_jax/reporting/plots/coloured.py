@@ -64,27 +64,19 @@ def _article(number: int, text: Coloured) -> str:
     truth = "" if text.truth is None else f", true label {html.escape(text.truth)}"
     heaviest = max(text.sentence_weights, default=0.0) or 1.0
     # Relative to the largest, so that long texts are coloured as strongly as short ones.
-    weights = [
-        [weight * sentence**0.5 for weight in words]
-        for words, sentence in zip(text.word_weights, text.sentence_weights, strict=True)
-    ]
+    pairs = zip(text.word_weights, text.sentence_weights, strict=True)
+    weights = [[weight * sentence**0.5 for weight in words] for words, sentence in pairs]
     darkest = max((weight for row in weights for weight in row), default=0.0) or 1.0
-    rows = "".join(
-        f'<div class="sentence"><div class="bar" title="{weight:.3f}"><i style="width: {100 * weight / heaviest:.0f}%">'
-        f'</i></div><div class="words" dir="auto">{_words(words, values, [shade / darkest for shade in shades])}</div>'
-        "</div>\n"
-        for words, values, shades, weight in zip(
-            text.words, text.word_weights, weights, text.sentence_weights, strict=True
+    rows = ""
+    for *sentence, weight in zip(text.words, text.word_weights, weights, text.sentence_weights, strict=True):
+        spans = (
+            f'<span title="{value:.3f}" style="background: rgba({WORD}, {0.75 * (shade / darkest):.2f})">'
+            f"{html.escape(word)}</span>"
+            for word, value, shade in zip(*sentence, strict=True)
         )
-    )
+        bar = f'<div class="bar" title="{weight:.3f}"><i style="width: {100 * weight / heaviest:.0f}%"></i></div>'
+        rows += f'<div class="sentence">{bar}<div class="words" dir="auto">{" ".join(spans)}</div></div>\n'
     return f"<article><h2>{number}. {label}{truth}</h2>\n{rows}</article>"
-
-
-def _words(words: Sequence[str], weights: Sequence[float], shades: Sequence[float]) -> str:
-    return " ".join(
-        f'<span title="{weight:.3f}" style="background: rgba({WORD}, {0.75 * shade:.2f})">{html.escape(word)}</span>'
-        for word, weight, shade in zip(words, weights, shades, strict=True)
-    )
 
 
 def top_words(texts: Iterable[Coloured]) -> dict[str, list[str]]:

@@ -72,31 +72,22 @@ def similarities(metric: AdditiveMetric, hypothesis: str, reference: str) -> Sim
     result = metric([hypothesis], [reference])
     (x, names), (y, others) = _sides(metric, hypothesis, reference)
     matrix = x.vectors[0].astype(np.float64) @ y.vectors[0].astype(np.float64).T
-    return Similarities(
-        names,
-        others,
-        (x.weights[0, : len(names)], y.weights[0, : len(others)]),
-        matrix[: len(names), : len(others)],
-        isinstance(metric, YiSi1) or metric.nonnegative,
-        type(metric).__name__,
-        result,
-    )
+    matrix = matrix[: len(names), : len(others)]
+    weights = x.weights[0, : len(names)], y.weights[0, : len(others)]
+    nonnegative = isinstance(metric, YiSi1) or metric.nonnegative
+    return Similarities(names, others, weights, matrix, nonnegative, type(metric).__name__, result)
 
 
 def plan(metric: AdditiveMetric, hypothesis: str, reference: str) -> Plan:
-    """Returns the transport plan of MoverScore or WMD between two texts.
-
-    Raises UserError for other metrics, and if no unit of a text has weight.
-    """
+    """Returns the transport plan of MoverScore or WMD; UserError for other metrics, or if a text has no weight."""
     if isinstance(metric, MoverScore):
-        units, moves = _mover_score(metric, hypothesis, reference)
+        units, (a, b, cost) = _mover_score(metric, hypothesis, reference)
         formula = "1 − {0}" if metric.variant == "v1" else "1 / (1 + {0})"
     elif isinstance(metric, WMD):
-        units, moves = _wmd(metric, hypothesis, reference)
+        units, (a, b, cost) = _wmd(metric, hypothesis, reference)
         formula = ""
     else:
         raise UserError(f"{metric.name} has no transport plan; use --metric=moverscore or wmd")
-    a, b, cost = moves
     for weights, text in ((a, hypothesis), (b, reference)):
         if not weights.any():
             reason = "is in the word vectors" if isinstance(metric, WMD) else "has weight"

@@ -1,15 +1,15 @@
 """Learning curves of a run."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from nmt_jax.reporting.plots.style import DEV, QUIET, TRAIN, Axes, Figure, new_figure
 from nmt_jax.training.record import higher_is_better
 
-NAMES = {"bleu": "BLEU", "f1": "F1", "matthews": "Matthews correlation"} | {
-    name: f"{name.title()}'s correlation" for name in ("pearson", "spearman")
-}
+NAMES = {"bleu": "BLEU", "f1": "F1", "matthews": "Matthews correlation"}
+NAMES |= {name: f"{name.title()}'s correlation" for name in ("pearson", "spearman")}
 
 
 def draw_curves(
@@ -26,22 +26,15 @@ def draw_curves(
         return [float(step) for step, _ in points if step is not None], [float(y) for _, y in points if y is not None]
 
     upwards = higher_is_better(measure)
-    speeds = [name for row in rows for name in row if name.endswith("_per_second")]
-    unit = speeds[0].removesuffix("_per_second") if speeds else "tokens"
+    speeds = (name for row in rows for name in row if name.endswith("_per_second"))
+    unit = next(speeds, "tokens").removesuffix("_per_second")
     figure = new_figure(10.0, 5.2, layout="constrained")
     (loss, bleu), (rate, speed) = figure.subplots(2, 2, sharex=True, height_ratios=(3.2, 1))
-    for axes in (loss, bleu, rate, speed):
-        axes.grid(visible=True)
     steps, losses = series("loss")
     if steps:
         loss.plot(steps, losses, color=TRAIN, linewidth=0.8, alpha=0.6)
-        loss.plot(
-            steps,
-            _smooth(losses),
-            color=TRAIN,
-            linewidth=2,
-            label=f"train (labels smoothed by {label_smoothing:g})" if label_smoothing else "train",
-        )
+        label = f"train (labels smoothed by {label_smoothing:g})" if label_smoothing else "train"
+        loss.plot(steps, _smooth(losses), color=TRAIN, linewidth=2, label=label)
     loss.plot(*series("dev/loss"), color=DEV, linewidth=1.6, marker="o", markersize=3.5, label="dev")
     loss.set_title(f"loss (nats per {unit.removesuffix('s')})")
     loss.legend(frameon=False)
@@ -52,16 +45,9 @@ def draw_curves(
     if values:
         best = int(np.argmax(values) if upwards else np.argmin(values))
         bleu.plot(steps[best], values[best], "o", markersize=9, markerfacecolor="none", color=DEV)
-        bleu.annotate(
-            f"{values[best]:.1f}",
-            (steps[best], values[best]),
-            (0, -9 if upwards else 9),
-            textcoords="offset points",
-            ha="center",
-            va="top" if upwards else "bottom",
-            color=DEV,
-            weight="bold",
-        )
+        position, offset = (steps[best], values[best]), (0, -9 if upwards else 9)
+        style: dict[str, Any] = {"ha": "center", "va": "top" if upwards else "bottom", "color": DEV, "weight": "bold"}
+        bleu.annotate(f"{values[best]:.1f}", position, offset, textcoords="offset points", **style)
     rate.plot(*series("learning_rate"), color=QUIET, linewidth=1.2)
     rate.set_title("learning rate", fontsize=8)
     speed.plot(*series(f"{unit}_per_second"), color=QUIET, linewidth=0.8)
@@ -76,8 +62,7 @@ def draw_curves(
 
 def _smooth(values: Sequence[float]) -> np.ndarray:
     """Returns the mean of each value and its neighbours, a fortieth of the run to both sides (fewer at the ends)."""
-    reach = len(values) // 40
-    reaches = [min(reach, n, len(values) - 1 - n) for n in range(len(values))]
+    reaches = [min(len(values) // 40, n, len(values) - 1 - n) for n in range(len(values))]
     return np.array([np.mean(values[n - reach : n + reach + 1]) for n, reach in enumerate(reaches)])
 
 

@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,23 +62,15 @@ def layout(found: Plan) -> tuple[float, tuple[list[Share], list[Share]], list[Ri
     sides = []
     for side, weights in zip(heights, found.weights, strict=True):
         middles = (rows - side.sum()) / 2 + np.cumsum(side) - side / 2
-        sides.append(
-            [Share(float(m), float(m - scale * w / 2), float(scale * w)) for m, w in zip(middles, weights, strict=True)]
-        )
+        pairs = zip(middles.tolist(), weights.tolist(), strict=True)
+        sides.append([Share(middle, middle - scale * weight / 2, scale * weight) for middle, weight in pairs])
     # The ribbons of a word are in the order of their targets, so that they do not cross at its edge.
     before, after = np.cumsum(found.moved, axis=1) - found.moved, np.cumsum(found.moved, axis=0) - found.moved
-    ribbons = [
-        Ribbon(
-            int(i),
-            int(j),
-            sides[0][i].top + scale * float(before[i, j]),
-            sides[1][j].top + scale * float(after[i, j]),
-            scale * float(found.moved[i, j]),
-            float(found.moved[i, j]),
-            float(found.cost[i, j]),
-        )
-        for i, j in zip(*np.nonzero(found.moved > FAINT * found.moved.max()), strict=True)
-    ]
+    ribbons = []
+    for i, j in np.argwhere(found.moved > FAINT * found.moved.max()).tolist():
+        mass, cost = float(found.moved[i, j]), float(found.cost[i, j])
+        left, right = sides[0][i].top + scale * float(before[i, j]), sides[1][j].top + scale * float(after[i, j])
+        ribbons.append(Ribbon(i, j, left, right, scale * mass, mass, cost))
     return rows, (sides[0], sides[1]), sorted(ribbons, key=lambda ribbon: ribbon.cost)
 
 
@@ -111,20 +103,12 @@ def draw_flow(found: Plan) -> Figure:
         color = shade(FAR, ribbon.cost / largest_cost(found))
         axes.add_patch(PathPatch(Path([*points, points[0]], codes), facecolor=color, alpha=0.8, linewidth=0))
     for side, names, edge, inward in zip(sides, labels, edges, (1, -1), strict=True):
-        fonts = fonts_for(names)
+        style: dict[str, Any] = {"ha": "right" if inward > 0 else "left", "va": "center_baseline", "parse_math": False}
+        style |= {"fontsize": LABEL + 1, "fontfamily": fonts_for(names)}
         for share, name in zip(side, names, strict=True):
             axes.add_patch(Rectangle((edge, share.top), inward * BAR, share.thickness, color=QUIET, linewidth=0))
-            axes.text(
-                edge - inward * 0.07,
-                share.middle,
-                name,
-                ha="right" if inward > 0 else "left",
-                va="center_baseline",
-                fontsize=LABEL + 1,
-                fontfamily=fonts,
-                color="black" if share.thickness else QUIET,
-                parse_math=False,
-            )
+            color = "black" if share.thickness else QUIET
+            axes.text(edge - inward * 0.07, share.middle, name, color=color, **style)
     headline(figure, heading(found))
     note(figure, edges[0], 0.55, "hypothesis", ha="right", va="center")
     note(figure, edges[1], 0.55, "reference", ha="left", va="center")
@@ -146,40 +130,35 @@ def _outline(ribbon: Ribbon, left: float, right: float) -> Sequence[tuple[float,
 def flow_page(found: Plan) -> str:
     """Returns the diagram as HTML; hovering over a ribbon shows its numbers and fades the others."""
     rows, sides, ribbons = layout(found)
-    labels = [[cut(label) for label in side] for side in (found.hypothesis, found.reference)]
+    texts = (found.hypothesis, found.reference)
     # The font of the browser is not known, and may be wider.
-    room = [DOTS * (1.7 * max(map(inches, side)) + 0.15) for side in labels]
+    room = [DOTS * (1.7 * max(inches(cut(label)) for label in side) + 0.15) for side in texts]
     row, bar = DOTS * 1.15 * ROW, DOTS * BAR
     edges = (room[0], room[0] + DOTS * 1.4 * ACROSS)
     parts = []
     for ribbon in ribbons:
         points = [(x, row * y) for x, y in _outline(ribbon, edges[0] + bar, edges[1] - bar)]
         first, *curve = (f"{x:.1f} {y:.2f}" for x, y in points)
-        title = (
-            f"{found.hypothesis[ribbon.source]} → {found.reference[ribbon.target]}: "
-            f"{ribbon.mass:.2%} at {ribbon.cost:.4f}"
-        )
+        title = f"{found.hypothesis[ribbon.source]} → {found.reference[ribbon.target]}: "
+        title += f"{ribbon.mass:.2%} at {ribbon.cost:.4f}"
         path = f"M{first} C{', '.join(curve[:3])} L{curve[3]} C{', '.join(curve[4:])} Z"
         color = shade(FAR, ribbon.cost / largest_cost(found))
         parts.append(f'<path d="{path}" fill="{color}"><title>{html.escape(title)}</title></path>')
-    for side, names, whole, weights, edge, inward in zip(
-        sides, labels, (found.hypothesis, found.reference), found.weights, edges, (1, -1), strict=True
-    ):
+    for side, whole, weights, edge, inward in zip(sides, texts, found.weights, edges, (1, -1), strict=True):
         anchor = "end" if inward > 0 else "start"
-        for share, name, full, weight in zip(side, names, whole, weights, strict=True):
+        for share, full, weight in zip(side, whole, weights, strict=True):
             title = f"<title>{html.escape(full)}: {weight:.2%} of the mass</title>"
             x, height = min(edge, edge + inward * bar), row * share.thickness
             parts.append(
                 f'<rect x="{x:.1f}" y="{row * share.top:.2f}" width="{bar:.1f}" height="{height:.2f}" '
                 f'fill="{QUIET}">{title}</rect>'
                 f'<text x="{edge - inward * 6:.1f}" y="{row * share.middle:.2f}" dy=".35em" '
-                f'text-anchor="{anchor}">{html.escape(name)}{title}</text>'
+                f'text-anchor="{anchor}">{html.escape(cut(full))}{title}</text>'
             )
-    width, height = sum(room) + edges[1] - edges[0], rows * row
-    drawn = "\n".join(parts)
+    width, drawn = sum(room) + edges[1] - edges[0], "\n".join(parts)
     legend = (
         "Hypothesis on the left, reference on the right; the thickness of a ribbon is the mass moved, its colour the "
         f'cost per mass: 0 <span class="scale"></span> {largest_cost(found):.2f}. Hover to see numbers.'
     )
-    body = f'<svg width="{width:.0f}" height="{height:.0f}" role="img">\n{drawn}\n</svg>'
+    body = f'<svg width="{width:.0f}" height="{rows * row:.0f}" role="img">\n{drawn}\n</svg>'
     return html_page(heading(found), legend, body, STYLE)

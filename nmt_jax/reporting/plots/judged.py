@@ -3,6 +3,7 @@
 import math
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,9 +52,8 @@ def draw_scatter(scores: Mapping[str, np.ndarray], human: np.ndarray, names: Seq
             slope, height = np.polyfit(values - values.mean(), human, 1)
             axes.plot(ends, height + slope * (ends - values.mean()), color=SYSTEMS[0], linewidth=1.2)
         for point, label in enumerate(names if few else ()):
-            axes.annotate(
-                cut(label), (values[point], human[point]), (2, 2), textcoords="offset points", fontsize=5, color=QUIET
-            )
+            style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 5, "color": QUIET}
+            axes.annotate(cut(label), (values[point], human[point]), (2, 2), **style)
         axes.set_title(cut(name), parse_math=False)
     for axes in panels[len(scores) :]:
         axes.set_visible(False)
@@ -81,14 +81,8 @@ def draw_ranking(
         if bounds and not math.isnan(bounds[number][0]):
             axes.plot(bounds[number], (position, position), color=color, linewidth=1.6)
         axes.plot(values[number], position, "o", color=color, markersize=6)
-        axes.annotate(
-            f"{values[number]:.3f}",
-            (values[number], position),
-            (0, 5),
-            textcoords="offset points",
-            ha="center",
-            fontsize=7,
-        )
+        style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 7}
+        axes.annotate(f"{values[number]:.3f}", (values[number], position), (0, 5), **style)
     axes.set_yticks(range(len(metrics)), [metrics[k] for k in order], color="black", parse_math=False)
     axes.set_ylim(len(metrics) - 0.5, -0.7)
     axes.grid(visible=False, axis="y")

@@ -95,15 +95,11 @@ def fonts_for(labels: Iterable[str]) -> list[str]:
     missing = {ord(character) for label in labels for character in label}
     missing -= _characters(font_manager.findfont("DejaVu Sans"))
     for entry in sorted(font_manager.fontManager.ttflist, key=lambda entry: entry.name) if missing else []:
-        if (
-            entry.style != "normal"
-            or str(entry.weight) not in ("400", "normal", "regular")
-            or entry.name.replace(" ", "").startswith((".", "LastResort"))  # fonts of placeholder boxes
-        ):
+        placeholders = entry.name.replace(" ", "").startswith((".", "LastResort"))
+        if entry.style != "normal" or str(entry.weight) not in ("400", "normal", "regular") or placeholders:
             continue
         with contextlib.suppress(OSError, RuntimeError):  # damaged and bitmap fonts
-            covered = missing & _characters(entry.fname)
-            if covered:
+            if covered := missing & _characters(entry.fname):
                 families.append(entry.name)
                 missing -= covered
     return families

@@ -1,7 +1,7 @@
 """A measure of the runs of a sweep against each key that they change, and over the steps."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,9 +41,8 @@ def draw_sweep(table: Table, base: Mapping[str, str], measure: str) -> Figure:
     if not table.keys:
         raise UserError("the runs differ only in the seed, so there is no key to plot against")
     settings = {row.name: {key: row.point.get(key, base.get(key, "")) for key in table.keys} for row in table.rows}
-    panels = [
-        (keys, _points(table, keys, settings, base, measure)) for keys in together(table.keys, [*settings.values()])
-    ]
+    groups = together(table.keys, [*settings.values()])
+    panels = [(keys, _points(table, keys, settings, base, measure)) for keys in groups]
     panels = [(keys, points) for keys, points in panels if len(points) > 1] or panels
     base_row = next((row for row in table.rows if settings[row.name] == dict(base) and row.values[measure]), None)
     across = min(len(panels), ACROSS)
@@ -71,10 +70,8 @@ def draw_progress(table: Table, measure: str) -> Figure:
     shades = colormaps["turbo"](np.linspace(0.05, 0.95, len(table.rows)))
     colors = SYSTEMS if len(table.rows) <= len(SYSTEMS) else [tuple(shade) for shade in shades]
     for row, color in zip(table.rows, colors, strict=False):
-        runs = [
-            {line["step"]: line[measure] for line in read_log(run) if line.get(measure) is not None} for run in row.runs
-        ]
-        runs = [run for run in runs if run]
+        logs = [[line for line in read_log(run) if line.get(measure) is not None] for run in row.runs]
+        runs = [{line["step"]: line[measure] for line in log} for log in logs if log]
         steps = sorted(set.intersection(*map(set, runs))) if runs else []
         for run in runs if len(runs) > 1 else []:
             axes.plot(*zip(*run.items(), strict=True), color=color, linewidth=0.7, alpha=0.5)
@@ -101,11 +98,7 @@ def together(keys: Sequence[str], settings: Sequence[Mapping[str, str]]) -> list
 
 
 def _points(
-    table: Table,
-    keys: tuple[str, ...],
-    settings: Mapping[str, Mapping[str, str]],
-    base: Mapping[str, str],
-    measure: str,
+    table: Table, keys: Values, settings: Mapping[str, Mapping[str, str]], base: Mapping[str, str], measure: str
 ) -> list[Point]:
     """Returns the points in the panel of some keys."""
     points = []
@@ -129,25 +122,14 @@ def _draw(axes: Axes, keys: tuple[str, ...], points: Sequence[Point], base_row: 
     labels = sorted(dict.fromkeys(point.others for point in points), key=bool)  # the base always has the first colour
     named = len(labels) <= len(SYSTEMS)
     for number, label in enumerate(labels):
-        members = sorted(
-            (point for point in points if point.others == label), key=lambda point: values.index(point.value)
-        )
+        members = [point for value in values for point in points if point.others == label and point.value == value]
         shift = 0.0 if numeric else 0.5 * (number - (len(labels) - 1) / 2) / max(len(labels), 3)
         xs = [positions[point.value] + shift for point in members]
-        axes.errorbar(
-            xs,
-            [point.mean for point in members],
-            yerr=[point.deviation or 0.0 for point in members],
-            color=SYSTEMS[number] if named else QUIET,
-            linestyle="-" if numeric else "none",
-            linewidth=1.4,
-            elinewidth=1.0,
-            capsize=2.5,
-            marker="o",
-            markersize=4,
-            label=label if label and named else None,
-            alpha=1.0 if named else 0.5,
-        )
+        style: dict[str, Any] = {"color": SYSTEMS[number], "label": label or None} if named else {"color": QUIET}
+        style |= {"linestyle": "-" if numeric else "none", "alpha": 1.0 if named else 0.5}
+        style |= {"linewidth": 1.4, "elinewidth": 1.0, "capsize": 2.5, "marker": "o", "markersize": 4}
+        means, bars = [point.mean for point in members], [point.deviation or 0.0 for point in members]
+        axes.errorbar(xs, means, yerr=bars, **style)
         for x, point in zip(xs, members, strict=True):
             if point.row is base_row:
                 axes.plot(x, point.mean, "o", markersize=10, markerfacecolor="none", color=SYSTEMS[0])

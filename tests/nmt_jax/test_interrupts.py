@@ -7,7 +7,7 @@ from tests.fixtures.toy import ROOT
 
 PROGRAM = """
 import time
-from nmt_jax.distributed.watchdog import Watchdog
+from nmt_jax.interrupts import Watchdog
 with Watchdog({minutes}) as watchdog:
     watchdog.alive("step 3")
     time.sleep({seconds})
