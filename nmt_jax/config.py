@@ -50,8 +50,8 @@ def load(spec: str, overrides: Mapping[str, str] | None = None) -> ConfigDict:
 def load_sweep(spec: str) -> list[dict[str, str]]:
     """Returns the points of the sweep of a config file: for each, the keys it changes, as overrides for `load`.
 
-    The file defines `sweep(add)`, or `sweep(add, arg)` to receive the ARGUMENT of `FILE.py[:ARGUMENT]`.
-    Raises UserError if it defines neither, if a point is not a dict, or if a point occurs twice.
+    The file defines `sweep(add)`, or `sweep(add, arg)` to receive the ARGUMENT of `FILE.py[:ARGUMENT]`. Raises
+    UserError if it defines neither, if a point is not a dict, or if a point occurs twice.
     """
     path, argument = _parse_spec(spec)
     points: list[dict[str, str]] = []

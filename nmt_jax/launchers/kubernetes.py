@@ -43,19 +43,15 @@ def write_manifest(flag_values: flags.FlagValues, command: Sequence[str]) -> dic
             raise UserError(f"--volume={flag_values.volume}: expected CLAIM:/PATH")
         pod["volumes"] = [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}]
         container["volumeMounts"] = [{"name": "shared", "mountPath": path}]
-    job = {
-        "completionMode": "Indexed",
-        "completions": processes,
-        "parallelism": processes,
-        "backoffLimit": 0,
-        "template": {"spec": pod},
-    }
+    job = {"completionMode": "Indexed", "completions": processes, "parallelism": processes, "backoffLimit": 0}
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
         "metadata": {"name": name},
         "spec": {
             "failurePolicy": {"maxRestarts": RESTARTS},
-            "replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": job}}],
+            "replicatedJobs": [
+                {"name": "workers", "replicas": 1, "template": {"spec": {**job, "template": {"spec": pod}}}}
+            ],
         },
     }

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
@@ -59,13 +60,12 @@ def score_files(
     reference_lines, systems = (
         {"stdin" if name == "-" else name: _read(name) for name in names} for names in (references, hypotheses)
     )
-    for system, lines in systems.items():
-        for name, others in reference_lines.items():
-            if len(lines) != len(others):
-                raise UserError(
-                    f"{system} has {len(lines)} lines but {name} has {len(others)}: line N must be the translation of "
-                    "line N; an empty translation is an empty line"
-                )
+    for (system, lines), (name, others) in itertools.product(systems.items(), reference_lines.items()):
+        if len(lines) != len(others):
+            raise UserError(
+                f"{system} has {len(lines)} lines but {name} has {len(others)}: line N must be the translation of line "
+                "N; an empty translation is an empty line"
+            )
     grouped = list(zip(*reference_lines.values(), strict=True))
     return [score for name, metric in by_name.items() for score in _scores(name, metric, systems, grouped, inference)]
 

@@ -62,11 +62,10 @@ def find_runs(folder: pathlib.Path) -> list[Run]:
     known = {key: [config[key] for config in flat if key in config] for config in flat for key in config}
     runs = []
     for workdir, config in zip(workdirs, flat, strict=True):
-        point = {}
-        for tail, value in _changes(workdir.path.name):
-            key = _full_key(tail, value, config, known)
-            point[key] = config.get(key, value)
-        runs.append(Run(point, workdir))
+        # Splits `score=dot,attention=global`; values may contain commas that no `name=` follows.
+        changes = re.findall(r"(?:^|,)(\w+)=(.*?)(?=,\w+=|$)", workdir.path.name)
+        keys = {_full_key(tail, value, config, known): value for tail, value in changes}
+        runs.append(Run({key: config.get(key, value) for key, value in keys.items()}, workdir))
     return runs
 
 
@@ -124,11 +123,6 @@ def measured(run: Run, log: Log, measure: str) -> float | None:
         return float(np.median(speeds)) if speeds else None
     best = best_step(log, main_measure([run]))
     return next((row[measure] for row in reversed(log) if row["step"] <= best and row.get(measure) is not None), None)
-
-
-def _changes(folder: str) -> list[tuple[str, str]]:
-    """Splits `score=dot,attention=global` into pairs; values may contain commas that no `name=` follows."""
-    return re.findall(r"(?:^|,)(\w+)=(.*?)(?=,\w+=|$)", folder)
 
 
 def _full_key(tail: str, value: str, config: Mapping[str, str], known: Mapping[str, Sequence[str]]) -> str:
