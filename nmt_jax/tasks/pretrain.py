@@ -14,8 +14,7 @@ import numpy as np
 
 from nmt_jax.data.batching.encoder_rows import RowReader
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.batching.masking import Corruption, LeftToRight, Masking
-from nmt_jax.data.batching.masking import MAX_MASKS, Masked, choose_masked
+from nmt_jax.data.batching.masking import MAX_MASKS, Corruption, LeftToRight, Masked, Masking, choose_masked
 from nmt_jax.data.batching.segment_pairs import NEXT, PairBatches, SegmentPairs
 from nmt_jax.data.prepared import segments
 from nmt_jax.data.prepared.segments import Segments
