@@ -262,7 +262,7 @@ def test_long_lines_under_each_policy(files, encoder, capsys):
         assert all(f"|long:{policy}|" in row["signature"] for row in rows)
     assert cli.main([*command, "--metrics=bertscore|long:error"]) == 2
     err = capsys.readouterr().err
-    assert f"nmt-jax: error: {paths[1]}:2: this line or its reference is a text of 5002 tokens" in err
+    assert f"nmt-jax: error: {paths[1]}:2: this line or its reference is too long: 5002 tokens" in err
     assert "long:window" in err
     assert err.count("\n") == 1
 

@@ -236,5 +236,5 @@ def test_what_cannot_be_meant_is_named(fields, line):
 
 def test_features_cannot_be_copied():
     model = Model(**TINY, copying="pointer")
-    with pytest.raises(ValueError, match="the source is features"):
+    with pytest.raises(ValueError, match="a source of words, but this one consists of features"):
         model.init(jax.random.key(0), jnp.ones((B, S, 3)), jnp.ones((B, T), jnp.int32))
