@@ -146,7 +146,7 @@ def test_a_different_config_of_one_process_is_an_error_in_all(tmp_path):
 def test_an_error_ends_all_processes(tmp_path):
     results = finish(start(tmp_path, 2, changes={"toy.poison": list(range(5, 30))}))
     assert {code for code, _ in results} <= {1, 2}
-    assert "no finite loss and gradient in 10 steps" in results[0][1]
+    assert "no finite loss and gradient in 10 consecutive steps" in results[0][1]
 
 
 def infos(**changes):
