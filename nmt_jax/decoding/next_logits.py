@@ -43,8 +43,8 @@ def predict(logits: Array, suppressed: tuple[int, ...]) -> NextLogits:
 def ensemble(steps: Sequence[Step]) -> Step:
     """The step function of several models with the same vocabulary; its cache is the tuple of theirs.
 
-    Log of the mean of their probabilities, (1/n) sum_i p_i(y | ·) (Sutskever et al., 2014, average so); of one model
-    its own, to the bit.
+    The probability of a piece is the mean of the models' probabilities, (1/n) sum_i p_i(y | ·) (Sutskever et al.,
+    2014). The logits of a single model are passed on unchanged.
     """
 
     def step(tokens: Array, caches: tuple[Any, ...]) -> tuple[NextLogits, tuple[Any, ...]]:

@@ -103,8 +103,11 @@ def _statistics(metric: AdditiveMetric, texts: Sequence[str], references: Refere
     """The statistics float[N, K], computed in blocks with a progress bar on a terminal."""
     size = min(metric.segments_per_call, len(texts))
     starts = range(0, len(texts), size)
-    blocks = [
-        metric.statistics(texts[start : start + size], references[start : start + size])
-        for start in track(starts, f"{title}, {metric.name}, texts", total=len(texts), each=size)
-    ]
+    blocks = []
+    for start in track(starts, f"{title}, {metric.name}, texts", total=len(texts), each=size):
+        try:
+            blocks.append(metric.statistics(texts[start : start + size], references[start : start + size]))
+        except TextTooLongError as error:
+            error.segment += start  # its number among all texts
+            raise
     return np.concatenate(blocks)

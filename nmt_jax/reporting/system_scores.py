@@ -111,7 +111,12 @@ def _statistics(
     for start in track(starts, f"{metric.name}, lines", total=len(references), each=each) if starts[1:] else starts:
         rows = slice(start, start + each)
         lines = [line for system in systems.values() for line in system[rows]]
-        table = metric.statistics(lines, references[rows] * len(systems))
+        try:
+            table = metric.statistics(lines, references[rows] * len(systems))
+        except TextTooLongError as error:
+            system, line = divmod(error.segment, len(references[rows]))
+            error.segment = system * len(references) + start + line  # its number among the lines of all systems
+            raise
         blocks.append(table.reshape(len(systems), -1, table.shape[-1]))
     return dict(zip(systems, np.concatenate(blocks, axis=1), strict=True))
 

@@ -30,7 +30,7 @@ def read_record(workdir: Workdir) -> Record | None:
         return None
     for step in sorted((int(path.name) for path in workdir.checkpoints.iterdir() if path.name.isdigit()), reverse=True):
         try:
-            # The file where Orbax stores the custom metadata of `checkpoint.Checkpoints`.
+            # The file where Orbax stores the custom metadata of `checkpoints.writing.Checkpoints`.
             text = (workdir.checkpoints / str(step) / "_CHECKPOINT_METADATA").read_text(encoding="utf-8")
             metadata = json.loads(text)["custom_metadata"]
             meta, shapes = metadata["meta"], metadata["shapes"]

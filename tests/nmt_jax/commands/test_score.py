@@ -9,7 +9,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from metrics_jax import BLEU
+from metrics_jax import BLEU, BERTScore
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding import forward
 from nmt_jax import __main__ as cli
@@ -250,7 +250,7 @@ def test_references_are_encoded_once_for_all_systems(files, encoder, monkeypatch
     assert len(texts) == len(set(texts)) == 5
 
 
-def test_long_lines_under_each_policy(files, encoder, capsys):
+def test_long_lines_under_each_policy(files, encoder, capsys, monkeypatch):
     paths = files(short="a b\nc\n", long=f"a b\n{' '.join(WORDS[i % 14] for i in range(5000))}\n", ref="a b\nc\n")
     command = ["score", *paths[:2], f"--reference={paths[2]}", encoder, "--format=json"]
     for policy in ("truncate", "window"):
@@ -265,6 +265,9 @@ def test_long_lines_under_each_policy(files, encoder, capsys):
     assert f"nmt-jax: error: {paths[1]}:2: this line or its reference is too long: 5002 tokens" in err
     assert "long:window" in err
     assert err.count("\n") == 1
+    monkeypatch.setattr(BERTScore, "segments_per_call", 1)  # the line is named in later blocks, too
+    assert cli.main([*command, "--metrics=bertscore|long:error"]) == 2
+    assert f"{paths[1]}:2: this line" in capsys.readouterr().err
 
 
 def test_mistakes_with_an_encoder(files, encoder, tmp_path, capsys):

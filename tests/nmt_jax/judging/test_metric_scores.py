@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from metrics_jax import BLEU, ChrF
+from metrics_jax.embedding.contextual import TextTooLongError
 from nmt_jax.data.readers.judgements import Judged
+from nmt_jax.errors import UserError
 from nmt_jax.judging.metric_scores import contributions, judged_scores
 from tests.fixtures.judged_texts import rows
 
@@ -40,3 +42,20 @@ def test_metrics_are_fitted_to_distinct_references():
 
     judged = Judged("n", ["aaa", "b", "aaa", "cc"], [["r"], ["s"], ["r"], ["r"]], list("1234"), {}, {}, None, None, {})
     assert judged_scores("seen", LengthMetric(), judged, False).tolist() == [-3, -1, -3, -2]
+
+
+def test_a_text_that_is_too_long_is_located_in_every_block():
+    class Short:
+        name, segments_per_call, higher_is_better = "short", 1, True
+
+        def fitted(self, references):
+            return self
+
+        def statistics(self, hypotheses, references):
+            if hypotheses == ["bbb"]:
+                raise TextTooLongError(0, "3 tokens", 2, "long:truncate")
+            return np.ones((len(hypotheses), 2))
+
+    judged = Judged("n", ["a", "a", "bbb"], [["r"], ["r"], ["r"]], ["n:1", "n:2", "n:3"], {}, {}, None, None, {})
+    with pytest.raises(UserError, match=r"^n:3: this text or its reference is too long"):
+        judged_scores("short", Short(), judged, False)
