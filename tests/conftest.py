@@ -32,7 +32,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 def with_devices(count: int) -> dict[str, str]:
-    """The environment of a program with so many simulated devices."""
+    """The environment of a program with `count` simulated devices."""
     return os.environ | {"XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={count}"}
 
 

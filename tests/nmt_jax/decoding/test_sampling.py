@@ -15,7 +15,7 @@ V, T, BOS, EOS = 4, 3, 2, 3
 
 @pytest.fixture(scope="module")
 def table() -> np.ndarray:
-    """A language model whose next token hangs on the last two: log-probabilities float32[V, V, V]; 0 is never said."""
+    """A language model of order 2: log-probabilities float32[V, V, V]; token 0 is impossible."""
     logits = np.random.default_rng(0).normal(size=(V, V, V))
     logits[..., 0] = -1e9
     return np.asarray(jax.nn.log_softmax(logits), np.float32)
@@ -23,7 +23,7 @@ def table() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def draw(table):
-    """Runs the sampler: how many, given int[B, T], limits int[B], options of `Sampling` -> tokens."""
+    """Calls `sample` with B rows, given int[B, T], limits int[B] and options of `Sampling`; returns the tokens."""
 
     def step(tokens, cache):
         return certain(jnp.asarray(table)[cache, tokens]), tokens
@@ -43,7 +43,7 @@ def draw(table):
 
 
 def probabilities(table, temperature=1.0, keep=lambda p: p > 0):
-    """Every text of at most T tokens that ends, or is cut at T, and its probability; `keep` says of which tokens."""
+    """The probability of every text that ends, or is cut off at T tokens, if only tokens with `keep(p)` are drawn."""
     found = {}
     for length in range(1, T + 1):
         for tokens in itertools.product(range(1, V), repeat=length):
@@ -59,8 +59,8 @@ def probabilities(table, temperature=1.0, keep=lambda p: p > 0):
     return found
 
 
-def assert_as_often(rows, expected):
-    """Chi-square: rows int[N, T] come in proportion to `expected`, and nothing else comes."""
+def assert_distributed_as(rows, expected):
+    """Chi-square test: rows int[N, T] are distributed as `expected`, and no other text occurs."""
     texts, counts = np.unique(rows, axis=0, return_counts=True)
     observed = dict(zip(map(tuple, texts.tolist()), counts.tolist(), strict=True))
     expected = {text: len(rows) * p for text, p in expected.items()}
@@ -93,12 +93,12 @@ def nucleus(p):
     ],
     ids=["plain", "colder", "warmer", "top_k", "top_p", "top_p of warmer", "epsilon"],
 )
-def test_texts_come_as_often_as_they_are_probable(table, draw, options, keep):
+def test_texts_have_the_frequency_of_their_probability(table, draw, options, keep):
     rows = draw(20_000, **options)
-    assert_as_often(rows, probabilities(table, options.get("temperature", 1.0), keep))
+    assert_distributed_as(rows, probabilities(table, options.get("temperature", 1.0), keep))
 
 
-def test_a_log_probability_is_the_models_own(table, draw):
+def test_log_probabilities_are_those_of_the_model(table, draw):
     rows, log_probs = draw(50, log_probs=True, top_k=2, temperature=0.7)
     exact = probabilities(table)
     np.testing.assert_allclose(np.exp(log_probs), [exact[tuple(row.tolist())] for row in rows], rtol=1e-5)
@@ -113,7 +113,7 @@ def test_without_temperature_the_most_probable_token_is_taken(table, draw):
     assert (draw(5, temperature=0.0) == expected).all()
 
 
-def test_a_row_hangs_on_its_own_key_beginning_and_limit(draw):
+def test_a_row_depends_only_on_its_key_beginning_and_limit(draw):
     given = np.array([[0, 0, 0], [1, 0, 0], [2, 1, 0], [0, 0, 0], [1, EOS, 0]])
     limits = np.array([3, 3, 3, 1, 3])
     together = draw(5, given=given, limits=limits)
@@ -125,18 +125,18 @@ def test_a_row_hangs_on_its_own_key_beginning_and_limit(draw):
     assert together[4].tolist() == [1, EOS, 0]
 
 
-def test_other_keys_draw_other_texts(draw):
+def test_different_keys_draw_different_texts(draw):
     np.testing.assert_array_equal(draw(50), draw(50))
     assert (draw(50) != draw(50, seed=1)).any()
 
 
-def test_nothing_is_drawn_where_the_limit_is_nothing(draw):
+def test_a_limit_of_zero_draws_nothing(draw):
     assert (draw(3, limits=[0, 0, 0]) == 0).all()
 
 
 @pytest.fixture(scope="module")
 def draw_different(table):
-    """Runs the stochastic beam: how many sentences, how many texts each -> tokens, log-probabilities."""
+    """Calls the stochastic beam search with `count` sentences; returns tokens and log-probabilities."""
 
     def step(tokens, cache):
         return certain(jnp.asarray(table)[cache, tokens]), tokens
@@ -155,21 +155,21 @@ def draw_different(table):
     return call
 
 
-def test_without_replacement_the_first_is_a_sample_and_the_second_one_of_the_rest(table, draw_different):
+def test_without_replacement_the_second_text_is_a_sample_of_the_rest(table, draw_different):
     rows, log_probs = draw_different(20_000, 2)
     exact = probabilities(table)
-    assert_as_often(rows[:, 0], exact)
+    assert_distributed_as(rows[:, 0], exact)
     pairs = {}
     for first, p in exact.items():
         for second, q in exact.items():
             if first != second:
                 pairs[(*first, *second)] = p * q / (1 - p)
-    assert_as_often(rows.reshape(len(rows), -1), pairs)
+    assert_distributed_as(rows.reshape(len(rows), -1), pairs)
     expected = [[exact[tuple(text.tolist())] for text in row] for row in rows[:20]]
     np.testing.assert_allclose(np.exp(log_probs[:20]), expected, rtol=1e-5)
 
 
-def test_without_replacement_all_are_different_and_in_the_end_all_there_are(table, draw_different):
+def test_without_replacement_all_texts_are_different_and_enough_samples_find_all(table, draw_different):
     exact = probabilities(table)
     rows, log_probs = draw_different(3, len(exact) + 2)
     for texts, values in zip(rows, log_probs, strict=True):
@@ -192,6 +192,6 @@ def test_without_replacement_all_are_different_and_in_the_end_all_there_are(tabl
         ({"replacement": False, "top_k": 3}, "without replacement excludes"),
     ],
 )
-def test_what_cannot_be_drawn_is_named(options, line):
+def test_invalid_options_are_errors(options, line):
     with pytest.raises(ValueError, match=line):
         Sampling(**options)

@@ -103,7 +103,7 @@ def test_dropout_in_training_only():
     np.testing.assert_array_equal(make(dropout=0.0)[0].apply(variables, ids, mask)[0], plain)
 
 
-def test_layers_that_nobody_wants_cost_nothing():
+def test_unused_hidden_states_cost_nothing():
     model, variables, ids, mask = make()
 
     def operations(layer):

@@ -1,4 +1,4 @@
-"""GPT: no prediction sees its target, step by step is all at once, and no row hangs on its neighbours."""
+"""GPT: predictions do not depend on later tokens, cached decoding equals the full pass, and rows are independent."""
 
 import jax
 import jax.numpy as jnp
