@@ -28,6 +28,7 @@ SECRET_FILE = ".rendezvous"
 LOST = 1  # exit code after the loss of another process
 FAREWELL_SECONDS = 2.0  # until last messages have arrived everywhere
 HANDSHAKE_SECONDS, HANDSHAKE_BYTES = 10.0, 64  # limits for messages of unknown programs
+STRANGERS = 100  # unknown connections that may wait to be accepted; the system drops those that are too many
 VISIBLE_SECONDS = 30.0  # until other hosts see a new file on a network file system
 
 COORDINATOR, MEMBER = b"coordinator", b"member"  # roles in the handshake
@@ -87,7 +88,7 @@ class Rendezvous:
         infos: dict[int, ProcessInfo] = {0: json.loads(json.dumps(info))}  # tuples become lists, as in other processes
         joined: queue.Queue[tuple[Connection, ProcessInfo]] = queue.Queue()
         try:
-            server = socket.create_server((bind_host(host), int(port)), backlog=self.spec.processes)
+            server = socket.create_server((bind_host(host), int(port)), backlog=self.spec.processes + STRANGERS)
         except OSError as failure:
             raise UserError(f"--coordinator={self.spec.coordinator}: cannot listen: {failure.strerror}") from None
         with server, _new_secret(self._secret_file) as secret:

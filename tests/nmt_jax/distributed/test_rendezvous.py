@@ -1,7 +1,9 @@
 """Joining and leaving of processes: errors name the process, and strangers are ignored."""
 
 import contextlib
+import functools
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -137,52 +139,48 @@ def test_the_secret_is_private_and_deleted_after_the_start(address, tmp_path):
     check_works(calls)
 
 
+# Every message that would matter if it came from a process of the run.
 FORGED = [
-    {"processes": 3, "process": 1, "host": "stranger"},
-    {"processes": 2, "process": 1, "host": "stranger"},
-    {"failed": "forged"},
-    {"lost": 0, "why": "forged"},
-    {"bye": True},
-    {"value": "forged"},
+    json.dumps(message).encode()
+    for message in (
+        {"processes": 3, "process": 1, "host": "stranger"},
+        {"processes": 2, "process": 1, "host": "stranger"},
+        {"failed": "forged"},
+        {"lost": 0, "why": "forged"},
+        {"bye": True},
+        {"value": "forged"},
+    )
 ]
 
 
 def test_strangers_neither_join_nor_stop_a_run(address, tmp_path, losses):
-    silent, forging, joined = [], [], threading.Event()
+    connections, joined, all_connected = [], threading.Event(), threading.Barrier(5)
 
-    def talk_http():
-        with connect(address) as connection, socket.socket(fileno=connection.fileno()) as plain:
-            plain.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
-            plain.detach()
-
-    def stay_silent():
-        silent.append(connect(address))
-
-    def forge():
-        connection = connect(address)
-        connection.send_bytes(b"n" * 32)
-        connection.send_bytes(b"p" * 32)
-        forging.append(connection)
-        send_forged(connection)
-
-    def forge_at_once():
-        connection = connect(address)
-        send_forged(connection)
+    def stranger(*messages, raw=b""):
+        connections.append(connection := connect(address))
+        os.write(connection.fileno(), raw)
+        send(connection, *messages)
+        all_connected.wait(timeout=20)
 
     def join_late():
-        while not (silent and forging):
-            time.sleep(0.01)
+        all_connected.wait(timeout=20)
         late.join({"name": "late"}, lambda infos: None, 5.0)
         joined.set()
 
     late = Rendezvous(ProcessSpec(address, 2, 1), tmp_path, lost_seconds=5.0)
-    strangers = [talk_http, stay_silent, forge, forge_at_once, join_late]
+    strangers = [
+        stranger,
+        functools.partial(stranger, raw=b"GET / HTTP/1.1\r\n\r\n" * 10),
+        functools.partial(stranger, *FORGED),
+        functools.partial(stranger, b"n" * 32, b"p" * 32, *FORGED),  # a false handshake first
+        join_late,
+    ]
     replies, calls = join([ProcessSpec(address, 2, 0)], tmp_path, strangers=strangers)
     assert isinstance(replies[0], str), replies
     assert joined.is_set()
     # The start is over: old connections of strangers have no effect, and there can be no new ones.
-    for connection in (*silent, *forging):
-        send_forged(connection)
+    for connection in connections:
+        send(connection, *FORGED)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])))
     time.sleep(0.2)
@@ -191,11 +189,11 @@ def test_strangers_neither_join_nor_stop_a_run(address, tmp_path, losses):
     assert losses == []
 
 
-def send_forged(connection):
-    """Sends every message that would matter if it came from a process of the run."""
-    for message in FORGED:
+def send(connection, *messages):
+    """Sends messages; process 0 may close the connection at any of them."""
+    for message in messages:
         with contextlib.suppress(OSError):
-            connection.send_bytes(json.dumps(message).encode())
+            connection.send_bytes(message)
 
 
 def test_process_0_without_the_secret_is_not_believed(address, tmp_path, monkeypatch):
@@ -208,9 +206,7 @@ def test_process_0_without_the_secret_is_not_believed(address, tmp_path, monkeyp
             with contextlib.suppress(OSError):
                 while True:
                     connection = Connection(server.accept()[0].detach())
-                    connection.send_bytes(b"n" * 32)
-                    connection.send_bytes(b"p" * 32)
-                    send_forged(connection)
+                    send(connection, b"n" * 32, b"p" * 32, *FORGED)
 
         threading.Thread(target=pretend, daemon=True).start()
         errors, _ = join([ProcessSpec(address, 2, 1)], tmp_path)
