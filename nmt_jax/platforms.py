@@ -16,7 +16,7 @@ import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 MALLOC_TRIM_THRESHOLD, MALLOC_TOP_PAD, MALLOC_MMAP_MAX = -1, -2, -4  # malloc.h of the GNU C library
 XLA_LEVEL = "--xla_backend_optimization_level"
@@ -41,15 +41,15 @@ class Platform:
     """
 
     name: str
-    gelu: str = "exact"
-    product_gradient: str = "derived"
-    transpose: str = "lazy"
-    dropout: str = "bernoulli"
-    cached_keys: str = "rows"
-    batched_product: str = "einsum"
-    row_lookup: str = "direct"
-    log_sigmoid: str = "jax"
-    top_k: str = "direct"
+    gelu: Literal["exact", "approximate"] = "exact"
+    product_gradient: Literal["derived", "explicit"] = "derived"
+    transpose: Literal["lazy", "materialized"] = "lazy"
+    dropout: Literal["bernoulli", "bytes"] = "bernoulli"
+    cached_keys: Literal["rows", "columns"] = "rows"
+    batched_product: Literal["einsum", "transposed"] = "einsum"
+    row_lookup: Literal["direct", "flattened"] = "direct"
+    log_sigmoid: Literal["jax", "tanh"] = "jax"
+    top_k: Literal["direct", "blocks"] = "direct"
     logits_per_chunk: int = 1 << 26  # 256 MiB of float32
     ngrams_per_chunk: int = 1 << 16
     translation_batch_tokens: int | None = None

@@ -56,8 +56,7 @@ def test_a_page_of_every_task_and_model_is_trained():
 
 
 @pytest.mark.parametrize("page", TRAINED)
-def test_a_page_trains_one_step(page, tmp_path, monkeypatch):
-    monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path / "cache"))
+def test_a_page_trains_one_step(page, tmp_path):
     metrics = train(str(FOLDER / f"{page}.py:smoke=true"), tmp_path / "w")
     assert np.isfinite(metrics["loss"])
     assert np.isfinite(metrics["dev/loss"])
@@ -65,8 +64,7 @@ def test_a_page_trains_one_step(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", sorted({*PAGES} - {*TRAINED}))
-def test_a_page_builds_its_batches_model_and_loss(page, tmp_path, monkeypatch):
-    monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path / "cache"))
+def test_a_page_builds_its_batches_model_and_loss(page, tmp_path):
     config = configs.load(str(FOLDER / f"{page}.py:smoke=true"))
     task = make_task(config, tmp_path / "w", sharding.make_mesh(config.mesh.model))
     batch = task.batches(1)[0]

@@ -1,6 +1,7 @@
 """Choices by processor: every implementation computes the same function, and only one is traced."""
 
 import dataclasses
+import functools
 import os
 import platform
 import subprocess
@@ -46,12 +47,12 @@ def test_a_traced_function_is_traced_again_for_another_platform():
     assert traced == ["cpu", "plain"]
 
 
-def transformer(dtype):
+def transformer(key, dtype):
     model = model_class("transformer")(
         9, 9, num_encoder_layers=1, num_decoder_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0, dtype=dtype
     )
     source, target = jnp.array([[4, 5, 6, 2]]), jnp.array([[7, 8, 2]])
-    params = model.init(jax.random.key(0), source, target)["params"]
+    params = model.init(key, source, target)["params"]
 
     def loss(params):
         _, out = model.apply({"params": params}, source, target)
@@ -60,12 +61,12 @@ def transformer(dtype):
     return jax.value_and_grad(loss)(params)
 
 
-def decoding():
+def decoding(key):
     model = model_class("transformer")(
         9, 9, num_encoder_layers=1, num_decoder_layers=2, d_model=8, d_ff=8, num_heads=2, dropout=0.0
     )
     source = jnp.array([[4, 5, 6, 2]])
-    params = model.init(jax.random.key(0), source, source)
+    params = model.init(key, source, source)
 
     def run(model):
         cache = model.init_cache(model.encode(source), source, 2, 3)
@@ -75,24 +76,24 @@ def decoding():
             logits.append(found)
         return jnp.stack(logits)
 
-    return jax.jit(lambda params: model.apply(params, method=run, mutable=["attention"])[0])(params)
+    return model.apply(params, method=run, mutable=["attention"])[0]
 
 
-def bert():
+def bert(key):
     sizes = {"vocab_size": 11, "num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2, "max_positions": 4}
     model = model_class("bert")(**sizes, dropout=0.0, attention_dropout=0.0, init_stddev=1.0)
     ids, positions = jnp.array([[4, 5, 6, 2]]), jnp.array([[1]])
     given = (ids, ids > 0, jnp.zeros_like(ids), positions)
-    params = model.init(jax.random.key(0), *given)
-    return jax.jit(model.apply)(params, *given)
+    params = model.init(key, *given)
+    return model.apply(params, *given)
 
 
-def word_vectors(algorithm):
+def word_vectors(key, algorithm):
     model = model_class("word_vectors")(7, d_model=4, algorithm=algorithm, window=1, num_buckets=5)
     words, negatives = jnp.array([[3, 4, 5, 6]]), jnp.array([[1, 2]])
     subwords = np.array([0, 1, 1, 6]), np.array([4, 0, 4, 3])
     given = (words, jnp.ones((1, 2)), negatives, subwords)
-    params = jax.tree.map(jnp.cos, model.init(jax.random.key(0), *given))
+    params = jax.tree.map(jnp.cos, model.init(key, *given))
 
     def loss(params):
         scores, pairs = model.apply(params, *given)
@@ -101,34 +102,38 @@ def word_vectors(algorithm):
     return jax.value_and_grad(loss)(params)
 
 
-def best():
-    x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 300)), jnp.float32)
+def best(key):
+    x = jax.random.normal(key, (2, 3, 300))
     return tuple(top_k(x, jnp.array([[0.0, 1.0, -1.0]] * 2), 4))
 
 
 PROGRAMS = {
-    "transformer": lambda: transformer("float32"),
+    "transformer": functools.partial(transformer, dtype="float32"),
     "decoding": decoding,
     "bert": bert,
-    "skip_gram": lambda: word_vectors("skip_gram"),
-    "cbow": lambda: word_vectors("cbow"),
+    "skip_gram": functools.partial(word_vectors, algorithm="skip_gram"),
+    "cbow": functools.partial(word_vectors, algorithm="cbow"),
     "top_k": best,
 }
 
 
+def both(program):
+    """What a program computes with the implementations for CPUs, and with the plain ones."""
+    run = jax.jit(program)
+    ours = run(jax.random.key(0))
+    with platforms.use(platforms.PLAIN):
+        return ours, run(jax.random.key(0))
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_both_implementations_compute_the_same(name):
-    ours = PROGRAMS[name]()
-    with platforms.use(platforms.PLAIN):
-        plain = PROGRAMS[name]()
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), ours, plain)
+    ours, plain = both(PROGRAMS[name])
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5), ours, plain)
 
 
 def test_both_implementations_compute_the_same_in_bfloat16():
-    ours = transformer("bfloat16")
-    with platforms.use(platforms.PLAIN):
-        plain = transformer("bfloat16")
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0.05, atol=0.02), ours, plain)
+    ours, plain = both(functools.partial(transformer, dtype="bfloat16"))
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=0.05, atol=0.02), ours, plain)
 
 
 def test_every_choice_for_cpus_differs_from_the_plain_one():

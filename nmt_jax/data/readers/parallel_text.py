@@ -8,6 +8,7 @@ downloaded.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import pathlib
@@ -155,7 +156,13 @@ class GrammarCorpus(GrammarSplit):
         return grammar.pairs(self.split, self.size)
 
     def fingerprint(self) -> str:
-        whole = hashlib.sha256()
-        for source, target in self:
-            whole.update(f"{source}\t{target}\n".encode())
-        return whole.hexdigest()
+        return _hash_grammar(self.split, self.size)
+
+
+@functools.cache
+def _hash_grammar(split: str, size: int) -> str:
+    """The hash of generated pairs, once per process: it takes as long as writing them."""
+    whole = hashlib.sha256()
+    for source, target in grammar.pairs(split, size):
+        whole.update(f"{source}\t{target}\n".encode())
+    return whole.hexdigest()

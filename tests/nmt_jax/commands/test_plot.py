@@ -219,7 +219,6 @@ def make_translator(folder: pathlib.Path, attention: str) -> pathlib.Path:
 def test_attention_that_a_translator_does_not_have_is_an_error(
     attention, available, missing, tmp_path, monkeypatch, nmt_jax, mistake
 ):
-    monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path / "cache"))
     workdir = make_translator(tmp_path / "w", attention)
     arguments = ["plot", f"--workdir={workdir}", "--sentence=the dog", "--target=der Hund"]
     if attention == "global":

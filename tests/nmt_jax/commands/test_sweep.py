@@ -158,7 +158,6 @@ def test_a_failed_run_is_reported_with_the_last_line_of_its_log(tmp_path, capsys
 
 @pytest.mark.slow
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path, capfd, monkeypatch):
-    monkeypatch.setenv("NMT_JAX_CACHE", str(tmp_path / "cache"))
     config_modules.copy_to(tmp_path)
     page = tmp_path / "page.py"
     page.write_text(

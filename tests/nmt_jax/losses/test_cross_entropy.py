@@ -13,10 +13,10 @@ B, T, D, V = 3, 7, 5, 13
 
 def case(seed=0):
     rng = np.random.default_rng(seed)
-    hidden = jnp.asarray(rng.normal(size=(B, T, D)), jnp.float32)
-    kernel = jnp.asarray(rng.normal(size=(D, V)), jnp.float32)
-    labels = jnp.asarray(rng.integers(0, V, (B, T)), jnp.int32)
-    weights = jnp.asarray(rng.integers(0, 2, (B, T)), jnp.float32)
+    hidden = rng.normal(size=(B, T, D)).astype(np.float32)
+    kernel = rng.normal(size=(D, V)).astype(np.float32)
+    labels = rng.integers(0, V, (B, T), np.int32)
+    weights = rng.integers(0, 2, (B, T)).astype(np.float32)
     return hidden, kernel, labels, weights
 
 
@@ -35,14 +35,18 @@ def dense(hidden, kernel, labels, weights, smoothing):
 @pytest.mark.parametrize("budget", [1, 4 * B * V, 1 << 20])
 def test_loss_and_gradient_are_the_definition_for_any_chunks(smoothing, budget):
     hidden, kernel, labels, weights = case()
+
+    @jax.jit
+    def chunked(h, k):
+        gradient = jax.grad(lambda h, k: 2.5 * losses.cross_entropy(h, k, labels, weights, smoothing)[0], (0, 1))
+        return *losses.cross_entropy(h, k, labels, weights, smoothing), gradient(h, k)
+
     with chunks_of(budget):
-        total, weight = losses.cross_entropy(hidden, kernel, labels, weights, smoothing)
-        ours = jax.grad(lambda h, k: 2.5 * losses.cross_entropy(h, k, labels, weights, smoothing)[0], (0, 1))(
-            hidden, kernel
-        )
-    np.testing.assert_allclose(total, dense(hidden, kernel, labels, weights, smoothing), rtol=1e-5)
+        total, weight, ours = chunked(hidden, kernel)
+    definition = jax.jit(jax.value_and_grad(lambda h, k: 2.5 * dense(h, k, labels, weights, smoothing), (0, 1)))
+    expected, theirs = definition(hidden, kernel)
+    np.testing.assert_allclose(2.5 * total, expected, rtol=1e-5)
     assert weight == weights.sum()
-    theirs = jax.grad(lambda h, k: 2.5 * dense(h, k, labels, weights, smoothing), (0, 1))(hidden, kernel)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
@@ -53,43 +57,46 @@ def test_differentiated_and_plain_value_agree():
     def loss(h):
         return losses.cross_entropy(h, kernel, labels, weights, 0.1)[0]
 
-    np.testing.assert_allclose(jax.value_and_grad(loss)(hidden)[0], loss(hidden), rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.value_and_grad(loss))(hidden)[0], jax.jit(loss)(hidden), rtol=1e-6)
 
 
 def test_zero_weight_has_no_influence():
     hidden, kernel, labels, weights = case()
-    gradient = jax.grad(lambda h: losses.cross_entropy(h, kernel, labels, weights, 0.1)[0])(hidden)
-    assert (np.asarray(gradient)[np.asarray(weights) == 0] == 0).all()
-    changed = jnp.where(weights == 0, (labels + 1) % V, labels)
-    assert losses.cross_entropy(hidden, kernel, changed, weights, 0.1)[0] == pytest.approx(
-        float(losses.cross_entropy(hidden, kernel, labels, weights, 0.1)[0])
-    )
+    loss = jax.jit(lambda h, y: losses.cross_entropy(h, kernel, y, weights, 0.1)[0])
+    gradient = jax.jit(jax.grad(loss))(hidden, labels)
+    assert (np.asarray(gradient)[weights == 0] == 0).all()
+    changed = np.where(weights == 0, (labels + 1) % V, labels)
+    assert float(loss(hidden, changed)) == pytest.approx(float(loss(hidden, labels)))
 
 
 def test_bfloat16_is_near_float32():
     hidden, kernel, labels, weights = case()
-    exact = jax.value_and_grad(lambda h: losses.cross_entropy(h, kernel, labels, weights, 0.1)[0])(hidden)
-    rough = jax.value_and_grad(lambda h: losses.cross_entropy(h, kernel, labels, weights, 0.1, "bfloat16")[0])(hidden)
+
+    def with_gradient(dtype):
+        loss = jax.value_and_grad(lambda h: losses.cross_entropy(h, kernel, labels, weights, 0.1, dtype)[0])
+        return jax.jit(loss)(hidden)
+
+    exact, rough = with_gradient("float32"), with_gradient("bfloat16")
     np.testing.assert_allclose(rough[0], exact[0], rtol=1e-2)
-    assert np.abs(rough[1] - exact[1]).max() < 0.05
+    assert np.abs(np.subtract(rough[1], exact[1])).max() < 0.05
 
 
 def test_log_probs_of_sequences_and_their_gradient_are_the_definition():
     hidden, kernel, labels, weights = case()
-    direction = jnp.asarray(np.random.default_rng(1).normal(size=B), jnp.float32)
+    direction = np.random.default_rng(1).normal(size=B).astype(np.float32)
 
     def by_definition(h, k):
         own = jnp.take_along_axis(jax.nn.log_softmax(h @ k), labels[..., None], axis=-1)[..., 0]
         return jnp.sum(own * weights, axis=1)
 
-    expected = by_definition(hidden, kernel)
-    d_expected = jax.grad(lambda h, k: direction @ by_definition(h, k), (0, 1))(hidden, kernel)
+    def with_gradient(log_probs):
+        gradient = jax.grad(lambda h, k: direction @ log_probs(h, k), (0, 1))
+        return jax.jit(lambda h, k: (log_probs(h, k), gradient(h, k)))(hidden, kernel)
+
+    expected, d_expected = with_gradient(by_definition)
     for budget in (1, 1 << 20):
         with chunks_of(budget):
-            found = losses.sequence_log_probs(hidden, kernel, labels, weights)
-            d_found = jax.grad(lambda h, k: direction @ losses.sequence_log_probs(h, k, labels, weights), (0, 1))(
-                hidden, kernel
-            )
+            found, d_found = with_gradient(lambda h, k: losses.sequence_log_probs(h, k, labels, weights))
         np.testing.assert_allclose(found, expected, rtol=1e-5)
         for a, b in zip(d_found, d_expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

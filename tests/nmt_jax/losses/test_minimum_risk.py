@@ -36,7 +36,7 @@ def run(one):
         total, weight = one.loss_fn(params, batch, Step(number, jax.random.fold_in(jax.random.key(1), number)))
         return total / weight
 
-    return one.init(jax.random.key(0)), batch, jax.jit(jax.value_and_grad(loss))
+    return jax.jit(one.init)(jax.random.key(0)), batch, jax.jit(jax.value_and_grad(loss))
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,7 @@ def trained(tmp_path_factory):
     return one, *run(one)
 
 
-def norm(gradient):
-    return float(optax.tree.norm(gradient))
+norm = jax.jit(optax.tree.norm)
 
 
 def judged_by(one, monkeypatch, segments):
@@ -92,10 +91,15 @@ def test_the_reward_of_what_is_said_rises(trained, monkeypatch):
 
     judged_by(one, monkeypatch, letters)
     optimizer = optax.adam(0.05)
-    state = optimizer.init(params)
+    state = jax.jit(optimizer.init)(params)
+
+    @jax.jit
+    def update(gradient, state, params):
+        change, state = optimizer.update(gradient, state)
+        return optax.apply_updates(params, change), state
+
     for number in range(30):
-        change, state = optimizer.update(step(params, number)[1], state)
-        params = optax.apply_updates(params, change)
+        params, state = update(step(params, number)[1], state, params)
     jax.block_until_ready(params)
     assert np.mean(rewards[-5:]) > 1.5 * np.mean(rewards[:3])
 
@@ -119,16 +123,18 @@ def test_risks_are_the_metrics_own_from_0_the_best(trained, monkeypatch):
 
 def test_candidates_are_drawn_for_lines_not_for_padding(trained):
     one, params, batch, _ = trained
-    empty = {name: rows.at[0].set(PAD) for name, rows in batch.items()}
-    drawn = np.asarray(one.minimum_risk.draw(params, empty, jax.random.key(0)))
+    empty = {name: np.array(rows) for name, rows in batch.items()}
+    for rows in empty.values():
+        rows[0] = PAD
+    drawn = np.asarray(jax.jit(one.minimum_risk.draw)(params, empty, jax.random.key(0)))
     assert drawn.shape == (len(batch["target"]), 3, batch["target"].shape[1] + 2)
     assert (drawn[0] == PAD).all()
     assert (drawn[1:, :, 0] != PAD).all()
 
 
 def test_a_candidate_that_comes_twice_is_found():
-    rows = jnp.array([[[4, 2, 0], [4, 5, 2], [4, 2, 0], [4, 5, 2]], [[1, 1, 1], [1, 1, 2], [1, 1, 3], [1, 1, 1]]])
-    np.testing.assert_array_equal(distinct(rows), [[True, True, False, False], [True, True, True, False]])
+    rows = np.array([[[4, 2, 0], [4, 5, 2], [4, 2, 0], [4, 5, 2]], [[1, 1, 1], [1, 1, 2], [1, 1, 3], [1, 1, 1]]])
+    np.testing.assert_array_equal(jax.jit(distinct)(rows), [[True, True, False, False], [True, True, True, False]])
 
 
 def test_without_a_metric_the_loss_is_cross_entropy_and_so_it_is_on_the_dev_set(trained, tmp_path):

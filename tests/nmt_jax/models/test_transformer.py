@@ -10,6 +10,7 @@ import pytest
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.transformer import Model
+from tests.fixtures.parameters import draw_parameters
 
 B, S, T, K, V = 2, 5, 6, 3, 11
 TINY = {
@@ -32,7 +33,7 @@ TARGET = jnp.array([[5, 6, 7, 8, 9, EOS], [4, 10, EOS, PAD, PAD, PAD]])
 def make(*fields):
     """A model, its parameters, and its compiled call."""
     model = Model(**{**TINY, **dict(fields)})
-    variables = jax.jit(model.init)(jax.random.key(0), SOURCE, TARGET)
+    variables = draw_parameters(model.init, SOURCE, TARGET)
     return model, variables, jax.jit(functools.partial(model.apply, variables))
 
 

@@ -18,6 +18,7 @@ from nmt_jax.tasks.bidirectional_language_model import END, UNKNOWN
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.training.run import train
 from tests.conftest import ROOT
+from tests.fixtures.parameters import draw_parameters
 
 PAGE = f"{ROOT}/configs/elmo.py:smoke=true"
 LINES = ["der alte Mann schläft .", "", "sie sieht das Haus nicht .", "das Blubberwort"]
@@ -32,8 +33,7 @@ def task(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def params(task):
-    params = jax.jit(task.init)(jax.random.key(0))
-    return {**params, "output_bias": jax.random.normal(jax.random.key(1), params["output_bias"].shape)}
+    return draw_parameters(task.init)
 
 
 def with_changes(task, **changes):

@@ -1,7 +1,6 @@
 """Tagging over word vectors and ELMo features."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from ml_collections import ConfigDict
@@ -21,6 +20,7 @@ from tests.nmt_jax.tasks.test_tag import conll
 
 PAGE = f"{ROOT}/configs/elmo_tagger.py:smoke=true"
 SENTENCES = [["anna", "was", "in", "Paris", "."], [], ["Neverseen", "Paris"], ["karl"] * 40]
+ELMO = np.random.default_rng(0).normal(size=(1, 4, 3, 6)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +69,11 @@ def task(folder, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def params(task):
+    return jax.jit(task.init)(jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
 def workdir(folder, tmp_path_factory):
     workdir = tmp_path_factory.mktemp("run") / "tagger"
     metrics = train(PAGE, workdir, settings(folder))
@@ -98,34 +103,35 @@ def test_batches_hold_features_and_tags(task):
     assert {n: (a.shape, a.dtype) for n, a in dummy.items()} == {n: (a.shape, a.dtype) for n, a in batch.items()}
 
 
-def test_a_mixture_is_initialised_to_the_mean_of_all_layers(task):
-    params = jax.jit(task.init)(jax.random.key(0))
+def model_and_variables(**fields):
+    """The variables of a model without word embeddings, and (variables, features of ELMo) -> outputs."""
+    model = Model(vocab_size=0, num_outputs=2, **fields)
+    words, mask = np.zeros(ELMO.shape[:2], np.int32), np.ones(ELMO.shape[:2], bool)
+    variables = jax.jit(model.init)(jax.random.key(0), words, mask, None, ELMO)
+    return variables, lambda variables, elmo: model.apply(variables, words, mask, None, elmo)
+
+
+def test_a_mixture_is_initialised_to_the_mean_of_all_layers(params):
     assert set(params) == {"mixture_weights", "mixture_scale", "output", "states"}
     assert params["mixture_weights"].tolist() == [0, 0, 0]
-    elmo = jnp.asarray(np.random.default_rng(0).normal(size=(1, 4, 3, 6)), jnp.float32)
-    words, mask = jnp.zeros((1, 4), jnp.int32), jnp.ones((1, 4), bool)
-    model = Model(vocab_size=0, num_outputs=2, d_hidden=0)
-    variables = model.init(jax.random.key(0), words, mask, None, elmo)
-    output = variables["params"]["output"]
-    mean = elmo.mean(axis=2) @ output["kernel"] + output["bias"][None, None]
-    np.testing.assert_allclose(model.apply(variables, words, mask, None, elmo), mean, atol=1e-5)
-    gradient = jax.grad(lambda v: model.apply(v, words, mask, None, elmo)[0, 0, 0])(variables)["params"]
+    variables, apply = model_and_variables(d_hidden=0)
+    output = jax.tree.map(np.asarray, variables["params"]["output"])
+    mean = ELMO.mean(axis=2) @ output["kernel"] + output["bias"]
+    np.testing.assert_allclose(jax.jit(apply)(variables, ELMO), mean, atol=1e-5)
+    gradient = jax.jit(jax.grad(lambda v: apply(v, ELMO)[0, 0, 0]))(variables)["params"]
     assert np.abs(gradient["mixture_weights"]).min() > 0
 
 
 def test_a_single_layer_can_be_used():
-    elmo = jnp.asarray(np.random.default_rng(0).normal(size=(1, 4, 3, 6)), jnp.float32)
-    words, mask = jnp.zeros((1, 4), jnp.int32), jnp.ones((1, 4), bool)
-    model = Model(vocab_size=0, num_outputs=2, layers="1")
-    variables = model.init(jax.random.key(0), words, mask, None, elmo)
+    variables, apply = model_and_variables(layers="1")
     assert "mixture_weights" not in variables["params"]
-    base = model.apply(variables, words, mask, None, elmo)
-    other = elmo.at[..., jnp.array([0, 2]), :].add(1.0)
-    np.testing.assert_array_equal(base, model.apply(variables, words, mask, None, other))
+    apply = jax.jit(apply)
+    other = ELMO.copy()
+    other[..., [0, 2], :] += 1.0
+    np.testing.assert_array_equal(apply(variables, ELMO), apply(variables, other))
 
 
-def test_predictions_do_not_depend_on_other_sentences(task):
-    params = jax.jit(task.init)(jax.random.key(0))
+def test_predictions_do_not_depend_on_other_sentences(task, params):
     whole = task.predict(params, SENTENCES)
     for words, found in zip(SENTENCES, whole, strict=True):
         (alone,) = task.predict(params, [words])
@@ -133,9 +139,8 @@ def test_predictions_do_not_depend_on_other_sentences(task):
         np.testing.assert_allclose(alone.probabilities, found.probabilities, atol=1e-5)
 
 
-def test_only_features_of_a_corpus_are_cached(folder, task, monkeypatch):
+def test_only_features_of_a_corpus_are_cached(folder, task, params, monkeypatch):
     task.train_corpus()
-    params = jax.jit(task.init)(jax.random.key(0))
     task.evaluate(params)
     before = sorted((folder / "cache").rglob("elmo-*.npz"))
     assert len(before) == 2

@@ -15,6 +15,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.tasks.language_model import LanguageModel
 from tests.conftest import ROOT
+from tests.fixtures.parameters import draw_parameters
 
 LINES = ["der alte Mann schläft .", "", "sie sieht das Haus nicht ."]
 
@@ -29,9 +30,7 @@ def task(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def params(task):
-    """Parameters with noise on the output bias, so that some words are more probable."""
-    params = jax.jit(task.init)(jax.random.key(0))
-    return {**params, "output_bias": jax.random.normal(jax.random.key(1), params["output_bias"].shape)}
+    return draw_parameters(task.init)
 
 
 def with_changes(task, **changes):
@@ -132,7 +131,7 @@ class Bigram(nn.Module):
 def test_any_left_to_right_model_can_be_trained(task):
     other = with_changes(task)
     other.model = Bigram(len(task.vocab))
-    params = jax.jit(other.init)(jax.random.key(0))
+    params = draw_parameters(other.init)
     ids = other.encode(LINES)
     expected = -by_hand(other, params, ids).sum()
     assert other.surprise(params, ids)[0] == pytest.approx(expected, rel=1e-5)

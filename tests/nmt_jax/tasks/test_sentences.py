@@ -21,6 +21,7 @@ from nmt_jax.tasks.registry import make_task
 from nmt_jax.training.run import train
 from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder as tiny_encoder
+from tests.fixtures.parameters import draw_parameters
 
 GOOD, BAD = ("good", "great"), ("bad", "dull")
 
@@ -177,7 +178,7 @@ def test_segments_of_pairs(folder, tmp_path):
 @pytest.mark.parametrize("kind", ["single", "pair"])
 def test_padding_rows_do_not_count(folder, tmp_path, kind):
     task = task_of(folder, tmp_path, kind)
-    params = jax.jit(task.init)(jax.random.key(0))
+    params = draw_parameters(task.init)
     batch = {name: np.concatenate([array, 0 * array]) for name, array in task.batches(1)[0].items()}
     loss = jax.jit(task.loss_fn, static_argnums=2)
     real = int(batch["mask"][:, 0].sum())

@@ -77,6 +77,11 @@ def task(folder, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def params(task):
+    return task.warm_start(jax.jit(task.init)(jax.random.key(0)))
+
+
+@pytest.fixture(scope="module")
 def workdir(folder, tmp_path_factory):
     workdir = tmp_path_factory.mktemp("run") / "w"
     metrics = train(PAGE, workdir, settings(folder))
@@ -110,8 +115,7 @@ def test_training_rows_have_the_tags_of_their_words(task):
         assert len(places) == len(own)
 
 
-def test_predictions_do_not_depend_on_other_sentences(task):
-    params = task.warm_start(jax.jit(task.init)(jax.random.key(0)))
+def test_predictions_do_not_depend_on_other_sentences(task, params):
     whole = task.predict(params, TRICKY)
     for words, found in zip(TRICKY, whole, strict=True):
         (alone,) = task.predict(params, [words])
@@ -122,15 +126,14 @@ def test_predictions_do_not_depend_on_other_sentences(task):
     assert whole[2].tags == ["O"]
 
 
-def test_the_loss_is_a_mean_over_words_without_padding_rows(task):
-    params = task.warm_start(jax.jit(task.init)(jax.random.key(0)))
+def test_the_loss_is_a_mean_over_words_without_padding_rows(task, params):
     batch = task.batches(1)[0]
     empty = {name: np.where(name == "tags", NO_TAG, 0 * array) for name, array in batch.items()}
     empty = {name: array.astype(batch[name].dtype) for name, array in empty.items()}
     double = {name: np.concatenate([array, empty[name]]) for name, array in batch.items()}
-    loss = jax.jit(task.loss_fn, static_argnums=2)
+    loss = jax.jit(task.loss_fn)
     np.testing.assert_allclose(loss(params, double, None), loss(params, batch, None), rtol=1e-5)
-    assert np.isfinite(task.loss_fn(params, batch, Step(0, jax.random.key(0)))[0])
+    assert np.isfinite(loss(params, batch, Step(0, jax.random.key(0)))[0])
 
 
 def test_an_unknown_entity_type_is_an_error(folder, task, tmp_path):

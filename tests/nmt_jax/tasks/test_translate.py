@@ -12,6 +12,7 @@ from nmt_jax.distributed import sharding
 from nmt_jax.losses.step import Step
 from nmt_jax.tasks.translate import Translate
 from tests.conftest import ROOT
+from tests.fixtures.parameters import draw_parameters
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def task(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def params(task):
-    return jax.jit(task.init)(jax.random.key(0))
+    return draw_parameters(task.init, stddev=0.5)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from nmt_jax.training.run import train
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
+from tests.fixtures.parameters import draw_parameters
 
 PAGES = ["word2vec", "fasttext"]
 CLASSES = ["two four five", "gardener painter waiter", "simon clara laura", "oft selten immer", "sofa bett stuhl"]
@@ -63,12 +64,12 @@ def test_the_dummy_batch_has_the_shape_and_no_padding(task):
 
 
 def test_evaluation_is_deterministic(task):
-    params = jax.jit(task.init)(jax.random.key(0))
+    params = draw_parameters(task.init)
     assert task.evaluate(params) == task.evaluate(params)
 
 
 def test_an_unseen_word_has_the_mean_vector_of_its_n_grams(task):
-    params = jax.jit(task.init)(jax.random.key(0))
+    params = draw_parameters(task.init)
     vectors = task.vectors(params)
     assert vectors.words == task.words.words
     if not task.model.num_buckets:

@@ -1,6 +1,5 @@
 """The translation of a line depends on the line alone, for every decoding method and constraint."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -13,6 +12,7 @@ from nmt_jax.tasks.translate import Translate
 from nmt_jax.translation.requests import Line
 from nmt_jax.translation.translator import Translator
 from tests.conftest import ROOT
+from tests.fixtures.parameters import draw_parameters
 
 # Lines of similar length, so that few shapes are compiled.
 LINES = ["the old man sees .", "she sleeps .", "", "we see the house .", "she sleeps .", "the dog sleeps ."]
@@ -40,9 +40,7 @@ def tasks(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def params(tasks):
-    # Larger than the initial values, or all next pieces would be equally good.
-    found = [jax.jit(task.init)(jax.random.key(number)) for number, task in enumerate(tasks)]
-    return [jax.tree.map(lambda leaf: 3 * leaf, one) for one in found]
+    return [draw_parameters(task.init, seed=number) for number, task in enumerate(tasks)]
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)

@@ -11,6 +11,7 @@ from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.layers.copying import make_copying
 from nmt_jax.models.rnn import Model
+from tests.fixtures.parameters import draw_parameters
 
 B, S, T, K, V, U = 2, 5, 6, 3, 11, 4
 R, E, H = 3, 2, 4  # widths of the readout, of an embedded word, of the encoder's states
@@ -55,14 +56,12 @@ def test_forward_and_gradient_equal_the_equations(name):
     module = make_copying(name, U, R)
 
     def run(module, logits, readout, x, weights, states):
-        memory = module.memory(states, jnp.asarray(MASK), jnp.asarray(SOURCE))
+        memory = module.memory(states, MASK, jnp.asarray(SOURCE))
         return module(logits, readout, x, weights, memory)
 
     given = [logits, readout, x, weights, states]
-    variables = module.init(jax.random.key(1), *map(jnp.float32, given), method=run)
-    params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), variables["params"])
-    if name == "pointer":
-        params["gate"]["bias"] += 0.3
+    variables = draw_parameters(functools.partial(module.init, method=run), *map(np.float32, given))
+    params = jax.tree.map(np.float64, variables["params"])
 
     def by_definition(inputs):
         params, logits, readout, x, weights, states = inputs
@@ -76,21 +75,21 @@ def test_forward_and_gradient_equal_the_equations(name):
             ]
         )
 
-    def by_module(inputs):
-        return module.apply({"params": inputs[0]}, *inputs[1:], method=run)
+    @jax.jit
+    def by_module(inputs, upstream):
+        found, back = jax.vjp(lambda inputs: module.apply({"params": inputs[0]}, *inputs[1:], method=run), inputs)
+        return found, back(upstream)[0]
 
     inputs = (params, *given)
-    small = jax.tree.map(jnp.float32, inputs)
     expected = by_definition(inputs)
     possible = np.isfinite(expected)
-    found = np.asarray(by_module(small))
+    upstream = np.where(possible, upstream, 0.0)
+    found, gradient = jax.tree.map(np.asarray, by_module(*jax.tree.map(np.float32, (inputs, upstream))))
     np.testing.assert_allclose(found[possible], expected[possible], atol=1e-6)
     assert (np.exp(found[~possible]) == 0).all()
     np.testing.assert_allclose(np.exp(found).sum(-1), 1, rtol=1e-6)
     assert (~possible).sum() == 2 * (3 + 3)  # of four numbers a line uses one
 
-    upstream = np.where(possible, upstream, 0.0)
-    gradient = jax.grad(lambda inputs: (by_module(inputs) * upstream.astype(np.float32)).sum())(small)
     leaves, tree = jax.tree.flatten(inputs)
     for number, leaf in enumerate(leaves):
         differences = np.zeros_like(leaf)
@@ -112,7 +111,7 @@ def test_forward_and_gradient_equal_the_equations(name):
 def test_a_copy_is_learned_even_where_its_gate_is_shut():
     """1 - sigmoid(40) is 0 in float32, but its logarithm is not lost."""
     module = make_copying("pointer", 1, R)
-    source, halves = jnp.array([[V, EOS]]), jnp.full((1, 1, 2), 0.5)
+    source, halves = np.array([[V, EOS]]), np.full((1, 1, 2), 0.5, np.float32)
 
     def log_p(bias):
         params = {"gate": {"kernel": jnp.zeros((H + R + E, 1)), "bias": bias[None]}}
@@ -120,7 +119,7 @@ def test_a_copy_is_learned_even_where_its_gate_is_shut():
         inputs = (jnp.zeros((1, 1, V)), jnp.ones((1, 1, R)), jnp.ones((1, 1, E)), halves, memory)
         return module.apply({"params": params}, *inputs)[0, 0, V]
 
-    value, slope = jax.value_and_grad(log_p)(jnp.float32(40.0))
+    value, slope = jax.jit(jax.value_and_grad(log_p))(40.0)
     np.testing.assert_allclose(value, -40 + np.log(0.5), rtol=1e-6)
     np.testing.assert_allclose(slope, -1, rtol=1e-6)
 
@@ -133,8 +132,7 @@ MODELS = [
     {"copying": "copynet", "input_feeding": False, "tie_embeddings": "three-way"},
     {"copying": "pointer", "decoder": "bahdanau", "cell": "gru", "attention": "local-p", "window": 2},
 ]
-WORDS = jnp.asarray(SOURCE)
-TARGET = jnp.array([[V, 6, 7, 8, V, EOS], [4, V + 1, EOS, PAD, PAD, PAD]])
+TARGET = np.array([[V, 6, 7, 8, V, EOS], [4, V + 1, EOS, PAD, PAD, PAD]])
 
 
 @functools.cache
@@ -146,24 +144,27 @@ def compiled(*fields):
         return jax.jit(functools.partial(model.apply, method=name), static_argnames=("beam_size", "max_length"))
 
     names = ("__call__", "encode", "init_cache", "decode_step")
-    return jax.jit(model.init)(jax.random.key(0), WORDS, TARGET), *map(method, names)
+    return draw_parameters(model.init, SOURCE, TARGET), *map(method, names)
+
+
+reordered = jax.jit(lambda cache: reorder(cache, jnp.array([[2, 0, 1], [1, 1, 0]]), B))
 
 
 def steps(fields, beam_size, choose):
     """log p of every step of decoding, float[B * K, V + U]; choose(t, log_p): the words that step t reads."""
     variables, _, encode, init_cache, decode_step = compiled(*fields.items())
-    cache = init_cache(variables, encode(variables, WORDS), WORDS, beam_size=beam_size, max_length=T)
+    cache = init_cache(variables, encode(variables, SOURCE), SOURCE, beam_size=beam_size, max_length=T)
     log_p = None
     for t in range(T):
         log_p, cache = decode_step(variables, choose(t, log_p), cache)
         yield log_p
-        cache = reorder(cache, jnp.array([[2, 0, 1], [1, 1, 0]]), B) if beam_size > 1 else cache
+        cache = reordered(cache) if beam_size > 1 else cache
 
 
 @pytest.mark.parametrize("fields", MODELS)
 def test_only_words_of_the_line_are_copied_and_the_rest_is_one(fields):
     variables, call, *_ = compiled(*fields.items())
-    log_p, out = call(variables, WORDS, TARGET)
+    log_p, out = call(variables, SOURCE, TARGET)
     assert log_p.shape == (B, T, V + U)
     assert "output_kernel" not in out
     p = np.exp(np.asarray(log_p, np.float64))
@@ -177,44 +178,47 @@ def test_only_words_of_the_line_are_copied_and_the_rest_is_one(fields):
 @pytest.mark.parametrize("fields", MODELS)
 def test_decoding_step_by_step_equals_the_full_pass(fields):
     variables, call, *_ = compiled(*fields.items())
-    log_p = np.asarray(call(variables, WORDS, TARGET)[0])
-    inputs = jnp.pad(TARGET[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-    for t, found in enumerate(steps(fields, K, lambda t, _: jnp.repeat(inputs[:, t], K))):
+    log_p = np.asarray(call(variables, SOURCE, TARGET)[0])
+    inputs = np.pad(TARGET[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
+    for t, found in enumerate(steps(fields, K, lambda t, _: np.repeat(inputs[:, t], K))):
         np.testing.assert_allclose(np.exp(found), np.exp(np.repeat(log_p[:, t], K, axis=0)), atol=2e-6)
 
 
 @pytest.mark.parametrize("fields", MODELS)
 def test_padding_is_never_copied_and_has_no_influence(fields):
     variables, call, *_ = compiled(*fields.items())
-    short = call(variables, WORDS[1:, :3], TARGET[1:, :3])[0]
-    np.testing.assert_allclose(np.exp(call(variables, WORDS, TARGET)[0][1:, :3]), np.exp(short), atol=2e-6)
+    short = call(variables, SOURCE[1:, :3], TARGET[1:, :3])[0]
+    whole = np.asarray(call(variables, SOURCE, TARGET)[0])
+    np.testing.assert_allclose(np.exp(whole[1:, :3]), np.exp(short), atol=2e-6)
 
 
 @pytest.mark.parametrize("fields", MODELS[:2])
 def test_a_lines_own_words_are_read_as_unknown(fields):
     variables, call, *_ = compiled(*fields.items())
-    log_p = call(variables, WORDS, TARGET)[0]
-    read = call(variables, WORDS, jnp.where(TARGET >= V, UNK, TARGET))[0]
+    log_p = np.asarray(call(variables, SOURCE, TARGET)[0])
+    read = call(variables, SOURCE, np.where(TARGET >= V, UNK, TARGET))[0]
     np.testing.assert_array_equal(log_p, read)
-    numbers = jnp.where(WORDS == V, V + 2, WORDS)  # another number for the same word
-    renumbered = call(variables, numbers, TARGET)[0]
+    numbers = np.where(SOURCE == V, V + 2, SOURCE)  # another number for the same word
+    renumbered = np.asarray(call(variables, numbers, TARGET)[0])
     np.testing.assert_allclose(np.exp(renumbered[0, :, V + 2]), np.exp(log_p[0, :, V]), rtol=1e-5)
 
 
 def test_an_empty_row_is_no_nan():
     variables, call, *_ = compiled(*MODELS[0].items())
 
-    def loss(variables):
-        return call(variables, jnp.full_like(WORDS, PAD), TARGET)[0][..., :V].sum()
+    @jax.jit
+    @jax.grad
+    def slope(variables):
+        return call(variables, np.full_like(SOURCE, PAD), TARGET)[0][..., :V].sum()
 
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(jax.grad(loss)(variables)))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope(variables)))
 
 
 def test_without_a_teacher_it_reads_its_own_best_words():
     variables, call, *_ = compiled(*MODELS[0].items())
     rngs = {"teacher_forcing": jax.random.key(0)}
-    alone = np.asarray(call(variables, WORDS, TARGET, teacher_forcing=jnp.float32(0.0), rngs=rngs)[0])
-    best = steps(MODELS[0], 1, lambda t, log_p: jnp.argmax(log_p, axis=-1) if t else jnp.full(B, BOS))
+    alone = np.asarray(call(variables, SOURCE, TARGET, teacher_forcing=0.0, rngs=rngs)[0])
+    best = steps(MODELS[0], 1, lambda t, log_p: np.asarray(log_p).argmax(-1) if t else np.full(B, BOS))
     for t, log_p in enumerate(best):
         np.testing.assert_allclose(np.exp(alone[:, t]), np.exp(log_p), atol=2e-6)
 

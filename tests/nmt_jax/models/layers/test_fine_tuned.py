@@ -1,5 +1,7 @@
 """Heads on an encoder: their input layers, what is trained, and the absence of influence of padding."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 from nmt_jax.models import piece_head, sentence_head, siamese_head
 from nmt_jax.models.layers.bert_stack import Bert
+from tests.fixtures.parameters import draw_parameters
 
 BERT = Bert(vocab_size=11, num_layers=2, d_model=8, d_ff=16, num_heads=2, max_positions=12, pooler=False)
 IDS = np.array([[1, 2, 3, 4, 0, 0], [5, 6, 7, 8, 9, 10]])
@@ -19,83 +22,104 @@ HEADS = {
 }
 
 
-def params_of(model, ids=IDS, mask=MASK):
-    params = jax.jit(model.init)(jax.random.key(0), ids, mask)["params"]
-    # Initial heads are small; larger ones make differences visible.
-    return jax.tree.map(lambda leaf: leaf + 0.3 * jax.random.normal(jax.random.key(1), leaf.shape), params)
+bert = jax.jit(BERT.apply)
+
+
+def hidden_of(params):
+    """The states of all layers of the encoder, float[L + 1, B, S, D]."""
+    return np.asarray(bert({"params": params["encoder"]}, IDS, MASK)[0])
+
+
+def states_of(model, params, segments=None):
+    """What the head is given, float[B, S, D]."""
+    return jax.jit(lambda params: model.apply({"params": params}, IDS, MASK, segments, False, method="states"))(params)
 
 
 @pytest.mark.parametrize("name", HEADS)
 def test_padding_and_neighbours_change_nothing(name):
     model = HEADS[name]
-    params = params_of(model)
-    apply = jax.jit(model.apply)
-    whole = apply({"params": params}, IDS, MASK)[:1]
+    params = draw_parameters(model.init, IDS, MASK, stddev=0.5)["params"]
+    compiled = jax.jit(model.apply)
+
+    def apply(ids, mask):
+        return np.asarray(compiled({"params": params}, ids, mask))
+
+    whole = apply(IDS, MASK)[:1]
     padded = np.concatenate([np.where(MASK, IDS, 9), np.full((2, 3), 7)], axis=1)
-    other = apply({"params": params}, padded, np.pad(MASK, ((0, 0), (0, 3))))[:1]
-    alone = apply({"params": params}, IDS[:1, :4], MASK[:1, :4])
+    other = apply(padded, np.pad(MASK, ((0, 0), (0, 3))))[:1]
+    alone = apply(IDS[:1, :4], MASK[:1, :4])
     if name == "piece":
         whole, other = whole[:, :4], other[:, :4]
     np.testing.assert_allclose(whole, other, atol=1e-5)
     np.testing.assert_allclose(whole, alone, atol=1e-5)
-    assert np.isfinite(apply({"params": params}, IDS, np.zeros_like(MASK))).all()
+    assert np.isfinite(apply(IDS, np.zeros_like(MASK))).all()
 
 
 def test_the_encoder_is_under_its_name_and_the_mixture_begins_as_the_mean():
     model = HEADS["mixture"]
-    params = model.init(jax.random.key(0), IDS, MASK)["params"]
-    plain = BERT.init(jax.random.key(0), IDS, MASK)["params"]
+    params = jax.jit(model.init)(jax.random.key(0), IDS, MASK)["params"]
+    plain = jax.eval_shape(BERT.init, jax.random.key(0), IDS, MASK)["params"]
     assert jax.tree.map(np.shape, params["encoder"]) == jax.tree.map(np.shape, plain)
-    hidden, _ = jax.jit(BERT.apply)({"params": params["encoder"]}, IDS, MASK)
-    found = model.apply({"params": params}, IDS, MASK, None, False, method=model.states)
+    hidden = hidden_of(params)
+    found = states_of(model, params)
     np.testing.assert_allclose(found, np.mean(hidden, axis=0), atol=1e-6)
 
 
 def test_the_mixture_is_equation_1_of_peters():
     model = HEADS["mixture"]
-    params = params_of(model)
-    hidden, _ = jax.jit(BERT.apply)({"params": params["encoder"]}, IDS, MASK)
+    params = draw_parameters(model.init, IDS, MASK, stddev=0.5)["params"]
+    hidden = hidden_of(params)
     weights = np.exp(params["mixture_weights"]) / np.exp(params["mixture_weights"]).sum()
-    wanted = float(params["mixture_scale"]) * sum(share * layer for share, layer in zip(weights, hidden, strict=True))
-    found = model.apply({"params": params}, IDS, MASK, None, False, method=model.states)
+    wanted = params["mixture_scale"] * sum(share * layer for share, layer in zip(weights, hidden, strict=True))
+    found = states_of(model, params)
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 def test_the_last_layers_are_concatenated():
     model = HEADS["piece"]
-    params = params_of(model)
-    hidden, _ = jax.jit(BERT.apply)({"params": params["encoder"]}, IDS, MASK)
-    found = model.apply({"params": params}, IDS, MASK, None, False, method=model.states)
+    params = draw_parameters(model.init, IDS, MASK, stddev=0.5)["params"]
+    hidden = hidden_of(params)
+    found = states_of(model, params)
     np.testing.assert_allclose(found, np.concatenate([hidden[1], hidden[2]], axis=-1), atol=1e-6)
 
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_a_frozen_encoder_has_no_gradient_and_no_dropout(frozen):
     model = sentence_head.Model(BERT, 3, layers="mixture", frozen=frozen, dropout=0.0)
-    params = params_of(model)
+    params = draw_parameters(model.init, IDS, MASK, stddev=0.5)["params"]
 
+    @jax.jit
+    @jax.value_and_grad
     def loss(params, key):
-        out = model.apply({"params": params}, IDS, MASK, train=True, rngs={"dropout": jax.random.key(key)})
+        out = model.apply({"params": params}, IDS, MASK, train=True, rngs={"dropout": key})
         return jnp.sum(jnp.square(out))
 
-    values, grads = zip(*(jax.jit(jax.value_and_grad(loss))(params, key) for key in (0, 1)), strict=True)
+    values, grads = zip(*(loss(params, jax.random.key(seed)) for seed in (0, 1)), strict=True)
     assert (float(values[0]) == float(values[1])) == frozen
-    moved = [bool(np.any(leaf)) for leaf in jax.tree.leaves(grads[0]["encoder"])]
+    gradient = jax.tree.map(np.asarray, grads[0])
+    moved = [leaf.any() for leaf in jax.tree.leaves(gradient["encoder"])]
     assert not any(moved) if frozen else sum(moved) > len(moved) / 2
-    assert np.any(grads[0]["mixture_weights"])
-    assert np.any(grads[0]["output"]["kernel"])
+    assert gradient["mixture_weights"].any()
+    assert gradient["output"]["kernel"].any()
 
 
 def test_separate_texts_are_compared_by_the_cosine_of_their_means():
     model = siamese_head.Model(BERT, 1)
     ids, mask = np.stack([IDS, IDS[::-1]], axis=1), np.stack([MASK, MASK[::-1]], axis=1)
-    params = params_of(model, ids, mask)
+    params = draw_parameters(model.init, ids, mask, stddev=0.5)["params"]
     assert list(params) == ["encoder"]
-    hidden, _ = jax.jit(BERT.apply)({"params": params["encoder"]}, IDS, MASK)
-    first, second = (np.asarray(hidden[-1][row])[MASK[row]].mean(axis=0) for row in (0, 1))
+    hidden = hidden_of(params)
+    first, second = (hidden[-1, row][MASK[row]].mean(axis=0) for row in (0, 1))
     wanted = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
-    np.testing.assert_allclose(model.apply({"params": params}, ids, mask), [[wanted]] * 2, atol=1e-5)
-    gradient = jax.grad(lambda params: model.apply({"params": params}, ids, np.zeros_like(mask)).sum())(params)
+
+    @jax.jit
+    @functools.partial(jax.value_and_grad, has_aux=True)
+    def call(params, mask):
+        found = model.apply({"params": params}, ids, mask)
+        return found.sum(), found
+
+    np.testing.assert_allclose(call(params, mask)[0][1], [[wanted]] * 2, atol=1e-5)
+    gradient = call(params, np.zeros_like(mask))[1]
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))  # for empty rows
 
 
@@ -114,14 +138,14 @@ def test_what_cannot_be_meant():
 def test_two_texts_of_a_row_are_pooled_apart_and_compared():
     model = sentence_head.Model(BERT, 3, pooling="pair")
     segments = np.array([[0, 0, 1, 1, 0, 0], [0, 0, 0, 1, 1, 1]])
-    params = model.init(jax.random.key(0), IDS, MASK, segments)["params"]
-    states = np.asarray(model.apply({"params": params}, IDS, MASK, segments, False, method=model.states))
+    params = draw_parameters(model.init, IDS, MASK, segments, stddev=0.5)["params"]
+    states = np.asarray(states_of(model, params, segments))
     found = []
     for row in range(2):
         u, v = (states[row][MASK[row] & (segments[row] == text)].mean(axis=0) for text in (0, 1))
         x = np.concatenate([u, v, np.abs(u - v), u * v])
         hidden = np.tanh(x @ params["hidden"]["kernel"] + params["hidden"]["bias"])
         found.append(hidden @ params["output"]["kernel"] + params["output"]["bias"])
-    np.testing.assert_allclose(model.apply({"params": params}, IDS, MASK, segments), found, atol=1e-5)
+    np.testing.assert_allclose(jax.jit(model.apply)({"params": params}, IDS, MASK, segments), found, atol=1e-5)
     with pytest.raises(ValueError, match="pooling='pair' needs an encoder with segment embeddings"):
         sentence_head.Model(BERT.clone(num_segments=0), 3, pooling="pair")

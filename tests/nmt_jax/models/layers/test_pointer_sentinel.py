@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 
 from nmt_jax.models.layers.copying import PointerSentinel
 
@@ -28,9 +29,9 @@ def case():
     return params, inputs
 
 
+@jax.jit
 def apply(params, inputs):
-    inputs = {name: jnp.asarray(value, None if value.dtype != float else jnp.float32) for name, value in inputs.items()}
-    return PointerSentinel(D).apply({"params": jax.tree.map(jnp.float32, params)}, **inputs)
+    return PointerSentinel(D).apply({"params": params}, **inputs)
 
 
 def by_definition(params, inputs):
@@ -52,12 +53,12 @@ def by_definition(params, inputs):
 
 def test_it_is_the_mixture_of_the_equations(case):
     params, inputs = case
-    log_p, out = apply(params, inputs)
+    log_p, out = jax.tree.map(np.asarray, apply(params, inputs))
     expected = by_definition(params, inputs)
     np.testing.assert_allclose(np.exp(log_p), expected, rtol=2e-5)
     np.testing.assert_allclose(np.exp(log_p).sum(-1), 1, rtol=1e-5)
     np.testing.assert_allclose(out["gate"] + out["pointer"].sum(-1), 1, rtol=1e-6)
-    assert (np.asarray(out["pointer"])[~inputs["visible"]] == 0).all()
+    assert (out["pointer"][~inputs["visible"]] == 0).all()
 
 
 def test_its_gradient_is_that_of_the_equations(case):
@@ -69,12 +70,10 @@ def test_its_gradient_is_that_of_the_equations(case):
 
     def log_p(params, logits, hidden, states):
         changed = {**inputs, "logits": logits, "hidden": hidden, "states": states}
-        return jnp.take_along_axis(PointerSentinel(D).apply({"params": params}, **changed)[0], word, -1).sum()
+        return jnp.take_along_axis(apply(params, changed)[0], word, -1).sum()
 
     names = ("logits", "hidden", "states")
-    given = jax.tree.map(jnp.float32, (params, *(inputs[name] for name in names)))
-    inputs = {**inputs, **{name: jnp.asarray(inputs[name]) for name in ("words", "visible")}}
-    d_params, *d_inputs = jax.grad(log_p, argnums=(0, 1, 2, 3))(*given)
+    d_params, *d_inputs = jax.jit(jax.grad(log_p, argnums=(0, 1, 2, 3)))(params, *(inputs[name] for name in names))
     step = 1e-5
     plain = {name: np.array(value, np.float64 if name in names else None) for name, value in inputs.items()}
 
@@ -96,7 +95,7 @@ def test_its_gradient_is_that_of_the_equations(case):
 def test_without_anything_to_point_at_it_is_the_softmax(case):
     params, inputs = case
     log_p, out = apply(params, {**inputs, "visible": np.zeros((B, T, S), bool)})
-    np.testing.assert_allclose(log_p, jax.nn.log_softmax(jnp.float32(inputs["logits"])), rtol=1e-5)
+    np.testing.assert_allclose(log_p, scipy.special.log_softmax(inputs["logits"], axis=-1), rtol=1e-5)
     np.testing.assert_allclose(out["gate"], 1)
 
 
@@ -104,9 +103,12 @@ def test_a_pointer_that_is_sure_leaves_the_softmax_its_gradient(case):
     params, inputs = case
     sure = {**inputs, "states": 1000 * inputs["states"]}  # exp(-100) and less is left to the gate
 
+    @jax.jit
+    @jax.value_and_grad
     def log_p(logits):
         return apply(params, {**sure, "logits": logits})[0][0, 0, 3]  # a word of no window
 
-    value, gradient = jax.value_and_grad(log_p)(jnp.float32(inputs["logits"]))
+    value, gradient = log_p(inputs["logits"])
     assert np.isfinite(value)
-    assert float(gradient[0, 0, 3]) == pytest.approx(1 - float(jax.nn.softmax(inputs["logits"][0, 0])[3]), rel=1e-3)
+    softmax = scipy.special.softmax(inputs["logits"][0, 0])
+    assert np.asarray(gradient)[0, 0, 3] == pytest.approx(1 - softmax[3], rel=1e-3)
