@@ -39,6 +39,12 @@ def test_of_equal_values_the_first_wins(values, k):
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_of_equal_values_the_first_wins_though_a_later_block_has_the_largest():
+    x = np.zeros((1, 1, 200), np.float32)
+    x[0, 0, [5, 70, 71]] = 1, 2, 1
+    np.testing.assert_array_equal(compiled(x, np.zeros((1, 1), np.float32), 2)[0][1], [[70, 5]])
+
+
 def test_probabilities_are_those_of_softmax_and_some_pieces_are_never_said():
     logits = np.float32(np.random.default_rng(0).normal(size=(4, 130)) * 10)
     logits[:, 1] = 90.0
