@@ -13,19 +13,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.random import Generator
 
+from metrics_jax.judging import coefficient as coefficients
 from metrics_jax.judging import pairs
-from metrics_jax.judging.coefficient import (
-    BLOCK_SIZE,
-    NAMES,
-    Advance,
-    Coefficient,
-    Swaps,
-    checked,
-    draw_counts,
-    no_progress,
-    standardised,
-    vector_coefficient,
-)
+from metrics_jax.judging.coefficient import BLOCK_SIZE, NAMES, Advance, Coefficient, Swaps, checked, no_progress
 from metrics_jax.judging.judgements import Judgements
 from metrics_jax.judging.segment_agreement import PairAgreement, VectorAgreement
 from metrics_jax.significance import SEED
@@ -71,7 +61,7 @@ class SystemAgreement(Coefficient):
 
     def values(self, scores: np.ndarray) -> np.ndarray:
         means = self.judgements.system_means(checked(scores, self.judgements))
-        return vector_coefficient(self._name, means, self.judgements.system_scores())
+        return coefficients.vector_coefficient(self._name, means, self.judgements.system_scores())
 
     def resampled(self, scores: np.ndarray, draws: int, generator: Generator) -> np.ndarray:
         """Both systems and items are drawn (BOOT-BOTH of Deutsch et al., 2021)."""
@@ -82,7 +72,7 @@ class SystemAgreement(Coefficient):
         result = np.full((len(scores), draws), np.nan)
         step = max(1, BLOCK_SIZE // rows.size)
         for start in range(0, draws, step):
-            counts = draw_counts(items.max() + 1, min(step, draws - start), generator)[:, items]
+            counts = coefficients.draw_counts(items.max() + 1, min(step, draws - start), generator)[:, items]
             weights = (counts[:, rows] * mask).transpose(1, 0, 2)  # float[S, T, n]
             totals = weights.sum(axis=-1)
             with np.errstate(invalid="ignore"):
@@ -93,14 +83,14 @@ class SystemAgreement(Coefficient):
                 human = system_means[-1] if judgements.system_human is None else judgements.system_scores()
                 if len(np.unique(systems)) > 1:
                     means_drawn = system_means[:-1, systems]
-                    result[:, draw] = vector_coefficient(self._name, means_drawn, human[systems], systems)
+                    result[:, draw] = coefficients.vector_coefficient(self._name, means_drawn, human[systems], systems)
         return result
 
     def swapped(self, scores: np.ndarray, trials: int, generator: Generator, advance: Advance = no_progress) -> Swaps:
         """Scores of segments are swapped, then averaged."""
         if self._name == "kendall_c":
             raise ValueError("kendall_c has no test: use kendall")
-        scores, human = standardised(checked(scores, self.judgements)), self.judgements.system_scores()
+        scores, human = coefficients.standardised(checked(scores, self.judgements)), self.judgements.system_scores()
         rows, mask = self.judgements.groups("system")
         shares = scores[:, rows] * mask / mask.sum(axis=1, keepdims=True)  # float[M, S, n], terms of the mean
         means = shares.sum(axis=-1)
@@ -112,7 +102,7 @@ class SystemAgreement(Coefficient):
             for a, b in itertools.combinations(range(len(scores)), 2):
                 gained = half[b] - half[a]
                 swapped = means[a] + gained, means[b] - gained
-                first, second = (vector_coefficient(self._name, each, human) for each in swapped)
+                first, second = (coefficients.vector_coefficient(self._name, each, human) for each in swapped)
                 yield a, b, first - second
                 advance(len(flips))
 
@@ -136,7 +126,7 @@ class SoftAgreement(Coefficient):
     def resampled(self, scores: np.ndarray, draws: int, generator: Generator) -> np.ndarray:
         """Systems are drawn."""
         human = self._p_values(self.judgements.human)
-        counts = draw_counts(len(human), draws, generator)
+        counts = coefficients.draw_counts(len(human), draws, generator)
         rows = map(self._p_values, checked(scores, self.judgements))
         return np.stack([soft_accuracy(row, human, counts) for row in rows])
 
@@ -146,7 +136,7 @@ class SoftAgreement(Coefficient):
         The p-values of two systems are then known in advance for each case: none, one or both of them swapped.
         """
         human = self._p_values(self.judgements.human)
-        tables = [self.judgements.table(row) for row in standardised(checked(scores, self.judgements))]
+        tables = [self.judgements.table(row) for row in coefficients.standardised(checked(scores, self.judgements))]
         size = len(human)
         chosen = generator.integers(2, size=(trials, size), dtype=np.uint8).astype(bool)
         # Pairs of systems i < j, above the diagonal; the first of the two is the row.
