@@ -58,7 +58,7 @@ class Workdir:
     def metrics(self) -> list[dict[str, Any]]:
         """Returns the rows of the log. An incomplete last line, left by a crash, is skipped.
 
-        Raises UserError if any other line is damaged, or if there is no log.
+        Raises UserError if any other line is not a row, or if there is no log.
         """
         if not self.metrics_file.is_file():
             self.config()  # has a better message if the workdir is missing
@@ -66,9 +66,25 @@ class Workdir:
         lines = self.metrics_file.read_text(encoding="utf-8", errors="replace").split("\n")
         rows = []
         for number, line in enumerate(lines, start=1):
-            try:
-                rows += [json.loads(line)] if line else []
-            except ValueError:
-                if number < len(lines):
-                    raise UserError(f"{self.metrics_file}:{number}: not a JSON object; delete this line") from None
+            row, rest = parse_row(line.strip())
+            if row is not None:
+                rows.append(row)
+            if rest and number < len(lines):
+                raise UserError(f"{self.metrics_file}:{number}: not a row of the log: {rest[:40]!r}; delete this line")
         return rows
+
+
+def parse_row(line: str) -> tuple[dict[str, Any] | None, str]:
+    """Returns the row of the log that `line` starts with, if any, and the text after it.
+
+    A row is a JSON object of a step number and, by other names, numbers or null.
+    """
+    try:
+        row, end = json.JSONDecoder().raw_decode(line)
+    except (ValueError, RecursionError):
+        return None, line
+    if not isinstance(row, dict) or type(row.get("step")) is not int:
+        return None, line
+    if not all(value is None or type(value) in (int, float) for value in row.values()):
+        return None, line
+    return row, line[end:]

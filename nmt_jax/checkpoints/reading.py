@@ -30,6 +30,13 @@ class Restored(NamedTuple):
     meta: dict[str, Any]
 
 
+class Score(NamedTuple):
+    """The score of a checkpoint, higher is better, and the metric it comes from; None for unknown."""
+
+    value: float | None
+    measure: str | None
+
+
 class CheckpointReader:
     """Reads the folder `checkpoints/` of a workdir, which holds one Orbax checkpoint per saved step, named by the step.
 
@@ -38,7 +45,7 @@ class CheckpointReader:
 
     def __init__(self, directory: Path):
         self.directory = Path(directory).absolute()  # given a relative path, Orbax fails late, in a thread
-        self._scores: dict[int, float | None] = {}
+        self._scores: dict[int, Score] = {}
 
     def steps(self) -> list[int]:
         """The steps of the finished checkpoints, oldest first."""
@@ -48,9 +55,18 @@ class CheckpointReader:
         return sorted(int(path.name) for path in self.directory.iterdir() if path.name.isdecimal() and path.is_dir())
 
     def best_steps(self) -> list[int]:
-        """The steps of checkpoints with a score, best first; of equal scores, the earlier step comes first."""
-        scores = [(score, step) for step in self.steps() if (score := self._score(step)) is not None]
-        return [step for score, step in sorted(scores, key=lambda pair: (-pair[0], pair[1]))]
+        """The steps of checkpoints with a score, best first; of equal scores, the earlier step comes first.
+
+        Scores of another metric than that of the newest checkpoint are ignored.
+        """
+        scores = [(self._score(step), step) for step in self.steps()]
+        measure = next((score.measure for score, _ in reversed(scores) if score.measure), None)
+        ranked = [
+            (-score.value, step)
+            for score, step in scores
+            if score.value is not None and score.measure in (None, measure)
+        ]
+        return [step for _, step in sorted(ranked)]
 
     def restore(self, abstract: TrainState) -> Restored | None:
         """The newest readable checkpoint, with the shapes and shardings of `abstract`; None if there is no checkpoint.
@@ -131,12 +147,13 @@ class CheckpointReader:
         state = TrainState.from_parts(ocp.load_checkpointables(path, parts))
         return Restored(step, state, record["data"], record["meta"])
 
-    def _score(self, step: int) -> float | None:
+    def _score(self, step: int) -> Score:
         if step not in self._scores:
             try:
-                self._scores[step] = ocp.checkpointables_metadata(self._path(step)).custom_metadata["score"]
+                record = ocp.checkpointables_metadata(self._path(step)).custom_metadata
+                self._scores[step] = Score(record["score"], record["meta"].get("measure") or None)
             except Exception:  # damaged: reported when it is restored
-                self._scores[step] = None
+                self._scores[step] = Score(None, None)
         return self._scores[step]
 
     def _report_damaged(self, step: int, error: Exception) -> None:

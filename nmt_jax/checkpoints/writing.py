@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from orbax.checkpoint import v1 as ocp
 
-from nmt_jax.checkpoints.reading import CheckpointReader
+from nmt_jax.checkpoints.reading import CheckpointReader, Score
 from nmt_jax.checkpoints.train_state import TrainState
 from nmt_jax.checkpoints.verification import tree_shapes, write_sums
 from nmt_jax.errors import UserError
@@ -44,7 +44,8 @@ class Checkpoints(CheckpointReader):
     ) -> None:
         """Start saving; the arrays are copied before this returns, so that the next step may consume `state`.
 
-        data_state and meta are JSON values; floats are restored exactly. score: ranks checkpoints, higher is better.
+        data_state and meta are JSON values; floats are restored exactly. score: ranks checkpoints, higher is better,
+        among those with the same meta["measure"].
         Raises UserError if this save or the previous one failed; the finished checkpoints stay.
         """
         self.wait()
@@ -54,7 +55,7 @@ class Checkpoints(CheckpointReader):
             saving = ocp.save_checkpointables_async(self._path(step), parts, overwrite=True, custom_metadata=record)
         except (OSError, ValueError) as error:
             raise self._save_failed(step, error) from error
-        self._scores[step] = score
+        self._scores[step] = Score(score, meta.get("measure"))
         self._saving = threading.Thread(target=self._finish, args=(step, saving))
         self._saving.start()
 

@@ -3,6 +3,8 @@
 import json
 import math
 import os
+import shutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import jax
 from tensorboardX import SummaryWriter
 
 from nmt_jax.files import whole_file
+from nmt_jax.workdir import parse_row
 
 
 class Logbook:
@@ -56,14 +59,24 @@ class Logbook:
 
 
 def truncate(path: Path, step: int) -> None:
-    """Remove the rows of `path` after `step`, and an incomplete last line."""
+    """Remove the rows of `path` after `step`, and an incomplete last line.
+
+    If any other line is not a row, it is removed with a warning, and `path`.damaged keeps the old file.
+    """
     if not path.exists():
         return
-    with path.open("rb") as old, whole_file(path) as new:
-        for line in old:
-            try:
-                if json.loads(line)["step"] > step:
-                    continue
-            except (ValueError, KeyError, TypeError):  # incomplete
-                continue
-            new.write(line if line.endswith(b"\n") else line + b"\n")
+    lines = [line.strip() for line in path.read_text(encoding="utf-8", errors="replace").split("\n")]
+    kept, damaged = [], []
+    for number, line in enumerate(lines, start=1):
+        row, rest = parse_row(line)
+        if row is not None and row["step"] <= step:
+            kept.append(line[: len(line) - len(rest)])
+        if rest and number < len(lines):
+            damaged.append(number)
+    if damaged:
+        copy = path.with_name(f"{path.name}.damaged")
+        shutil.copy(path, copy)
+        more = f" and {len(damaged) - 1} more lines" if len(damaged) > 1 else ""
+        warnings.warn(f"{path}:{damaged[0]}{more}: not rows of the log, removed; {copy} keeps them", stacklevel=2)
+    with whole_file(path) as file:
+        file.writelines(f"{line}\n".encode() for line in kept)

@@ -21,6 +21,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts, Watchdog
 from nmt_jax.progress import RunProgress, print_table
 from nmt_jax.tasks.task import Task
+from nmt_jax.training.lock import WorkdirLock
 from nmt_jax.training.logbook import Logbook
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
 from nmt_jax.training.record import higher_is_better
@@ -34,12 +35,14 @@ OUT_OF_TIME = 1000  # a vote to stop; other votes are signal numbers
 class TrainingProgress:
     """The state of a run besides the arrays on the devices; saved in every checkpoint.
 
-    evaluated: step of the last evaluation. metrics: its result. best, best_step: the best dev metric so far, and its
-    step. stale: evaluations since then. skipped: non-finite steps so far. seconds: time spent, over all restarts.
+    evaluated: step of the last evaluation. metrics: its result. measure: the dev metric that decides; "" in checkpoints
+    of older versions. best, best_step: its best value so far, and the step of it. stale: evaluations since then.
+    skipped: non-finite steps so far. seconds: time spent, over all restarts.
     """
 
     evaluated: int = 0
     metrics: dict[str, float] = dataclasses.field(default_factory=dict)
+    measure: str = ""
     best: float | None = None
     best_step: int = 0
     stale: int = 0
@@ -48,23 +51,31 @@ class TrainingProgress:
     seconds: float = 0.0
 
 
-def run(config: ConfigDict, workdir: Path, task: Task, processes: Processes | None = None) -> dict[str, float]:
+def run(
+    config: ConfigDict,
+    workdir: Path,
+    task: Task,
+    processes: Processes | None = None,
+    lock: WorkdirLock | None = None,
+) -> dict[str, float]:
     """Train `task` in `workdir` and return the last loss and dev metrics.
 
     The same call continues a workdir exactly at its newest readable checkpoint. Training ends at `train.steps`, after
     `train.minutes` (compilation, evaluation and earlier starts included), or by early stopping. SIGINT, SIGTERM and
     SIGUSR1 save a checkpoint and raise `Interrupted`, a SystemExit with code 130, 143 or 138. With several `processes`,
-    all make this call; the first evaluates and logs, and a signal to one of them stops all.
+    all make this call; the first evaluates and logs, and a signal to one of them stops all. `lock` is that of the
+    workdir, if it is shared with others.
 
-    Raises UserError for invalid settings, a full disk, damaged checkpoints, and after ten consecutive steps without a
-    finite loss.
+    Raises UserError for invalid settings, a full disk, damaged checkpoints, a workdir that was deleted, and after ten
+    consecutive steps without a finite loss.
     """
     began = time.monotonic()
     workdir = Path(workdir).absolute()
     check_settings(config, task)
     with Interrupts() as interrupts:
         checkpoints = Checkpoints(workdir / "checkpoints", config.train.keep_last, config.train.keep_best)
-        training = _Training(config, workdir, task, processes or Processes(), checkpoints, interrupts, began)
+        lock = lock or WorkdirLock(workdir, needed=False)
+        training = _Training(config, workdir, task, processes or Processes(), lock, checkpoints, interrupts, began)
         with checkpoints, Logbook(workdir, training.step) as training.logbook:
             training.run()
     return {"step": training.step, "loss": training.status.loss, **training.status.metrics}
@@ -92,17 +103,21 @@ class _Training:
         workdir: Path,
         task: Task,
         processes: Processes,
+        lock: WorkdirLock,
         checkpoints: Checkpoints,
         interrupts: Interrupts,
         began: float,
     ):
         self.config, self.workdir, self.task, self.mesh = config, workdir, task, make_mesh(config.mesh.model)
-        self.processes, self.checkpoints, self.interrupts = processes, checkpoints, interrupts
+        self.processes, self.lock, self.checkpoints, self.interrupts = processes, lock, checkpoints, interrupts
         self.vote = Vote(self.mesh)
         self.batches = processes.in_turn(lambda: task.batches(config.train.steps))
         schedule = make_schedule(config.optimizer, config.train.steps, config.model.get("d_model"))
         self.optimizer = make_optimizer(config.optimizer)
+        self.metric = f"dev/{config.train.early_stopping_metric}"
+        self.sign = 1 if higher_is_better(self.metric) else -1
         self.state, data_state, self.status = self._start()
+        self._choose_measure()
         self.iterator = iterator(self.batches, data_state)
         self.step = int(self.state.step)
         self.saved = (self.step, self.status.evaluated)  # the newest state on disk
@@ -116,8 +131,6 @@ class _Training:
             seed=config.seed,
             shardings=jax.tree.map(lambda leaf: leaf.sharding, self.state),
         )
-        self.metric = f"dev/{config.train.early_stopping_metric}"
-        self.sign = 1 if higher_is_better(self.metric) else -1
         # Metrics are read one step late, so that the devices never wait for the host.
         self.unread: tuple[int, str, Metrics] | None = None
         self.done, self.since = 0.0, time.monotonic()
@@ -153,6 +166,13 @@ class _Training:
             lambda params: new_state(params, self.optimizer, self.config.optimizer.ema_decay), out_shardings=shardings
         )(params)
         return state, None, TrainingProgress()
+
+    def _choose_measure(self) -> None:
+        """Forget the best value if it is of another metric than the config's."""
+        status = self.status
+        if status.measure not in ("", self.metric):
+            status.best, status.best_step, status.stale = None, 0, 0
+        status.measure = self.metric
 
     def _print_summary(self) -> None:
         devices = self.mesh.devices.flatten()
@@ -219,6 +239,7 @@ class _Training:
                 self.display.note(f"saved at step {self.step}; run the same command to continue")
                 raise
             self.checkpoints.wait()
+            self.lock.check()
             self._conclude()
 
     def _settle_step(self) -> bool:
@@ -278,6 +299,7 @@ class _Training:
             )
         if step % self.config.train.log_every and step != self.config.train.steps:
             return
+        self.lock.check()
         now = time.monotonic()
         speed = self.done / max(now - self.since, 1e-9)
         self.done, self.since = 0.0, now
@@ -319,6 +341,7 @@ class _Training:
         self._read_metrics()
         if self.saved == (self.step, self.status.evaluated):
             return
+        self.lock.check()
         self.logbook.sync()
         self.status.seconds = time.monotonic() - self.clock
         evaluated = self.step > 0 and self.status.evaluated == self.step

@@ -15,13 +15,15 @@ LOWER_IS_BETTER = ("loss", "perplexity")  # and names that end in these, such as
 class Record(NamedTuple):
     """The state of a run at its newest checkpoint.
 
-    stale: evaluations since the best one. seconds: training time over all restarts. parameters: their number.
+    stale: evaluations since the best one. seconds: training time over all restarts. parameters: their number. measure:
+    the dev metric that decides which one is best; "" in checkpoints of older versions.
     """
 
     step: int
     stale: int
     seconds: float
     parameters: int
+    measure: str = ""
 
 
 def read_record(workdir: Workdir) -> Record | None:
@@ -35,7 +37,7 @@ def read_record(workdir: Workdir) -> Record | None:
             metadata = json.loads(text)["custom_metadata"]
             meta, shapes = metadata["meta"], metadata["shapes"]
             parameters = sum(math.prod(shape) for name, shape in shapes.items() if name.startswith("params/"))
-            return Record(step, meta["stale"], meta["seconds"], parameters)
+            return Record(step, meta["stale"], meta["seconds"], parameters, meta.get("measure", ""))
         except (OSError, ValueError, KeyError, TypeError):  # damaged, which the run itself reports
             continue
     return None
@@ -47,7 +49,8 @@ def has_ended(config: ConfigDict, record: Record | None) -> bool:
         return False
     train = config.train
     out_of_time = bool(train.minutes) and record.seconds >= train.minutes * 60
-    return record.step >= train.steps or out_of_time or 0 < train.patience <= record.stale
+    same_measure = record.measure in ("", f"dev/{train.early_stopping_metric}")
+    return record.step >= train.steps or out_of_time or (same_measure and 0 < train.patience <= record.stale)
 
 
 def higher_is_better(measure: str) -> bool:

@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import shutil
+import sys
 from collections.abc import Mapping
 
 from ml_collections import ConfigDict
@@ -10,6 +11,7 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.distributed.process_spec import ProcessSpec
 from nmt_jax.errors import UserError
+from nmt_jax.training.record import read_record
 from nmt_jax.workdir import Workdir
 
 
@@ -30,7 +32,8 @@ def train(
     process_spec: which of several processes this one is; every process makes this call.
     timeouts: `join_seconds` and `lost_seconds` of `Processes`.
 
-    Raises UserError if the config is invalid or describes another model than the workdir's.
+    Raises UserError if the config is invalid or describes another model than the workdir's, or if another process is
+    training in the workdir.
     """
     folder = Workdir(pathlib.Path(workdir))
     config = resolve_config(spec, folder, overrides or {})
@@ -40,20 +43,24 @@ def train(
     from nmt_jax.distributed.processes import Processes
     from nmt_jax.tasks.registry import make_task
     from nmt_jax.training import loop
+    from nmt_jax.training.lock import WorkdirLock
 
     check_model(config)
     platforms.configure_compilation()
     platforms.keep_freed_memory()
-    with Processes(process_spec, config, folder.path, **timeouts) as processes:
+    with (
+        Processes(process_spec, config, folder.path, **timeouts) as processes,
+        WorkdirLock(folder.path, processes.first) as lock,
+    ):
         processes.broadcast(lambda: write_config(config, folder))
         task = make_task(config, folder.path, sharding.make_mesh(config.mesh.model))
-        return loop.run(config, folder.path, task, processes)
+        return loop.run(config, folder.path, task, processes, lock)
 
 
 def resolve_config(spec: str | None, folder: Workdir, overrides: Mapping[str, str]) -> ConfigDict:
     """Return the config of a run: the file `spec`, or the workdir's own config, with `overrides`.
 
-    Raises UserError if the workdir has checkpoints of another model.
+    Raises UserError if the run of the workdir cannot continue with it.
     """
     if spec:
         config = configs.load(spec, overrides)
@@ -63,12 +70,44 @@ def resolve_config(spec: str | None, folder: Workdir, overrides: Mapping[str, st
         raise UserError(
             "nmt-jax train needs --config=FILE to start a new workdir, for example --config=configs/quickstart.py"
         )
+    check_continuation(config, folder)
+    return config
+
+
+def check_continuation(config: ConfigDict, folder: Workdir) -> None:
+    """Raise UserError if the run of the workdir cannot continue with this config.
+
+    Without a checkpoint everything may change but `task` and `model_name`: a workdir with others was not meant.
+    """
+    if not folder.config_file.exists():
+        return
+    old = folder.config()
     if folder.started:
         try:
-            configs.check_same_model(folder.config(), config)
+            configs.check_same_model(old, config)
         except UserError as error:
             raise UserError(f"{folder.path}: {error}") from None
-    return config
+        record = read_record(folder)
+        if record and config.train.steps < record.step:
+            raise UserError(
+                f"train.steps={config.train.steps}: {folder.path} has already reached step {record.step}; "
+                "set it to that or more, or use a new --workdir"
+            )
+    elif differing := [key for key in ("task", "model_name") if old.get(key) != config[key]]:
+        key = differing[0]
+        raise UserError(
+            f"{folder.config_file}: belongs to another experiment ({key} is {old.get(key)!r}, not {config[key]!r}), "
+            "which has no checkpoint yet; use a new --workdir, or delete this file"
+        )
+
+
+def announce_changes(old: ConfigDict, new: ConfigDict) -> None:
+    """Print a line for every key of which the value changes."""
+    before, after = configs.flatten(old), configs.flatten(new)
+    for key in {**before, **after}:
+        value, other = before.get(key, configs.ABSENT), after.get(key, configs.ABSENT)
+        if value != other:
+            print(f"nmt-jax: {key}: {value!r} -> {other!r}", file=sys.stderr)
 
 
 def check_model(config: ConfigDict) -> None:
@@ -95,16 +134,19 @@ def check_model(config: ConfigDict) -> None:
 
 
 def write_config(config: ConfigDict, folder: Workdir) -> None:
-    """Write the config into the workdir.
+    """Write the config into the workdir, and print the keys that it changes.
 
     Before the first checkpoint, a vocabulary that was made for other settings is deleted, so that `vocab/` always
     belongs to `config.json`.
     """
     try:
-        if folder.vocab.is_dir() and not folder.started and folder.config_file.is_file():
+        if folder.config_file.exists():
+            check_continuation(config, folder)  # again: another process may have trained since then
             old = folder.config()
-            if any(old.get(part) != config.get(part) for part in ("vocab", "encoder", "encoders", "data")):
-                shutil.rmtree(folder.vocab)
+            announce_changes(old, config)
+            parts = ("vocab", "encoder", "encoders", "data")
+            if not folder.started and any(old.get(part) != config.get(part) for part in parts):
+                shutil.rmtree(folder.vocab, ignore_errors=True)
         folder.path.mkdir(parents=True, exist_ok=True)
         configs.save(config, folder.config_file)
     except OSError as error:

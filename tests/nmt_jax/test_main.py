@@ -1,6 +1,7 @@
 """The command line: help, errors, exit codes, and what a verb imports."""
 
 import importlib.util
+import json
 import pathlib
 import shutil
 import subprocess
@@ -148,6 +149,41 @@ def test_before_the_first_checkpoint_the_vocabulary_may_change(tmp_path):
     assert not workdir.vocab.exists()
 
 
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_every_key_that_a_start_changes_is_announced(checkpoint, tmp_path, capsys):
+    workdir = _begin(tmp_path / "w", checkpoint=checkpoint)
+    assert capsys.readouterr().err == ""
+    changes = {"train.steps": "3000", "data.source": "de", "data.target": "en"}
+    write_config(resolve_config(None, workdir, changes), workdir)
+    lines = capsys.readouterr().err.splitlines()
+    assert sorted(lines) == [
+        "nmt-jax: data.source: 'en' -> 'de'",
+        "nmt-jax: data.target: 'de' -> 'en'",
+        "nmt-jax: train.steps: 1000 -> 3000",
+    ]
+
+
+def test_the_config_of_another_experiment_is_not_overwritten(mistake, tmp_path):
+    workdir = _begin(tmp_path, checkpoint=False)
+    before = workdir.config_file.read_bytes()
+    line = mistake("train", f"--config={ROOT}/configs/rnn_lm.py", f"--workdir={tmp_path}")
+    assert "belongs to another experiment (task is 'translate', not 'language_model')" in line
+    workdir.config_file.write_text('{"architectures": ["BertModel"]}')
+    assert "another experiment (task is None" in mistake("train", f"--config={QUICKSTART}", f"--workdir={tmp_path}")
+    workdir.config_file.write_bytes(before)
+    assert workdir.vocab.is_dir()
+
+
+def test_fewer_steps_than_done_are_an_error_that_changes_nothing(mistake, tmp_path):
+    workdir = _begin(tmp_path, checkpoint=True)
+    record = {"custom_metadata": {"meta": {"stale": 0, "seconds": 1.0}, "shapes": {}}}
+    (workdir.checkpoints / "10" / "_CHECKPOINT_METADATA").write_text(json.dumps(record))
+    before = workdir.config_file.read_bytes()
+    line = mistake("train", f"--workdir={tmp_path}", "--config.train.steps=9")
+    assert f"train.steps=9: {tmp_path} has already reached step 10" in line
+    assert workdir.config_file.read_bytes() == before
+
+
 def test_a_workdir_that_cannot_be_created(mistake, tmp_path):
     (tmp_path / "file").write_text("")
     assert "cannot write the workdir" in mistake(
@@ -159,6 +195,18 @@ def test_an_incomplete_last_line_of_the_log_is_ignored(tmp_path):
     workdir = Workdir(tmp_path)
     workdir.metrics_file.write_text('{"step": 1}\n{"step": 2}\n{"st')
     assert [row["step"] for row in workdir.metrics()] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "line", ["garbage", "[1]", '{"step": "1"}', '{"loss": 1}', '{"step": 2, "loss": "x"}', "[" * 10**5], ids=range(6)
+)
+@pytest.mark.parametrize(("verb", "output"), [("plot", "x.png"), ("report", "x.html")])
+def test_a_line_of_the_log_that_is_not_a_row_is_one_error(verb, output, line, mistake, tmp_path):
+    workdir = _begin(tmp_path, checkpoint=False)
+    workdir.metrics_file.write_text(f'{{"step": 1, "loss": 1.5}}\n{line}\n{{"step": 2}}\n')
+    message = mistake(verb, f"--workdir={tmp_path}", f"--output={tmp_path / output}")
+    assert "metrics.jsonl:2: not a row of the log" in message
+    assert len(message) < 400
 
 
 @pytest.mark.parametrize(

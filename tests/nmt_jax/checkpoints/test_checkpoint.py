@@ -245,3 +245,13 @@ def test_name_differences():
     assert (
         name_differences(expected, found) == "missing: b/d; unexpected: e; of another shape: a [3, 2] instead of [2, 3]"
     )
+
+
+def test_scores_of_different_metrics_are_not_compared(tmp_path):
+    with Checkpoints(tmp_path, keep_last=10) as checkpoints:
+        for step, measure, score in ((1, "dev/bleu", 90.0), (2, "dev/loss", -2.0), (3, "dev/loss", -1.0)):
+            checkpoints.save(step, make_state(step), None, {"measure": measure}, score)
+    assert checkpoints.best_steps() == Checkpoints(tmp_path).best_steps() == [3, 2]
+    with Checkpoints(tmp_path, keep_last=10) as checkpoints:
+        checkpoints.save(4, make_state(4), None, {"measure": "dev/bleu"})
+    assert Checkpoints(tmp_path).best_steps() == [1]

@@ -24,3 +24,14 @@ def test_rows_after_the_step_and_incomplete_lines_are_removed(step, kept, tmp_pa
     path.write_text("".join(lines))
     truncate(path, step)
     assert path.read_text() == "".join(lines[:kept])
+
+
+def test_damaged_lines_do_not_take_rows_with_them(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    rows = ['{"step": 1, "loss": 2}', '{"step": 2, "loss": 1}', '{"step": 3, "loss": 1}']
+    content = f'{rows[0]}\ngarbage\n[1]\n{rows[1]}\xff{{"st\n{{"step": "x"}}\n{rows[2]}\n'.encode("latin-1")
+    path.write_bytes(content)
+    with pytest.warns(UserWarning, match=r"metrics.jsonl:2 and 3 more lines: not rows .*metrics.jsonl.damaged"):
+        truncate(path, 3)
+    assert path.read_text().split() == " ".join(rows).split()
+    assert (tmp_path / "metrics.jsonl.damaged").read_bytes() == content

@@ -199,6 +199,22 @@ def test_early_stopping_counts_over_restarts(tmp_path):
     assert 2 in Checkpoints(tmp_path / "checkpoints").steps()  # the best one is kept
 
 
+def test_another_metric_starts_anew(tmp_path, capsys):
+    class Measured(toy.Toy):
+        def evaluate(self, params):
+            return {"dev/bleu": 90.0, "dev/loss": 1.0 / (1 + self.evaluations)}
+
+    def run(steps, metric):
+        changes = {"train.steps": steps, "train.eval_every": 2, "train.patience": 3, "train.keep_last": 1}
+        settings = toy.config(**changes, **{"train.early_stopping_metric": metric})
+        return loop.run(settings, tmp_path, Measured(settings))
+
+    run(4, "bleu")  # 90 at step 2, and one evaluation without improvement
+    assert run(12, "loss")["step"] == 12
+    assert "best dev/loss 1 at step 6" in capsys.readouterr().err
+    assert Checkpoints(tmp_path / "checkpoints").best_steps() == [6, 12]
+
+
 def test_minutes_count_over_restarts(tmp_path):
     limit = {"train.minutes": 0.05, "train.steps": 10**6, "toy.pause": 0.01}
     result = toy.train(tmp_path, **limit)
