@@ -112,6 +112,16 @@ class IndexedTexts:
         return self.metric.aggregated(*sides, weights)
 
 
+MOST_ORDER = 100  # of n-grams: their counts take memory in proportion
+BETAS = (0.001, 1000)  # weights of recall in F-scores
+
+
+def check_range(option: str, value: float, least: float, most: float) -> None:
+    """Raise ValueError unless `value` lies between `least` and `most`, which NaN never does."""
+    if not least <= value <= most:
+        raise ValueError(f"{option}={value}: must be at least {least:g} and at most {most:g}")
+
+
 def check_sequences(hypotheses: Sequence[str], references: References) -> None:
     """Raise TypeError if hypotheses or references are a string instead of a sequence of strings."""
     for name, texts in (("hypotheses", hypotheses), ("references", references)):

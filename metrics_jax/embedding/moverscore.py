@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from metrics_jax.api import starts
+from metrics_jax.api import MOST_ORDER, check_range, starts
 from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
 from metrics_jax.embedding.encoder import Encoded, Encoder, encode
 from metrics_jax.embedding.exact_transport import Problem
@@ -58,8 +58,9 @@ class MoverScore(ContextualMetric):
         super().__post_init__()
         if self.variant not in LAYERS:
             raise ValueError(f"variant={self.variant!r} is none of {', '.join(LAYERS)}")
-        if self.n_gram < 1 or (self.variant == "v2" and self.n_gram > 1):
-            raise ValueError(f"n_gram={self.n_gram}: must be at least 1, and exactly 1 with variant v2")
+        check_range("n_gram", self.n_gram, 1, MOST_ORDER)
+        if self.variant == "v2" and self.n_gram > 1:
+            raise ValueError(f"n_gram={self.n_gram}: must be exactly 1 with variant v2")
         check_method(self.transport)
         object.__setattr__(self, "stop_words", stop_words.named(self.stop_words))
         object.__setattr__(self, "layers", tuple(self.layers) or LAYERS[self.variant])

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from metrics_jax.api import check_range
 from metrics_jax.embedding.bertscore import f_score
 from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
 from metrics_jax.embedding.encoder import Encoded, Encoder
@@ -48,8 +49,9 @@ class TemperedWMD(ContextualMetric):
         super().__post_init__()
         if not 0 < self.temperature < np.inf:
             raise ValueError(f"temperature={self.temperature}: must be positive and finite; the authors use 0.02")
-        if self.num_iters < 1 or (self.relaxed and self.num_iters > 1):
-            raise ValueError(f"num_iters={self.num_iters}: must be at least 1, and exactly 1 with relaxed")
+        check_range("num_iters", self.num_iters, 1, 10_000)
+        if self.relaxed and self.num_iters > 1:
+            raise ValueError(f"num_iters={self.num_iters}: must be exactly 1 with relaxed")
 
     def units(self, encoded: Encoded, idf: Idf | None) -> Units:
         """Excludes special tokens other than the first of a text."""

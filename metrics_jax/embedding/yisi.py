@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from metrics_jax.api import MOST_ORDER, check_range
 from metrics_jax.embedding.bertscore import f_score
 from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
 from metrics_jax.embedding.encoder import Encoded, Encoder
@@ -42,8 +43,7 @@ class YiSi1(ContextualMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.n_gram < 1:
-            raise ValueError(f"n_gram={self.n_gram}: must be at least 1")
+        check_range("n_gram", self.n_gram, 1, MOST_ORDER)
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha={self.alpha}: must lie between 0 and 1")
 

@@ -8,7 +8,6 @@ clusters(values, p)
 import dataclasses
 
 import numpy as np
-import scipy.stats
 
 from metrics_jax.embedding.encoder import progress
 from metrics_jax.judging.coefficient import Coefficient
@@ -74,12 +73,14 @@ def williams(first: float, second: float, between: float, num_judgements: int) -
     n = num_judgements
     if n < 4:
         raise ValueError(f"{n} judgements: Williams' test needs four or more")
+    from scipy import stats  # late: it takes a second
+
     k = 1 - first**2 - second**2 - between**2 + 2 * first * second * between
     denominator = 2 * k * (n - 1) / (n - 3) + (first + second) ** 2 / 4 * (1 - between) ** 3
     if not denominator > _TIE**2:
         return Williams(np.nan, np.nan)
     t = (first - second) * np.sqrt((n - 1) * (1 + between) / denominator)
-    return Williams(float(t), float(2 * scipy.stats.t.sf(abs(t), n - 3)))
+    return Williams(float(t), float(2 * stats.t.sf(abs(t), n - 3)))
 
 
 def clusters(values: np.ndarray, p: np.ndarray, alpha: float = 0.05) -> np.ndarray:

@@ -4,8 +4,6 @@ import itertools
 from typing import Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse
-import scipy.stats
 from numpy.random import Generator
 
 from metrics_jax.judging import pairs
@@ -216,7 +214,9 @@ def _quadratic_forms(chosen: np.ndarray, matrices: np.ndarray) -> np.ndarray:
     if not entries:  # counts of human ties do not depend on the choice
         return np.zeros(chosen.shape[1::-1], np.float32)
     if entries * _SPARSE < matrices.size and len(matrices) == 1:  # a metric with few ties
-        product = (scipy.sparse.csr_array(matrices[0].T.astype(np.float32)) @ chosen[0].T).T[None]
+        from scipy import sparse  # late: it takes as long as all other imports
+
+        product = (sparse.csr_array(matrices[0].T.astype(np.float32)) @ chosen[0].T).T[None]
     else:
         product = chosen @ matrices.astype(np.float32)
     return np.einsum("gti,gti->tg", product, chosen)
@@ -224,10 +224,12 @@ def _quadratic_forms(chosen: np.ndarray, matrices: np.ndarray) -> np.ndarray:
 
 def _ranks(numbers: np.ndarray, groups: pairs.Groups) -> np.ndarray:
     """Ranks float[..., N] within groups of numbers float[..., N]."""
+    from scipy import stats  # late: it takes a second
+
     ranks = np.zeros(numbers.shape)
     for size in np.unique(groups.sizes).tolist():
         rows = groups.rows[groups.sizes == size, :size]
-        ranks[..., rows] = scipy.stats.rankdata(numbers[..., rows], axis=-1)
+        ranks[..., rows] = stats.rankdata(numbers[..., rows], axis=-1)
     return ranks
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-import scipy.stats
 
 Numbers = Sequence[float] | np.ndarray
 
@@ -26,8 +25,10 @@ def pearson(x: Numbers, y: Numbers, *, undefined: float = np.nan) -> np.ndarray:
 
 def spearman(x: Numbers, y: Numbers, *, undefined: float = np.nan) -> np.ndarray:
     """Spearman's rho: Pearson's r of the ranks, with the mean rank for ties. Otherwise as `pearson`."""
+    from scipy import stats  # late: it takes a second
+
     x, y = _check_lists(x, y)
-    return pearson(scipy.stats.rankdata(x, axis=-1), scipy.stats.rankdata(y, axis=-1), undefined=undefined)
+    return pearson(stats.rankdata(x, axis=-1), stats.rankdata(y, axis=-1), undefined=undefined)
 
 
 def kendall(x: Numbers, y: Numbers, variant: Literal["a", "b", "c"] = "b") -> float:
@@ -38,14 +39,16 @@ def kendall(x: Numbers, y: Numbers, variant: Literal["a", "b", "c"] = "b") -> fl
     where m is the smaller number of distinct values (Stuart, 1953). If x or y is constant, tau-a is 0, the others NaN.
     Raises ValueError as `pearson`.
     """
+    from scipy import stats  # late: it takes a second
+
     x, y = _check_lists(x, y)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"Kendall's tau needs one-dimensional arrays, not {x.shape} and {y.shape}")
     if variant != "a":
-        return float(scipy.stats.kendalltau(x, y, variant=variant).statistic)
+        return float(stats.kendalltau(x, y, variant=variant).statistic)
     pairs, untied = len(x) * (len(x) - 1) // 2, np.sqrt(float(_num_untied(x)) * float(_num_untied(y)))
     # C - D is an integer: rounding removes the error of the square root.
-    return float(np.rint(scipy.stats.kendalltau(x, y).statistic * untied) / pairs) if untied else 0.0
+    return float(np.rint(stats.kendalltau(x, y).statistic * untied) / pairs) if untied else 0.0
 
 
 def _num_untied(numbers: np.ndarray) -> int:

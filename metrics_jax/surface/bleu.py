@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, best, check_sequences, flatten
+from metrics_jax.api import MOST_ORDER, AdditiveMetric, References, best, check_range, check_sequences, flatten
 from metrics_jax.surface import ngrams
 from metrics_jax.surface.ngrams import Tokens, clipped_matches, encode_words, num_ngrams
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
@@ -44,8 +44,9 @@ class BLEU(AdditiveMetric):
             raise ValueError(f"smooth_method={self.smooth_method!r}: choose one of {', '.join(SMOOTHING)}")
         if self.brevity not in BREVITY:
             raise ValueError(f"brevity={self.brevity!r}: choose one of {', '.join(BREVITY)}")
-        if self.max_ngram_order < 1:
-            raise ValueError(f"max_ngram_order={self.max_ngram_order}: must be at least 1")
+        check_range("max_ngram_order", self.max_ngram_order, 1, MOST_ORDER)
+        if self.smooth_value is not None:
+            check_range("smooth_value", self.smooth_value, 0, 1000)
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """Statistics float[N, 2 + 2 * max_ngram_order]: sys_len, ref_len, then matches and totals by order.

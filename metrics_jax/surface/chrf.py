@@ -8,7 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, best, check_sequences, flatten, pair
+from metrics_jax.api import (
+    BETAS,
+    MOST_ORDER,
+    AdditiveMetric,
+    References,
+    best,
+    check_range,
+    check_sequences,
+    flatten,
+    pair,
+)
 from metrics_jax.surface import ngrams
 from metrics_jax.surface.ngrams import Tokens, clipped_matches, encode_characters, encode_words, num_ngrams
 
@@ -35,12 +45,13 @@ class ChrF(AdditiveMetric):
     name: ClassVar[str] = "chrf"
 
     def __post_init__(self) -> None:
-        if self.char_order < 0 or self.word_order < 0 or self.char_order + self.word_order < 1:
+        for option in ("char_order", "word_order"):
+            check_range(option, getattr(self, option), 0, MOST_ORDER)
+        if self.char_order + self.word_order < 1:
             raise ValueError(
                 f"char_order={self.char_order}, word_order={self.word_order}: at least one n-gram order is needed"
             )
-        if self.beta <= 0:
-            raise ValueError(f"beta={self.beta}: must be positive")
+        check_range("beta", self.beta, *BETAS)
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """Statistics float[N, 3 * orders]: n-grams of hypothesis and reference and their matches, by order.

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, check_texts
+from metrics_jax.api import MOST_ORDER, AdditiveMetric, References, check_range, check_texts
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 
 _BETA = math.log(0.5) / math.log(1.5) ** 2  # the penalty is 0.5 if the output has two thirds of the reference length
@@ -64,8 +64,7 @@ class NIST(AdditiveMetric):
 
     def __post_init__(self) -> None:
         check_tokenizer(self.tokenize)
-        if self.max_ngram_order < 1:
-            raise ValueError(f"max_ngram_order={self.max_ngram_order}: must be at least 1")
+        check_range("max_ngram_order", self.max_ngram_order, 1, MOST_ORDER)
 
     def fitted(self, references: References) -> "NIST":
         texts = [text for group in references for text in ([group] if isinstance(group, str) else group)]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References, best, flatten, pair
+from metrics_jax.api import BETAS, AdditiveMetric, References, best, check_range, flatten, pair
 from metrics_jax.surface.ngrams import clipped_matches, encode_words
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 
@@ -28,8 +28,7 @@ class WordOverlap(AdditiveMetric):
 
     def __post_init__(self) -> None:
         check_tokenizer(self.tokenize)
-        if self.beta <= 0:
-            raise ValueError(f"beta={self.beta}: must be positive")
+        check_range("beta", self.beta, *BETAS)
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """Statistics float[N, 3]: common words, words of the hypothesis, words of the reference."""

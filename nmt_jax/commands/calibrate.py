@@ -6,9 +6,11 @@ from typing import Any
 
 from absl import flags
 
+from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_metric_flags, metric_options
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
+from nmt_jax.number_flags import define_integer, define_seed
 from nmt_jax.pretrained.metrics import open_metric
 
 METHODS = {"baseline": "fit_baseline", "idf": "count"}  # of a metric, by the flag that names the output
@@ -22,9 +24,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("idf", None, help_text, flag_values)
     flags.DEFINE_string("metric", "bertscore", "Metric to calibrate, as in nmt-jax score --metrics.", flag_values)
     help_text = "Number of pairs of lines for the baseline."
-    flags.DEFINE_integer("num_pairs", 10_000, help_text, lower_bound=1, flag_values=flag_values)
-    flags.DEFINE_integer("seed", 0, "Random seed for drawing the pairs.", flag_values=flag_values)
+    define_integer(flag_values, "num_pairs", 10_000, help_text, least=1)
+    define_seed(flag_values, 0, "Random seed for drawing the pairs.")
     define_metric_flags(flag_values)
+    streams.define_overwrite_flag(flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
@@ -33,6 +36,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if not positional or len(outputs) != 1:
         raise UserError("nmt-jax calibrate needs a corpus and one of --baseline=FILE and --idf=FILE, the output file")
     ((name, output),) = outputs.items()
+    streams.check_new(flag_values, output)
     options = {"num_pairs": flag_values.num_pairs, "seed": flag_values.seed} if name == "baseline" else {}
     run(positional, name, output, flag_values.metric, options, **metric_options(flag_values))
     return 0

@@ -8,10 +8,13 @@ from absl import flags
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
+from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_override_flag, overrides
 from nmt_jax.data.readers.parallel_text import open_text
 from nmt_jax.data.readers.splits import SPLITS
 from nmt_jax.errors import UserError
+from nmt_jax.files import whole_file
+from nmt_jax.number_flags import define_integer
 from nmt_jax.workdir import Workdir
 
 
@@ -22,9 +25,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("config", None, help_text, flag_values)
     flags.DEFINE_enum("split", "test", list(SPLITS), "Part of the corpus to write.", flag_values)
     help_text = "Maximum number of sentence pairs; 0: all."
-    flags.DEFINE_integer("lines", 0, help_text, lower_bound=0, flag_values=flag_values)
+    define_integer(flag_values, "lines", 0, help_text, least=0)
     help_text = "Prefix of the two output files, which end in the names of the languages: PREFIX.en, PREFIX.de."
     flags.DEFINE_string("output", None, help_text, flag_values)
+    streams.define_overwrite_flag(flag_values)
     define_override_flag(flag_values)
 
 
@@ -36,22 +40,28 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         config = configs.override(Workdir(pathlib.Path(flag_values.workdir)).config(), overrides(flag_values))
     else:
         config = configs.load(flag_values.config, overrides(flag_values))
+    if config.task != "translate":
+        raise UserError(f"nmt-jax corpus writes parallel text, but config.task is {config.task!r}")
+    streams.check_new(flag_values, *output_files(config, flag_values.output))
     for path in run(config, flag_values.split, flag_values.output, flag_values.lines):
         print(path)
     return 0
 
 
+def output_files(config: ConfigDict, output: str) -> tuple[str, str]:
+    """Return the names of the two files: OUTPUT.SOURCE and OUTPUT.TARGET, with the languages of the config."""
+    return f"{output}.{config.data.source}", f"{output}.{config.data.target}"
+
+
 def run(config: ConfigDict, split: str, output: str, lines: int = 0) -> tuple[str, str]:
-    """Write the first `lines` pairs (0: all) of `split` to OUTPUT.SOURCE and OUTPUT.TARGET; returns the two names."""
-    if config.task != "translate":
-        raise UserError(f"nmt-jax corpus writes parallel text, but config.task is {config.task!r}")
-    paths = (f"{output}.{config.data.source}", f"{output}.{config.data.target}")
+    """Write the first `lines` pairs (0: all) of `split` to the `output_files`; returns their names."""
+    paths = output_files(config, output)
     pairs = itertools.islice(open_text(config.data, split), lines or None)
     try:
-        with open(paths[0], "w", encoding="utf-8") as source, open(paths[1], "w", encoding="utf-8") as target:
+        with whole_file(pathlib.Path(paths[0])) as source, whole_file(pathlib.Path(paths[1])) as target:
             for pair in pairs:
-                source.write(pair[0] + "\n")
-                target.write(pair[1] + "\n")
+                source.write(f"{pair[0]}\n".encode())
+                target.write(f"{pair[1]}\n".encode())
     except OSError as error:
         raise UserError(f"{error.filename or output}: cannot write the file: {error.strerror}") from error
     return paths

@@ -11,6 +11,7 @@ from absl import flags
 from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_sampling_flags, make_sampling
 from nmt_jax.data.lines import chunks
+from nmt_jax.number_flags import define_integer
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -28,10 +29,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "File with a prompt per line, to be continued; plain or .gz, - for stdin."
     flags.DEFINE_string("prompts", None, help_text, flag_values)
     help_text = f"Number of lines to sample; default: {NUM_SAMPLES}, or 1 per prompt."
-    flags.DEFINE_integer("num_samples", None, help_text, lower_bound=1, flag_values=flag_values)
+    define_integer(flag_values, "num_samples", None, help_text, least=1)
     define_sampling_flags(flag_values)
     help_text = "Maximum number of pieces to sample per line."
-    flags.DEFINE_integer("length", 100, help_text, lower_bound=1, flag_values=flag_values)
+    define_integer(flag_values, "length", 100, help_text, least=1, most=10_000)
     streams.define_checkpoint_flags(flag_values, average=False)
 
 

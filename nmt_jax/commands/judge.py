@@ -15,6 +15,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.judging import agreement_table
 from nmt_jax.judging.evaluation import TESTS, Inference, evaluate_metrics
 from nmt_jax.judging.judgement_files import Protocol
+from nmt_jax.number_flags import define_integer, define_seed
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -45,8 +46,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "Test the difference of every pair of metrics, and rank them in clusters."
     flags.DEFINE_enum("significance", None, list(TESTS), help_text, flag_values)
     help_text = "Number of permutations and of bootstrap samples."
-    flags.DEFINE_integer("trials", 1000, help_text, lower_bound=1, flag_values=flag_values)
-    flags.DEFINE_integer("seed", SEED, "Random seed for both.", flag_values=flag_values)
+    define_integer(flag_values, "trials", 1000, help_text, least=1, most=1_000_000)
+    define_seed(flag_values, SEED, "Random seed for both.")
     flags.DEFINE_string("plots", None, "Folder for figures: scores against judgements, and rankings.", flag_values)
     help_text = "Output format; text is a table on a terminal, else rows without a heading."
     flags.DEFINE_enum("format", "text", list(agreement_table.WRITERS), help_text, flag_values)

@@ -11,6 +11,7 @@ from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_metric_flags, metric_options, values
 from nmt_jax.decoding.minimum_bayes_risk import METHODS, WEIGHTS, Choice
 from nmt_jax.errors import UserError
+from nmt_jax.number_flags import define_float, define_integer, define_seed
 from nmt_jax.translation.reranking import EVALUATED, Candidates, Gains, choose_texts, make_decision, read_candidates
 
 
@@ -26,15 +27,15 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "Comparisons: exact, all pairs; aggregate, one with all references first; prune, some references first."
     flags.DEFINE_enum("method", "exact", METHODS, help_text, flag_values)
     help_text = "With aggregate: number of candidates that are compared with every pseudo-reference."
-    flags.DEFINE_integer("finalists", 1, help_text, lower_bound=1, flag_values=flag_values)
+    define_integer(flag_values, "finalists", 1, help_text, least=1)
     help_text = "With prune: required probability that a dropped candidate is not the best."
-    flags.DEFINE_float("confidence", 0.99, help_text, flag_values=flag_values)
+    define_float(flag_values, "confidence", 0.99, help_text, above=0, below=1)
     help_text = "Weights of the pseudo-references: uniform for samples, probability for n-best lists with scores."
     flags.DEFINE_enum("weights", "uniform", WEIGHTS, help_text, flag_values)
     help_text = "With probability: softmax temperature of the weights; above 1 makes them more equal."
-    flags.DEFINE_float("temperature", 1.0, help_text, flag_values=flag_values)
+    define_float(flag_values, "temperature", 1.0, help_text, above=0)
     help_text = "With prune: random seed for the order of the pseudo-references."
-    flags.DEFINE_integer("seed", 0, help_text, lower_bound=0, flag_values=flag_values)
+    define_seed(flag_values, 0, help_text)
     help_text = "Output format; json writes one object per line, with expected utilities."
     flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)
     define_metric_flags(flag_values)

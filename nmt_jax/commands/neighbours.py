@@ -10,6 +10,7 @@ from metrics_jax.embedding.nearest import Neighbours, UnknownWordError
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.commands import streams
 from nmt_jax.errors import UserError
+from nmt_jax.number_flags import define_integer
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -20,7 +21,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "File of word vectors to use instead of a workdir: word2vec or GloVe format, plain or .gz."
     flags.DEFINE_string("vectors", None, help_text, flag_values)
     streams.define_input_flag(flag_values)
-    flags.DEFINE_integer("count", 10, "Number of neighbours per line.", lower_bound=1, flag_values=flag_values)
+    define_integer(flag_values, "count", 10, "Number of neighbours per line.", least=1)
     help_text = "Convert the input to lower case; default: as the training text of the workdir."
     flags.DEFINE_bool("lower_case", None, help_text, flag_values)
     streams.define_checkpoint_flags(flag_values, average=False)

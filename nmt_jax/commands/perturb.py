@@ -16,6 +16,7 @@ from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_metric_flags, metric_options, values
 from nmt_jax.data.lines import chunks
 from nmt_jax.errors import UserError
+from nmt_jax.number_flags import define_seed
 from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.training.trained import open_trained, open_translator
 from nmt_jax.workdir import Workdir
@@ -35,7 +36,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("there", None, help_text, flag_values)
     flags.DEFINE_string("back", None, "Workdir of a translator back into the language of the input.", flag_values)
     flags.DEFINE_list("metrics", list(METRICS), "Metrics that score each pair, as in nmt-jax score.", flag_values)
-    flags.DEFINE_integer("seed", 0, "Random seed.", flag_values=flag_values)
+    define_seed(flag_values, 0)
     define_metric_flags(flag_values)
 
 

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 
 from absl import flags
 
+from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_metric_flags, metric_options
 from nmt_jax.errors import UserError
+from nmt_jax.number_flags import define_integer
 from nmt_jax.reporting import plot_kinds
 
 KINDS = ("curves", "attention", "layers", "length", "sweep", *plot_kinds.DEFAULT_METRICS)
@@ -21,13 +23,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "attention: which weights to draw."
     flags.DEFINE_enum("attention", "cross", list(plot_kinds.ATTENTION_KINDS), help_text, flag_values)
     help_text = "attention of a classifier: number of development texts."
-    flags.DEFINE_integer("texts", 20, help_text, lower_bound=0, flag_values=flag_values)
+    define_integer(flag_values, "texts", 20, help_text, least=0)
     help_text = "length: file with the source text; the arguments are files with translations."
     flags.DEFINE_string("source", None, help_text, flag_values)
     flags.DEFINE_string("reference", None, "length: file with the reference translation.", flag_values)
     help_text = "sweep: dev/bleu, another key of metrics.jsonl, parameters or minutes."
     flags.DEFINE_string("measure", None, help_text, flag_values)
-    flags.DEFINE_integer("buckets", 6, "length: number of groups of sentences.", lower_bound=2, flag_values=flag_values)
+    define_integer(flag_values, "buckets", 6, "length: number of groups of sentences.", least=2, most=100)
     help_text = (
         "similarity: bertscore (default) or yisi1. flow: moverscore (default) or wmd (default with only --vectors)."
     )
@@ -38,12 +40,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
         "KIND.png."
     )
     flags.DEFINE_string("output", None, help_text, flag_values)
+    streams.define_overwrite_flag(flag_values, "The default file in --workdir")
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Draw a plot and print its path; for length and layers the numbers, too."""
     kind = flag_values.kind or ("attention" if flag_values.sentence else "curves")
-    output = pathlib.Path(flag_values.output) if flag_values.output else None
+    output = _output(flag_values, kind, positional)
     workdir = pathlib.Path(flag_values.workdir) if flag_values.workdir else None
     if kind == "length":
         if not (positional and flag_values.source and flag_values.reference):
@@ -52,13 +55,13 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
                 "HYPOTHESIS [HYPOTHESIS …] --source=FILE --reference=FILE"
             )
         texts = (flag_values.source, flag_values.reference)
-        output = output or pathlib.Path("length.png")
+        assert output
         print(*plot_kinds.plot_length(positional, *texts, flag_values.buckets, output), sep="\n")
     elif kind == "layers":
         folders = [*([flag_values.workdir] if workdir else []), *positional]
         if not folders:
             raise UserError("nmt-jax plot --kind=layers needs workdirs of runs: --workdir=FOLDER, or FOLDER [FOLDER …]")
-        output = output or pathlib.Path("layers.png" if positional else f"{folders[0]}/layers.png")
+        output = output or pathlib.Path(folders[0]) / "layers.png"
         print(*plot_kinds.plot_layers(folders, output), sep="\n")
     elif kind in plot_kinds.DEFAULT_METRICS:
         print(plot_kinds.plot_comparison(positional, kind, flag_values.metric, output, **metric_options(flag_values)))
@@ -75,3 +78,17 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         arguments = (flag_values.sentence, flag_values.target, flag_values.attention, flag_values.texts)
         print(plot_kinds.plot_attention(workdir, *arguments, output))
     return 0
+
+
+def _output(flag_values: flags.FlagValues, kind: str, positional: Sequence[str]) -> pathlib.Path | None:
+    """Return the file to write, or None for the default file in `--workdir`.
+
+    Raises UserError if the file exists and `--overwrite` is not set.
+    """
+    path = flag_values.output
+    if not path and (kind in ("length", *plot_kinds.DEFAULT_METRICS) or (kind == "layers" and positional)):
+        path = f"{kind}.png"
+    if not path:
+        return None
+    streams.check_new(flag_values, path)
+    return pathlib.Path(path)

@@ -8,6 +8,7 @@ from absl import flags
 from metrics_jax.significance import SEED
 from nmt_jax.commands.shared_flags import define_metric_flags, define_metrics_flag, metric_options, values
 from nmt_jax.errors import UserError
+from nmt_jax.number_flags import define_seed
 from nmt_jax.reporting import score_table
 from nmt_jax.reporting.system_scores import PAIRED, Inference, score_files
 
@@ -25,7 +26,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_boolean("segments", False, "Write a score for every line instead of the whole file.", flag_values)
     flags.DEFINE_boolean("confidence", False, "Report 95 % bootstrap confidence intervals.", flag_values)
     flags.DEFINE_enum("paired", None, list(PAIRED), "Test the difference of every system from the first.", flag_values)
-    flags.DEFINE_integer("seed", SEED, "Random seed for resampling.", flag_values=flag_values)
+    define_seed(flag_values, SEED, "Random seed for resampling.")
     help_text = "Output format; text is a table on a terminal, else rows without a heading."
     flags.DEFINE_enum("format", "text", list(score_table.WRITERS), help_text, flag_values)
 

@@ -8,6 +8,7 @@ from absl import flags
 from metrics_jax.registry import REGISTRY, SHORTHANDS
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
+from nmt_jax.number_flags import define_float, define_integer, define_seed
 from nmt_jax.pretrained.metrics import DTYPES
 
 if TYPE_CHECKING:
@@ -40,13 +41,13 @@ def overrides(flag_values: flags.FlagValues) -> dict[str, str]:
 def define_sampling_flags(flag_values: flags.FlagValues) -> None:
     """Define `--temperature` … `--seed`, the options of `decoding.sampling.Sampling`."""
     help_text = "Softmax temperature: below 1 sharpens the distribution, above 1 flattens it, 0 is greedy."
-    flags.DEFINE_float("temperature", 1.0, help_text, flag_values=flag_values)
-    flags.DEFINE_integer("top_k", 0, "Sample only from the K most likely pieces; 0: from all.", flag_values=flag_values)
+    define_float(flag_values, "temperature", 1.0, help_text, least=0)
+    define_integer(flag_values, "top_k", 0, "Sample only from the K most likely pieces; 0: from all.", least=0)
     help_text = "Nucleus sampling: sample only from the fewest pieces with this total probability; 1: from all."
-    flags.DEFINE_float("top_p", 1.0, help_text, flag_values=flag_values)
+    define_float(flag_values, "top_p", 1.0, help_text, above=0, most=1)
     help_text = "Sample only from pieces with at least this probability; 0: from all."
-    flags.DEFINE_float("epsilon", 0.0, help_text, flag_values=flag_values)
-    flags.DEFINE_integer("seed", 0, "Random seed.", flag_values=flag_values)
+    define_float(flag_values, "epsilon", 0.0, help_text, least=0, below=1)
+    define_seed(flag_values, 0)
 
 
 def make_sampling(flag_values: flags.FlagValues, num_samples: int = 1, replacement: bool = True) -> "Sampling":
@@ -64,25 +65,27 @@ def define_search_flags(flag_values: flags.FlagValues) -> None:
 
     A flag left out means the value under `decode` in the workdir's config, or the default of `Search`.
     """
-    flags.DEFINE_integer("beam_size", None, "Beam size; 1 is greedy search.", lower_bound=1, flag_values=flag_values)
+    define_integer(flag_values, "beam_size", None, "Beam size; 1 is greedy search.", least=1)
     help_text = "Exponent alpha of the length penalty (Wu et al., 2016, eq. 14); 0 ranks by probability."
-    flags.DEFINE_float("length_penalty", None, help_text, flag_values=flag_values)
+    define_float(flag_values, "length_penalty", None, help_text, least=0, most=10)
     help_text = "Form of the length penalty: wu, or length, which divides by the length to the power of alpha."
     flags.DEFINE_string("normalization", None, help_text, flag_values)
     help_text = "Weight beta of the coverage penalty (Wu et al., 2016, eq. 14)."
-    flags.DEFINE_float("coverage_penalty", None, help_text, flag_values=flag_values)
+    define_float(flag_values, "coverage_penalty", None, help_text, least=0)
     help_text = (
         "When the search of a sentence stops: bound, if no hypothesis can still enter the n-best list; beam, if "
         "beam_size hypotheses have ended; limit, at the maximum length."
     )
     flags.DEFINE_string("stopping", None, help_text, flag_values)
-    flags.DEFINE_integer("min_length", None, "Minimum length in pieces.", flag_values=flag_values)
-    flags.DEFINE_integer("no_repeat_ngram_size", None, "Forbid repeated n-grams of this size.", flag_values=flag_values)
+    define_integer(flag_values, "min_length", None, "Minimum length in pieces.", least=0, most=10_000)
+    define_integer(
+        flag_values, "no_repeat_ngram_size", None, "Forbid repeated n-grams of this size.", least=0, most=1000
+    )
     help_text = "Factor of at least 1 on the log-probabilities of pieces that have already been generated."
-    flags.DEFINE_float("repetition_penalty", None, help_text, flag_values=flag_values)
-    flags.DEFINE_integer("num_groups", None, "Number of groups of diverse beam search.", flag_values=flag_values)
+    define_float(flag_values, "repetition_penalty", None, help_text, least=1)
+    define_integer(flag_values, "num_groups", None, "Number of groups of diverse beam search.", least=1)
     help_text = "Diverse beam search: penalty for a piece that an earlier group chose at the same step."
-    flags.DEFINE_float("diversity", None, help_text, flag_values=flag_values)
+    define_float(flag_values, "diversity", None, help_text, least=0)
 
 
 def search_options(flag_values: flags.FlagValues) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The parts shared by the verbs that read lines and write lines: flags and their checks, input, output."""
 
 import json
+import os
+import pathlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -9,6 +11,7 @@ from absl import flags
 
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.errors import UserError
+from nmt_jax.number_flags import define_integer
 from nmt_jax.progress import track
 
 Item = TypeVar("Item")
@@ -31,14 +34,14 @@ def define_checkpoint_flags(flag_values: flags.FlagValues, average: bool = True)
     """Define `--checkpoint`, and `--average` if the verb can use the mean of several checkpoints."""
     if average:
         help_text = "Use the mean of the last N checkpoints; default: decode.average of the workdir's config."
-        flags.DEFINE_integer("average", None, help_text, lower_bound=1, flag_values=flag_values)
+        define_integer(flag_values, "average", None, help_text, least=1, most=1000)
     flags.DEFINE_enum("checkpoint", None, ["best", "last"], "Checkpoint to use; default: best.", flag_values)
 
 
 def define_chunk_flag(flag_values: flags.FlagValues, default: int) -> None:
     """Define `--chunk`: larger chunks make fuller batches, smaller ones show output sooner."""
     help_text = "Number of inputs processed together; 1 if stdin is a terminal."
-    flags.DEFINE_integer("chunk", default, help_text, lower_bound=1, flag_values=flag_values)
+    define_integer(flag_values, "chunk", default, help_text, least=1, most=1_000_000)
 
 
 def define_prediction_flags(flag_values: flags.FlagValues, chunk: int, input_contents: str = "") -> None:
@@ -62,6 +65,13 @@ def required_workdir(verb: str, flag_values: flags.FlagValues, contents: str = "
     if not flag_values.workdir:
         raise UserError(f"nmt-jax {verb} needs --workdir=FOLDER of {contents}")
     return flag_values.workdir
+
+
+def check_needs(flag_values: flags.FlagValues, names: Iterable[str], met: bool, needed: str) -> None:
+    """Raise UserError for a flag that was given but has no effect without what is `needed`, unless that is `met`."""
+    for name in names:
+        if flag_values[name].present and not met:
+            raise UserError(f"--{name} needs {needed}; without it, it has no effect")
 
 
 def chosen_checkpoint(flag_values: flags.FlagValues) -> str | int | None:
@@ -104,6 +114,19 @@ def predict_in_chunks(task: Any, params: Any, items: Iterable[Item], size: int) 
 
 
 # Output
+
+
+def define_overwrite_flag(flag_values: flags.FlagValues, default: str = "") -> None:
+    """Define `--overwrite`; default: the output that is replaced without it, if there is one."""
+    help_text = "Replace the output if it exists." + (f" {default} is always replaced." if default else "")
+    flags.DEFINE_boolean("overwrite", False, help_text, flag_values)
+
+
+def check_new(flag_values: flags.FlagValues, *outputs: str | os.PathLike[str]) -> None:
+    """Raise UserError for an output file that exists, unless `--overwrite` is set."""
+    for path in map(pathlib.Path, outputs):
+        if not flag_values.overwrite and (path.is_file() or path.is_symlink()):
+            raise UserError(f"{path}: already exists; name another file, or replace it with --overwrite")
 
 
 def write_rows(rows: Iterable[str], done: str, total: int | None = None) -> None:

@@ -8,6 +8,7 @@ from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import values
 from nmt_jax.data.lines import num_lines
 from nmt_jax.errors import UserError
+from nmt_jax.number_flags import define_float, define_integer
 from nmt_jax.summarization.summarizer import METHODS, summarize
 
 
@@ -15,13 +16,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax summarize`."""
     flags.DEFINE_enum("method", "lexrank", METHODS, "Method that ranks the sentences.", flag_values)
     help_text = "Maximum number of sentences in a summary."
-    flags.DEFINE_integer("sentences", 3, help_text, lower_bound=1, flag_values=flag_values)
+    define_integer(flag_values, "sentences", 3, help_text, least=1)
     help_text = "Maximum number of words in a summary; 0: no limit."
-    flags.DEFINE_integer("words", 0, help_text, lower_bound=0, flag_values=flag_values)
+    define_integer(flag_values, "words", 0, help_text, least=0)
     help_text = "lexrank, textrank: compare sentences by embeddings of this encoder instead of by words."
     flags.DEFINE_string("encoder", None, help_text, flag_values)
     help_text = "lexrank: minimum cosine of neighbouring sentences; default: 0.1, with --encoder 0.5."
-    flags.DEFINE_float("threshold", None, help_text, flag_values=flag_values)
+    define_float(flag_values, "threshold", None, help_text, least=-1, most=1)
     streams.define_input_flag(flag_values, ", one text per line, with tabs between sentences or plain")
     help_text = "Output format; json writes one object per line, with the numbers of the sentences."
     flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)

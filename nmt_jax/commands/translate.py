@@ -21,6 +21,7 @@ from nmt_jax.commands.shared_flags import (
 from nmt_jax.data.lines import chunks, num_lines
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
+from nmt_jax.number_flags import define_float, define_integer
 from nmt_jax.progress import track
 from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from nmt_jax.decoding.sampling import Sampling
 
 CHUNK = 512  # lines that are sorted by length together
-NOT_IN_JOB = ("output", "chunk")  # flags that do not change what is written
+NOT_IN_JOB = ("output", "overwrite", "chunk")  # flags that do not change what is written
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -43,6 +44,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     streams.define_input_flag(flag_values)
     help_text = "Write this file instead of stdout; after an interruption, the same command continues it."
     flags.DEFINE_string("output", None, help_text, flag_values)
+    streams.define_overwrite_flag(flag_values)
     flags.DEFINE_string("prefixes", None, "File whose line N is the beginning of translation N.", flag_values)
     help_text = "File whose line N lists phrases that translation N must contain, separated by tabs."
     flags.DEFINE_string("constraints", None, help_text, flag_values)
@@ -50,7 +52,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("given", None, help_text, flag_values)
     define_search_flags(flag_values)
     help_text = "Number of samples to draw per line; 0: search for the best translation."
-    flags.DEFINE_integer("num_samples", 0, help_text, flag_values=flag_values)
+    define_integer(flag_values, "num_samples", 0, help_text, least=0)
     help_text = "Sample with replacement; --noreplacement makes the samples of a line distinct."
     flags.DEFINE_bool("replacement", True, help_text, flag_values)
     define_sampling_flags(flag_values)
@@ -60,11 +62,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("evaluate", None, help_text, flag_values)
     define_metric_flags(flag_values)
     help_text = "Maximum length of a translation in pieces, per piece of the source."
-    flags.DEFINE_float("max_length_ratio", None, help_text, flag_values=flag_values)
-    flags.DEFINE_integer("max_length_offset", None, "Number of pieces added to that maximum.", flag_values=flag_values)
+    define_float(flag_values, "max_length_ratio", None, help_text, least=0, most=100)
+    define_integer(
+        flag_values, "max_length_offset", None, "Number of pieces added to that maximum.", least=0, most=10_000
+    )
     streams.define_checkpoint_flags(flag_values)
     help_text = "Number of translations per line; above 1, writes tab-separated rows LINE, SCORE, TEXT."
-    flags.DEFINE_integer("nbest", 1, help_text, lower_bound=1, flag_values=flag_values)
+    define_integer(flag_values, "nbest", 1, help_text, least=1)
     help_text = "Output format; json writes one object per line, with scores and pieces."
     flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)
     help_text = "Append a word alignment by attention after a tab: argmax, or the minimum weight of a link."
@@ -128,8 +132,6 @@ def _check_request(flag_values: flags.FlagValues) -> None:
         raise UserError("--given scores translations: it excludes --num_samples, --nbest, --prefixes and --constraints")
     if flag_values.num_samples and flag_values.nbest > 1 and not flag_values.utility:
         raise UserError("--nbest and --num_samples exclude each other without --utility: all samples are written")
-    if flag_values.num_samples < 0:
-        raise UserError(f"--num_samples={flag_values.num_samples}: must be at least 1, or 0 to search")
     if flag_values.utility and flag_values.num_samples < 2:
         raise UserError("--utility needs samples, such as --num_samples=64; for n-best lists use nmt-jax mbr")
 
@@ -138,7 +140,7 @@ def _write_resumable(flag_values: flags.FlagValues, blocks: Callable[[int], Iter
     """Write the blocks to `--output`, saving the progress after each chunk of the input."""
     job = values(flag_values, *(name for name in flag_values if flag_values[name].present and name not in NOT_IN_JOB))
     chunk = streams.chunk_size(flag_values)
-    with ResumableFile(pathlib.Path(flag_values.output), job) as output:
+    with ResumableFile(pathlib.Path(flag_values.output), job, flag_values.overwrite) as output:
         done = output.num_inputs
         total = num_lines(flag_values.input)
         rest = track(blocks(done), "translated", total=total and max(total - done, 1))

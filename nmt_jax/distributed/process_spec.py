@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from absl import flags
 
 from nmt_jax.errors import UserError
+from nmt_jax.number_flags import define_float, define_integer
 
 
 class ProcessSpec(NamedTuple):
@@ -22,10 +23,12 @@ def define_process_flags(flag_values: flags.FlagValues) -> None:
     """Defines the flags that launchers set; SLURM, Open MPI and TPU pods need none of them."""
     options: dict[str, Any] = {"flag_values": flag_values}
     flags.DEFINE_string("coordinator", None, "Address of process 0, HOST:PORT.", **options)
-    flags.DEFINE_integer("processes", None, "Number of processes that train together.", lower_bound=1, **options)
-    flags.DEFINE_integer("process", None, "Number of this process, from 0.", lower_bound=0, **options)
-    flags.DEFINE_float("join_seconds", 300.0, "Time to wait at the start for all processes, in seconds.", **options)
-    flags.DEFINE_float("lost_seconds", 60.0, "A process that is silent for this long counts as lost.", **options)
+    define_integer(flag_values, "processes", None, "Number of processes that train together.", least=1, most=10_000)
+    define_integer(flag_values, "process", None, "Number of this process, from 0.", least=0)
+    define_float(
+        flag_values, "join_seconds", 300.0, "Time to wait at the start for all processes, in seconds.", above=0
+    )
+    define_float(flag_values, "lost_seconds", 60.0, "A process that is silent for this long counts as lost.", above=0)
 
 
 def find_process_spec(flag_values: flags.FlagValues, environment: Mapping[str, str]) -> ProcessSpec | None:

@@ -10,22 +10,25 @@ from nmt_jax.errors import UserError
 class ResumableFile:
     """Writes lines to `path`; until all are written, `path`.progress records the job and how many lines are safe."""
 
-    def __init__(self, path: pathlib.Path, job: dict[str, object]) -> None:
+    def __init__(self, path: pathlib.Path, job: dict[str, object], overwrite: bool = False) -> None:
         """Open the file, or resume it.
 
-        job: the settings that determine the lines. Raises UserError if the file belongs to another job, or is complete.
+        job: the settings that determine the lines. overwrite: replace a complete file, from the first line on. Raises
+        UserError if the file belongs to another job, or is complete and `overwrite` is not set.
         """
         self.path, self.marker = path, path.with_name(path.name + ".progress")
         self.job = json.loads(json.dumps(job))
         self.num_inputs = 0  # lines of the input that are done
         size = self._read_marker() if self.marker.exists() else 0
-        if path.exists() and not self.marker.exists():
-            raise UserError(f"{path}: exists and is complete; delete it, or use another --output")
+        self._replaced = path.exists() and not self.marker.exists()
+        if self._replaced and not overwrite:
+            raise UserError(
+                f"{path}: exists and is complete; delete it, use another --output, or replace it with --overwrite"
+            )
         try:
-            self._file = open(path, "r+b" if size else "wb")  # noqa: SIM115  closed by __exit__
+            self._file = open(path, "r+b" if path.exists() else "wb")  # noqa: SIM115  closed by __exit__
         except OSError as error:
             raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
-        self._file.truncate(size)
         self._file.seek(size)
         self._write_marker()
 
@@ -53,7 +56,7 @@ class ResumableFile:
 
     def save(self) -> None:
         """Make the lines safe: a restart continues after them."""
-        self._file.flush()
+        self._file.truncate()
         os.fsync(self._file.fileno())
         self._write_marker()
 
@@ -70,9 +73,11 @@ class ResumableFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        self.save()
+        failed = kind is not None and not self.num_inputs  # nothing to resume
+        if not failed:
+            self.save()
         self._file.close()
-        if kind is None or not self.num_inputs:  # complete, or nothing to resume
+        if kind is None or failed:
             self.marker.unlink()
-        if kind and not self.num_inputs:
+        if failed and not self._replaced:
             self.path.unlink()

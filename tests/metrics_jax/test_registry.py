@@ -1,3 +1,6 @@
+import dataclasses
+import typing
+
 import pytest
 
 from metrics_jax import BLEU, ChrF, parse
@@ -46,3 +49,14 @@ def test_options_without_a_default():
     assert metric_class("chrf++") is ChrF
     with pytest.raises(ValueError, match="bertscore needs encoder: pass it by keyword"):
         parse("bertscore")
+
+
+@pytest.mark.parametrize("name", ["bleu", "nist", "chrf", "overlap", "rouge155", "meteor_nltk"])
+def test_numbers_that_make_no_sense_are_refused(name):
+    kind = metric_class(name)
+    kinds = typing.get_type_hints(kind)
+    numbers = [field.name for field in dataclasses.fields(kind) if kinds[field.name] in (int, float, float | None)]
+    for option in set(numbers) - {"skip_distance"}:  # any distance is possible
+        for text in ("-1", "5000") if kinds[option] is int else ("-1", "nan", "inf"):
+            with pytest.raises(ValueError, match=f"^{option}="):
+                parse(f"{name}|{option}:{text}")

@@ -49,5 +49,5 @@ def test_pairwise_equals_single_pairs():
 def test_invalid_options():
     with pytest.raises(ValueError, match="at least one n-gram order"):
         ChrF(char_order=0)
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="beta=0: must be at least"):
         ChrF(beta=0)

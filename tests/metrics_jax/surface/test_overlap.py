@@ -23,5 +23,5 @@ def test_the_best_reference_is_used_and_counts_are_summed():
 
 
 def test_beta_must_be_positive():
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="beta=0: must be at least"):
         WordOverlap(beta=0)

@@ -233,5 +233,5 @@ def test_attention_that_a_classifier_does_not_have_is_an_error(tmp_path, classif
     arguments = ["plot", f"--workdir={classifier_workdir}", "--sentence=a fine film", f"--output={output}"]
     nmt_jax()  # discards what training printed
     assert nmt_jax(*arguments).lines == [str(output)]
-    error = mistake(*arguments, "--attention=encoder")
+    error = mistake(*arguments, "--overwrite", "--attention=encoder")
     assert error.startswith(f"--attention=encoder: {classifier_workdir} is a classifier")
