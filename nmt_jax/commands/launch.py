@@ -5,23 +5,37 @@ from typing import Any
 
 from absl import flags
 
+from nmt_jax.commands import streams
 from nmt_jax.errors import UserError
 from nmt_jax.launchers import kubernetes, local, slurm, tpu
+from nmt_jax.launchers.names import check_one_line
+from nmt_jax.number_flags import define_integer
 
 LAUNCHERS = {"local": local, "slurm": slurm, "kubernetes": kubernetes, "tpu": tpu}
+USED_BY = {  # flags that not every launcher uses
+    "processes": ("local", "slurm", "kubernetes"),
+    "devices": ("local",),
+    "sbatch": ("slurm",),
+    "grace": ("slurm", "kubernetes"),
+    "name": ("slurm", "kubernetes", "tpu"),
+    "image": ("kubernetes",),
+    "resource": ("kubernetes",),
+    "volume": ("kubernetes",),
+    "zone": ("tpu",),
+}
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax launch`, which come before `--`; the command to launch follows it."""
     flags.DEFINE_enum("on", "local", list(LAUNCHERS), "Where to run the command.", flag_values)
     help_text = "Number of processes that train together, one per host."
-    flags.DEFINE_integer("processes", 1, help_text, lower_bound=1, flag_values=flag_values)
+    define_integer(flag_values, "processes", 1, help_text, least=1, most=10_000)
     flags.DEFINE_bool("dry_run", False, "Print what would be started or submitted without doing it.", flag_values)
     help_text = "local: number of simulated CPU devices per process; 0: use the real ones."
-    flags.DEFINE_integer("devices", 0, help_text, flag_values=flag_values)
+    define_integer(flag_values, "devices", 0, help_text, least=0, most=1024)
     flags.DEFINE_multi_string("sbatch", [], "slurm: KEY=VALUE adds the line #SBATCH --KEY=VALUE.", flag_values)
     help_text = "slurm, kubernetes: seconds between the signal to save and the end of the job."
-    flags.DEFINE_integer("grace", 120, help_text, flag_values=flag_values)
+    define_integer(flag_values, "grace", 120, help_text, least=1, most=86_400)
     flags.DEFINE_string("name", "nmt-jax", "Name of the job (slurm, kubernetes) or of the TPU.", flag_values)
     flags.DEFINE_string("image", None, "kubernetes: container image with nmt-jax installed.", flag_values)
     help_text = "kubernetes: NAME=COUNT per process, for example nvidia.com/gpu=8."
@@ -42,5 +56,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         )
     if command[0] == "sweep" and flag_values.on != "slurm":
         raise UserError("nmt-jax launch: sweeps need --on=slurm; elsewhere, run `nmt-jax sweep` itself")
+    for name, launchers in USED_BY.items():
+        streams.check_needs(flag_values, [name], flag_values.on in launchers, f"--on={'|'.join(launchers)}")
+    check_one_line([*command, flag_values.volume or "", *flag_values.sbatch])
     launcher: Any = LAUNCHERS[flag_values.on]
     return int(launcher.launch(flag_values, command))

@@ -6,6 +6,7 @@ submitit would submit a pickled Python call instead, which cannot be read or cha
 
 import itertools
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from absl import flags
 
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
+from nmt_jax.launchers.names import NAME, OPTION, check_one_line, checked
 
 REQUEUE = 138  # exit code of a run ended by SIGUSR1: 128 + 10
 
@@ -58,19 +60,21 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
 
 def write_script(flag_values: flags.FlagValues, command: Sequence[str]) -> str:
     """Returns the batch script: a job with one task per node, or for a sweep a job array with one job per point."""
-    given = dict(configs.split_override(text) for text in flag_values.sbatch)
+    given = {checked("sbatch", key, OPTION): value for key, value in map(configs.split_override, flag_values.sbatch)}
     settings = {
-        "job-name": flag_values.name,
+        "job-name": checked("name", flag_values.name, NAME),
         "nodes": str(flag_values.processes),
         "ntasks": str(flag_values.processes),
         "signal": f"B:USR1@{flag_values.grace}",
         "open-mode": "append",
-        "output": str(_logs(command) / ("slurm-%A_%a.log" if command[0] == "sweep" else "slurm-%j.log")),
+        "output": str(_logs(command)).replace("%", "%%")
+        + "/"
+        + ("slurm-%A_%a.log" if command[0] == "sweep" else "slurm-%j.log"),
         **given,
     }
     if "nodes" not in given and ("ntasks" in given or "ntasks-per-node" in given):
         del settings["nodes"]
-    lines = [f"#SBATCH --{key}={value}" if value else f"#SBATCH --{key}" for key, value in settings.items()]
+    lines = [f"#SBATCH --{key}={_quoted(value)}" if value else f"#SBATCH --{key}" for key, value in settings.items()]
     lines.append("#SBATCH --requeue")
     if command[0] == "train":
         text = f"command=({shlex.join(['nmt-jax', *command])})"
@@ -82,13 +86,22 @@ def write_script(flag_values: flags.FlagValues, command: Sequence[str]) -> str:
     return SCRIPT.format(settings="\n".join(lines), command=text, requeue=REQUEUE)
 
 
+def _quoted(value: str) -> str:
+    """Return the value of an option as sbatch reads it: with blanks, quotes or # only in double quotes."""
+    if re.fullmatch(r"[^\s\"'\\#]*", value):
+        return value
+    return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
+
+
 def _points(command: Sequence[str]) -> list[list[str]]:
     """Returns the training command of each point of a sweep, as `nmt-jax sweep --dry_run` prints them."""
     process = [sys.executable, "-m", "nmt_jax", *command, "--dry_run"]
     finished = subprocess.run(process, capture_output=True, text=True, check=False)
     if finished.returncode:
         raise UserError(finished.stderr.strip().removeprefix("nmt-jax: error: "))
-    return [shlex.split(line)[1:] for line in finished.stdout.splitlines()]
+    lines = re.split(r"\n(?=nmt-jax train )", finished.stdout.removesuffix("\n"))
+    check_one_line(lines)
+    return [shlex.split(line)[1:] for line in lines]
 
 
 def _logs(command: Sequence[str]) -> pathlib.Path:

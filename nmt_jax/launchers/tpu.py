@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from absl import flags
 
 from nmt_jax.errors import UserError
+from nmt_jax.launchers.names import LABEL, checked
 
 METADATA = "http://metadata.google.internal/computeMetadata/v1/instance/attributes"
 
@@ -24,7 +25,8 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
     if not flag_values.zone:
         raise UserError("nmt-jax launch --on=tpu needs --zone=ZONE, and the --name of the TPU")
     remote = SCRIPT.format(metadata=METADATA, command=shlex.join(["nmt-jax", *command]))
-    process = ["gcloud", "compute", "tpus", "tpu-vm", "ssh", flag_values.name, f"--zone={flag_values.zone}"]
+    name, zone = (checked(flag, flag_values[flag].value, LABEL, 63) for flag in ("name", "zone"))
+    process = ["gcloud", "compute", "tpus", "tpu-vm", "ssh", name, f"--zone={zone}"]
     process += ["--worker=all", f"--command={remote}"]
     if flag_values.dry_run:
         print(shlex.join(process))

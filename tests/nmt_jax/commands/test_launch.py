@@ -175,6 +175,15 @@ def test_a_job_of_two_processes(cluster, environment, tmp_path):
 
 
 @pytest.mark.slow
+def test_sbatch_reads_quoted_values_and_the_log_is_in_a_folder_with_a_strange_name(cluster, tmp_path):
+    folder = tmp_path / "a b'\"%j # c"
+    job = submit(cluster, '--sbatch=job-name=two "words" # c', "--", "nmt-jax", "train", f"--workdir={folder}")
+    slurm.wait_for(lambda: state(cluster, job) <= {"COMPLETED", "FAILED"}, 100, "the job does not end")
+    assert 'JobName=two "words" # c\n' in slurm.output_of(cluster, "scontrol", "show", "job", job)
+    assert "nmt-jax train needs --config=FILE" in (folder / f"slurm-{job}.log").read_text()
+
+
+@pytest.mark.slow
 def test_an_array_of_three_points(cluster, environment, tmp_path):
     cluster = {**environment, **cluster}
     page = tmp_path / "page.py"
