@@ -25,7 +25,7 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
     if not flag_values.zone:
         raise UserError("nmt-jax launch --on=tpu needs --zone=ZONE, and the --name of the TPU")
     remote = SCRIPT.format(metadata=METADATA, command=shlex.join(["nmt-jax", *command]))
-    name, zone = (checked(flag, flag_values[flag].value, LABEL, 63) for flag in ("name", "zone"))
+    name, zone = (checked(flag, str(flag_values[flag].value), LABEL, 63) for flag in ("name", "zone"))
     process = ["gcloud", "compute", "tpus", "tpu-vm", "ssh", name, f"--zone={zone}"]
     process += ["--worker=all", f"--command={remote}"]
     if flag_values.dry_run:
