@@ -13,6 +13,7 @@ import ctypes
 import dataclasses
 import functools
 import importlib.util
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -137,6 +138,27 @@ def _only_cpus() -> bool:
     platforms = jax.config.values["jax_platforms"]
     accelerated = any(importlib.util.find_spec(name) for name in ("jax_plugins", "libtpu"))
     return platforms == "cpu" if platforms else not accelerated
+
+
+def free_memory() -> float:
+    """Return the bytes that a device has left, for CPUs those of this machine or container; inf if they are unknown."""
+    import jax
+
+    if stats := jax.local_devices()[0].memory_stats():
+        return float(stats.get("bytes_limit", math.inf) - stats.get("bytes_in_use", 0))
+    free = math.inf
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        free = _counts("/proc/meminfo")["MemAvailable:"] * 1024.0
+    with contextlib.suppress(OSError, ValueError, KeyError):  # "max" without a limit
+        group = Path("/sys/fs/cgroup")
+        used = int((group / "memory.current").read_text()) - _counts(group / "memory.stat")["file"]  # caches are freed
+        free = min(free, float(int((group / "memory.max").read_text()) - used))
+    return free
+
+
+def _counts(path: str | Path) -> dict[str, int]:
+    """Return the numbers of a file of the kernel with a name and a number per line."""
+    return {line.split()[0]: int(line.split()[1]) for line in Path(path).read_text().splitlines()}
 
 
 def keep_freed_memory() -> bool:

@@ -11,7 +11,7 @@ from nmt_jax.commands.shared_flags import define_metric_flags, metric_options
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.number_flags import define_integer, define_seed
-from nmt_jax.pretrained.metrics import open_metric
+from nmt_jax.pretrained.metrics import metric_error, open_metric
 
 METHODS = {"baseline": "fit_baseline", "idf": "count"}  # of a metric, by the flag that names the output
 
@@ -36,6 +36,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if not positional or len(outputs) != 1:
         raise UserError("nmt-jax calibrate needs a corpus and one of --baseline=FILE and --idf=FILE, the output file")
     ((name, output),) = outputs.items()
+    streams.check_effect(flag_values, ("num_pairs", "seed"), name == "baseline", "without --baseline=FILE")
     streams.check_new(flag_values, output)
     options = {"num_pairs": flag_values.num_pairs, "seed": flag_values.seed} if name == "baseline" else {}
     run(positional, name, output, flag_values.metric, options, **metric_options(flag_values))
@@ -59,6 +60,6 @@ def run(
     try:
         getattr(metric, METHODS[name])(texts, **(options or {})).save(output)
     except (ValueError, MemoryError) as error:
-        raise UserError(f"{', '.join(corpus)}: {error}") from error
+        raise metric_error(error, ", ".join(corpus)) from error
     except OSError as error:
         raise UserError(f"{output}: cannot write the file: {error.strerror or error}") from error

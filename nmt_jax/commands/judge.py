@@ -9,6 +9,7 @@ from metrics_jax.judging.agreement import LEVELS
 from metrics_jax.judging.coefficient import NAMES
 from metrics_jax.judging.judgements import GROUPINGS
 from metrics_jax.significance import SEED
+from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_metric_flags, define_metrics_flag, metric_options, values
 from nmt_jax.data.readers.judgements import Columns
 from nmt_jax.errors import UserError
@@ -61,6 +62,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         reference=tuple(flag_values.reference),
         human=tuple(flag_values.human),
     )
+    resampled = bool(flag_values.confidence or flag_values.significance)
+    streams.check_effect(flag_values, ("trials", "seed"), resampled, "without --confidence or --significance")
     folder = _make_folder(flag_values.plots) if flag_values.plots is not None else None
     evaluation = evaluate_metrics(
         positional,

@@ -57,7 +57,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if command[0] == "sweep" and flag_values.on != "slurm":
         raise UserError("nmt-jax launch: sweeps need --on=slurm; elsewhere, run `nmt-jax sweep` itself")
     for name, launchers in USED_BY.items():
-        streams.check_needs(flag_values, [name], flag_values.on in launchers, f"--on={'|'.join(launchers)}")
+        streams.check_effect(flag_values, [name], flag_values.on in launchers, f"without --on={'|'.join(launchers)}")
     check_one_line([*command, flag_values.volume or "", *flag_values.sbatch])
     launcher: Any = LAUNCHERS[flag_values.on]
     return int(launcher.launch(flag_values, command))

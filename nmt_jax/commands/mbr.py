@@ -44,6 +44,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Write the chosen text of each line, and the gain in utility on stderr."""
     streams.check_no_arguments("mbr", positional)
+    method, weights = flag_values.method, flag_values.weights
+    streams.check_effect(flag_values, ("finalists",), method == "aggregate", "without --method=aggregate")
+    streams.check_effect(flag_values, ("confidence", "seed"), method == "prune", "without --method=prune")
+    streams.check_effect(flag_values, ("temperature",), weights == "probability", "without --weights=probability")
     settings = values(flag_values, "method", "weights", "temperature", "finalists", "confidence", "seed")
     decide, evaluated = make_decision(
         flag_values.utility, flag_values.evaluate, metric_options(flag_values), **settings

@@ -17,7 +17,7 @@ from nmt_jax.commands.shared_flags import define_metric_flags, metric_options, v
 from nmt_jax.data.lines import chunks
 from nmt_jax.errors import UserError
 from nmt_jax.number_flags import define_seed
-from nmt_jax.pretrained.metrics import open_metric
+from nmt_jax.pretrained.metrics import metric_error, open_metric
 from nmt_jax.training.trained import open_trained, open_translator
 from nmt_jax.workdir import Workdir
 
@@ -85,7 +85,10 @@ def run(
         numbers, texts = zip(*group, strict=True)
         for kind, (name, perturb) in enumerate(perturbations.items()):
             candidates = perturb(texts, [np.random.default_rng((seed, kind, number)) for number in numbers])
-            values = np.column_stack([_values(metric, candidates, texts) for metric in opened])
+            try:
+                values = np.column_stack([_values(metric, candidates, texts) for metric in opened])
+            except (ValueError, MemoryError) as error:
+                raise metric_error(error) from error
             for reference, candidate, row in zip(texts, candidates, values, strict=True):
                 yield [reference, candidate, name, *(f"{value:.6g}" for value in row)]
 

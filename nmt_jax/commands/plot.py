@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from absl import flags
 
 from nmt_jax.commands import streams
-from nmt_jax.commands.shared_flags import define_metric_flags, metric_options
+from nmt_jax.commands.shared_flags import METRIC_FLAGS, define_metric_flags, metric_options
 from nmt_jax.errors import UserError
 from nmt_jax.number_flags import define_integer
 from nmt_jax.reporting import plot_kinds
 
 KINDS = ("curves", "attention", "layers", "length", "sweep", *plot_kinds.DEFAULT_METRICS)
+USED_BY = {  # flags that not every kind uses
+    ("attention",): ("sentence", "target", "attention", "texts"),
+    ("length",): ("source", "reference", "buckets"),
+    ("sweep",): ("measure",),
+    tuple(plot_kinds.DEFAULT_METRICS): ("metric", *METRIC_FLAGS),
+}
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -46,6 +52,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Draw a plot and print its path; for length and layers the numbers, too."""
     kind = flag_values.kind or ("attention" if flag_values.sentence else "curves")
+    for kinds, names in USED_BY.items():
+        streams.check_effect(flag_values, names, kind in kinds, f"without --kind={'|'.join(kinds)}")
     output = _output(flag_values, kind, positional)
     workdir = pathlib.Path(flag_values.workdir) if flag_values.workdir else None
     if kind == "length":

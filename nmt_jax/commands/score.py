@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from absl import flags
 
 from metrics_jax.significance import SEED
+from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_metric_flags, define_metrics_flag, metric_options, values
 from nmt_jax.errors import UserError
 from nmt_jax.number_flags import define_seed
@@ -35,6 +36,11 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Print the table of scores."""
     if flag_values.segments and flag_values.format == "latex":
         raise UserError("--segments and --format=latex exclude each other: use --format=tsv")
+    if flag_values.segments and flag_values.format != "json" and (flag_values.paired or flag_values.confidence):
+        other = "paired" if flag_values.paired else "confidence"
+        raise UserError(f"--segments and --{other} exclude each other: use --format=json, which holds both")
+    resampled = bool(flag_values.paired or flag_values.confidence)
+    streams.check_effect(flag_values, ("seed",), resampled, "without --confidence or --paired")
     scores = score_files(
         positional,
         flag_values.reference,

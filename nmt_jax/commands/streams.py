@@ -67,11 +67,11 @@ def required_workdir(verb: str, flag_values: flags.FlagValues, contents: str = "
     return flag_values.workdir
 
 
-def check_needs(flag_values: flags.FlagValues, names: Iterable[str], met: bool, needed: str) -> None:
-    """Raise UserError for a flag that was given but has no effect without what is `needed`, unless that is `met`."""
+def check_effect(flag_values: flags.FlagValues, names: Iterable[str], has_effect: bool, because: str) -> None:
+    """Raise UserError for a flag that was given but has no effect; because: `without` or `with` what other flag."""
     for name in names:
-        if flag_values[name].present and not met:
-            raise UserError(f"--{name} needs {needed}; without it, it has no effect")
+        if flag_values[name].present and not has_effect:
+            raise UserError(f"--{name} has no effect {because}")
 
 
 def chosen_checkpoint(flag_values: flags.FlagValues) -> str | int | None:

@@ -10,6 +10,9 @@ from absl import flags
 
 from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import (
+    METRIC_FLAGS,
+    SAMPLING,
+    SEARCH,
     define_metric_flags,
     define_sampling_flags,
     define_search_flags,
@@ -125,7 +128,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 
 
 def _check_request(flag_values: flags.FlagValues) -> None:
-    """Raise UserError for flags that exclude each other."""
+    """Raise UserError for flags that exclude each other, or that have no effect without another."""
     if flag_values.given and any(
         (flag_values.num_samples, flag_values.nbest > 1, flag_values.prefixes, flag_values.constraints)
     ):
@@ -134,6 +137,14 @@ def _check_request(flag_values: flags.FlagValues) -> None:
         raise UserError("--nbest and --num_samples exclude each other without --utility: all samples are written")
     if flag_values.utility and flag_values.num_samples < 2:
         raise UserError("--utility needs samples, such as --num_samples=64; for n-best lists use nmt-jax mbr")
+    sampled, searched = bool(flag_values.num_samples), not (flag_values.num_samples or flag_values.given)
+    streams.check_effect(flag_values, (*SAMPLING, "replacement"), sampled, "without --num_samples=N")
+    streams.check_effect(flag_values, SEARCH, searched, "with --num_samples or --given")
+    streams.check_effect(flag_values, ("max_length_ratio", "max_length_offset"), not flag_values.given, "with --given")
+    streams.check_effect(flag_values, ("diversity",), (flag_values.num_groups or 1) > 1, "without --num_groups above 1")
+    streams.check_effect(
+        flag_values, ("evaluate", *METRIC_FLAGS), bool(flag_values.utility), "without --utility=METRIC"
+    )
 
 
 def _write_resumable(flag_values: flags.FlagValues, blocks: Callable[[int], Iterator[bytes]]) -> None:

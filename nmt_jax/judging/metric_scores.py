@@ -10,6 +10,7 @@ from metrics_jax.embedding.contextual import TextTooLongError
 from nmt_jax.data.lines import read_lines
 from nmt_jax.data.readers.judgements import Judged
 from nmt_jax.errors import UserError
+from nmt_jax.pretrained.metrics import metric_error
 from nmt_jax.progress import track
 
 
@@ -33,7 +34,7 @@ def judged_scores(name: str, metric: AdditiveMetric, judged: Judged, of_systems:
         location = judged.locations[int(np.argmax(order == error.segment))]
         raise UserError(f"{location}: this text or its reference is {error.problem}") from error
     except (ValueError, MemoryError) as error:
-        raise UserError(f"--metrics={name}: {error}") from error
+        raise metric_error(error, f"--metrics={name}") from error
     statistics = statistics[order]
     if of_systems:
         scores = np.empty(len(order))

@@ -72,6 +72,11 @@ def open_metric(
         raise UserError(f"--metrics: {error}") from error
 
 
+def metric_error(error: Exception, where: str = "--metrics") -> UserError:
+    """Return the UserError for an exception of a metric; Python's own MemoryError has no message."""
+    return UserError(f"{where}: {error}" if str(error) else f"{where}: not enough memory; score fewer or shorter lines")
+
+
 @functools.cache
 def _loaded(kind: str, path: str) -> Any:
     """The object of a public class of `metrics_jax` that a file contains."""

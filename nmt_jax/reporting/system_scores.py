@@ -16,7 +16,7 @@ from metrics_jax.embedding.contextual import TextTooLongError
 from metrics_jax.registry import needs
 from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.metrics import open_metric
+from nmt_jax.pretrained.metrics import metric_error, open_metric
 from nmt_jax.progress import track
 from nmt_jax.reporting.score_table import Score
 
@@ -51,6 +51,8 @@ def score_files(
         raise UserError("nmt-jax score needs a file of translations: nmt-jax score HYPOTHESIS --reference=FILE")
     if not references:
         raise UserError("nmt-jax score needs references: --reference=FILE, once or several times")
+    if not metrics:
+        raise UserError("--metrics is empty: name at least one metric, such as --metrics=bleu,chrf")
     if inference.paired and len(hypotheses) < 2:
         raise UserError("--paired compares systems: give the baseline first, then the others")
     if repeated := [name for i, name in enumerate(hypotheses) if name in hypotheses[:i]]:
@@ -85,7 +87,7 @@ def _scores(
         number, line = divmod(error.segment, len(references))
         raise UserError(f"{list(systems)[number]}:{line + 1}: this line or its reference is {error.problem}") from error
     except (ValueError, MemoryError) as error:  # a model or database is missing or damaged
-        raise UserError(f"--metrics: {error}") from error
+        raise metric_error(error) from error
     counts = [len(group) for group in references]
     scores = [Score(system, name, metric, metric.result(table, counts)) for system, table in statistics.items()]
     if inference.paired:
@@ -126,7 +128,7 @@ def _tested(test: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     try:
         return test(*arguments, **options)
     except ValueError as error:
-        raise UserError(f"--metrics: {error}") from error
+        raise metric_error(error) from error
 
 
 def _metric_name(spec: str, metric: AdditiveMetric) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam_search import SearchRequest
@@ -60,6 +61,21 @@ class Programs:
 
         steps, caches = zip(*itertools.starmap(of_one, zip(self.models, params, strict=True)), strict=True)
         return ensemble(steps), caches
+
+    def decoding_bytes(self, params: Any, source: np.ndarray, method: DecodingMethod, max_length: int) -> int:
+        """Return about how much memory `decode` needs beside the parameters; nothing is computed or compiled."""
+        rows = len(source) * method.width
+
+        def first_step(params: Any, source: jax.Array) -> Any:
+            step, cache = self._step(params, source, method.width, max_length, method.needs_attention)
+            return cache, step(jnp.zeros(rows, jnp.int32), cache)[0]
+
+        cache, logits = (
+            sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(part))
+            for part in jax.eval_shape(first_step, params, source)
+        )
+        # A reordered copy of the cache; scores of the continuations and their order; finished and live hypotheses.
+        return 2 * cache + 3 * logits + 2 * 4 * rows * max_length
 
     @compiled(static_argnames=("method", "max_length"))
     def decode(

@@ -10,7 +10,7 @@ import numpy as np
 from nmt_jax.data.lines import chunks
 from nmt_jax.decoding.minimum_bayes_risk import Choice, MinimumBayesRisk, Utility
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.metrics import open_metric
+from nmt_jax.pretrained.metrics import metric_error, open_metric
 from nmt_jax.translation.requests import Hypothesis
 
 EVALUATED = ("bleu|effective_order:true", "chrf", "ter")  # default: the first that is not optimized
@@ -109,7 +109,7 @@ def _decided(decide: MinimumBayesRisk, *arguments: Any) -> list[Choice]:
     try:
         return decide(*arguments)
     except (ValueError, MemoryError) as error:
-        raise UserError(f"--utility: {error}") from error
+        raise metric_error(error, "--utility") from error
 
 
 def _paired(

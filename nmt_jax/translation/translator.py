@@ -4,7 +4,7 @@ import functools
 import itertools
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -27,6 +27,8 @@ from nmt_jax.errors import UserError
 from nmt_jax.translation.programs import Programs
 from nmt_jax.translation.requests import Hypothesis, Line, Scored
 
+ESTIMATED = 1 << 16  # pieces of all hypotheses of a batch, from which on its memory is estimated first
+LONGEST = 16  # translation to score, times `data.max_length`
 EMPTY = Hypothesis("", 0.0, [], [])
 
 
@@ -48,7 +50,7 @@ class _LengthLimit(NamedTuple):
     minimum: int
 
     def of_length(self, source_length: int) -> int:
-        return math.ceil(self.ratio * source_length) + self.offset
+        return max(math.ceil(self.ratio * source_length) + self.offset, 1)
 
     def of(self, part: _Part) -> int:
         return max(self.of_length(sources.lengths([*part.source, EOS]).max()), self.minimum)
@@ -153,7 +155,7 @@ class Translator:
             for text, words in zip(translations, unknown, strict=True)
         ]
         results: list[Any] = [None] * len(lines)
-        for numbers, batch in self._batches(ids, self.config.eval.batch_tokens):
+        for numbers, batch in self._scoring_batches(ids, targets):
             source = batch["source"]
             longest = max(len(targets[number]) for number in numbers)
             target = np.full((len(source), 1 << (longest - 1).bit_length()), PAD, np.int32)
@@ -177,6 +179,14 @@ class Translator:
         self, params: Sequence[Any], lines: Sequence[Line], with_attention: bool = False
     ) -> list[list[Hypothesis]]:
         """Return the given translation of each line as its only hypothesis, with its log-probability as the score."""
+        vocabularies, limit = self.vocabularies, LONGEST * self.config.data.max_length
+        for line in lines:
+            for text, vocab in zip((line.text, line.translation), vocabularies, strict=True):
+                if len(text) > limit and (count := len(vocab.encode(text))) > limit:
+                    raise UserError(
+                        f"{line.location}a text of {count:,} pieces is too long to be scored; at most {limit:,} are "
+                        f"possible, {LONGEST} times data.max_length"
+                    )
         translations = [line.translation for line in lines]
         scored = self.score(params, [line.text for line in lines], translations, with_attention)
         return [
@@ -241,6 +251,15 @@ class Translator:
         data = self.mesh.shape["data"]
         return decoding_batches(ids, batch_tokens=budget, multiple_of=data, num_sources=self.num_sources)
 
+    def _scoring_batches(self, ids: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[Any]:
+        """Yield the numbers and the batch of sources to score together; those of long targets are alone."""
+        longest = self.config.data.max_length
+        short = [number for number, target in enumerate(targets) if len(target) <= longest]
+        long = [[number] for number, target in enumerate(targets) if len(target) > longest]
+        for group in [short, *long] if short else long:
+            for rows, batch in self._batches([ids[number] for number in group], self.config.eval.batch_tokens):
+                yield [group[row] for row in rows], batch
+
     def _decode(
         self, params: Sequence[Any], source: np.ndarray, parts: list[_Part], method: DecodingMethod, limit: _LengthLimit
     ) -> list[list[Hypothesis]]:
@@ -261,6 +280,7 @@ class Translator:
         seeds = np.array([part.seed for part in parts] + unused, np.uint32)
         request = SearchRequest(jnp.asarray(limits), prefix, phrases)
         placed = sharding.shard_batch((source, request, seeds), self.mesh)
+        self._check_memory(params, source, method, max_length)
         outputs = self.programs.decode(tuple(params), *placed, method=method, max_length=max_length)
         tokens, scores = jax.device_get(outputs)  # in one transfer
         return [
@@ -271,6 +291,19 @@ class Translator:
             ]
             for part, *row in zip(parts, tokens, scores, strict=False)
         ]
+
+    def _check_memory(self, params: Sequence[Any], source: np.ndarray, method: DecodingMethod, max_length: int) -> None:
+        """Raise UserError if a batch needs more memory than there is: before it is compiled, which takes long."""
+        if len(source) * method.width * max_length < ESTIMATED:
+            return
+        needed = self.programs.decoding_bytes(tuple(params), source, method, max_length) / self.mesh.size
+        free = platforms.free_memory()
+        if needed > free:
+            raise UserError(
+                f"{len(source)} x {method.width:,} hypotheses of up to {max_length:,} pieces need about "
+                f"{needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free: lower --beam_size or --num_samples, "
+                "or the length by --max_length_ratio, --max_length_offset and --min_length"
+            )
 
     def _hypothesis(self, tokens: np.ndarray, score: float, unknown: list[str]) -> Hypothesis:
         vocab = self.vocabularies[1]

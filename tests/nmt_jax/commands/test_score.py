@@ -301,3 +301,8 @@ def test_the_cache_keeps_embeddings(files, encoder, tmp_path, capsys):
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]
     assert len(list((tmp_path / "kept").glob("*/shard-*"))) == 1  # both metrics use the same layer
+
+
+def test_no_metric_at_all(files, mistake):
+    hypothesis, *_ = files(h="a b c d\n")
+    assert "--metrics is empty" in mistake("score", hypothesis, f"--reference={hypothesis}", "--metrics=")

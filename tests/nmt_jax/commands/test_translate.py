@@ -292,3 +292,39 @@ def test_given_translations_are_scored(translated, tmp_path):
             assert scored["log_probs"] == pytest.approx(one["log_probs"], abs=1e-4)
     assert [row[0] for row in columns(translated(given, "--alignment=argmax").lines)] == ["1", "2", "3"]
     assert translated(given, "--nbest=2").code == 2
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--beam_size=10000000",),
+        ("--num_samples=10000000",),
+        ("--beam_size=100000", "--min_length=10000"),
+        ("--beam_size=100000", "--max_length_ratio=100", "--max_length_offset=10000"),
+    ],
+)
+def test_more_memory_than_there_is_is_refused_before_compilation(flags, workdir, mistake):
+    assert "GiB are free: lower --beam_size" in mistake(
+        "translate", f"--workdir={workdir}", *flags, stdin="the dog .\n"
+    )
+
+
+def test_a_length_limit_of_nothing(translated):
+    for flags in ([], ["--num_samples=1"]):
+        finished = translated(*flags, "--max_length_ratio=0", "--max_length_offset=0")
+        assert finished.code == 0
+        assert len(finished.lines) == 3
+
+
+def test_a_given_translation_of_a_megabyte(translated, source, tmp_path):
+    given = tmp_path / "given"
+    given.write_text("der Hund .\n" + "x" * 2**20 + "\n\n")
+    finished = translated(f"--given={given}")
+    assert finished.code == 2
+    assert error_line(finished).startswith(f"{given}:2: a text of ")
+    given.write_text("der Hund .\n" + "der Hund " * 100 + "\n\n")  # longer than all lines in training
+    scores = [float(row[1]) for row in columns(translated(f"--given={given}").lines)]
+    given.write_text("der Hund .\n\n\n")
+    others = [float(row[1]) for row in columns(translated(f"--given={given}").lines)]
+    assert scores[1] < 10 * others[1]
+    assert (scores[0], scores[2]) == pytest.approx((others[0], others[2]), abs=1e-4)

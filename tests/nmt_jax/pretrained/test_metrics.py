@@ -11,7 +11,7 @@ import safetensors.numpy
 from metrics_jax import Baseline, Idf
 from metrics_jax.embedding.forward import shape_of_states
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.metrics import DTYPES, open_metric
+from nmt_jax.pretrained.metrics import DTYPES, metric_error, open_metric
 from tests.fixtures.encoder_folders import WORDPIECES, tensors, write_folder
 
 GLOVE = "a 1 0\nb 0 1\nc 1 1\n"
@@ -154,3 +154,8 @@ def test_non_finite_weights_raise_an_error(tmp_path):
     safetensors.numpy.save_file(weights, folder / "model.safetensors")
     with pytest.raises(ValueError, match="NaN or infinity"):
         open_metric("bertscore", encoder=str(folder))(["a"], ["b"])
+
+
+def test_an_exception_without_a_message_gives_one():
+    assert str(metric_error(ValueError("no tables"))) == "--metrics: no tables"
+    assert str(metric_error(MemoryError(), "--utility")) == "--utility: not enough memory; score fewer or shorter lines"
