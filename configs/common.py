@@ -1,31 +1,27 @@
 """The parts that all config pages share: the default config, page arguments, and the smoke-test version.
 
-The defaults, with a comment on every key, are in the modules beside this one: `_model_defaults.py`, `_task_defaults.py`
-and `_run_defaults.py`. Modules whose names start with an underscore are not pages.
+The defaults and the meaning of every key are in `nmt_jax/schema/`, and described in docs/reference/config-keys.md.
 """
 
-import copy
 import difflib
 import types
 from typing import Any
 
-from _model_defaults import MODELS, TINY_MODELS
-from _run_defaults import ONE_STEP, RUN
-from _task_defaults import TASKS, TINY_TASKS
 from ml_collections import ConfigDict
+
+from nmt_jax import schema
+from nmt_jax.schema.models import TINY_MODELS
+from nmt_jax.schema.run import ONE_STEP
+from nmt_jax.schema.tasks import TINY_TASKS
 
 
 def base(model_name: str = "transformer", task: str = "translate") -> ConfigDict:
     """Return the default config of a model and a task, locked against unknown keys.
 
     Without arguments, it is a small Transformer that translates the embedded corpus. Raises KeyError if `model_name` is
-    not in MODELS or `task` is not in TASKS.
+    no model or `task` is no task.
     """
-    config = ConfigDict({"task": task, "model_name": model_name, "seed": 0, "init_from": ""})  # init_from: a workdir
-    config.model = ConfigDict(MODELS[model_name])
-    config.update(copy.deepcopy(RUN))
-    config.update(copy.deepcopy(TASKS[task]))
-    return config.lock()
+    return ConfigDict(schema.defaults(model_name, task)).lock()
 
 
 def parse_arg(arg: str, **defaults: Any) -> types.SimpleNamespace:

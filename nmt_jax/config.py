@@ -1,10 +1,11 @@
 """Loading, overriding, saving and comparing configs.
 
-A config is plain data. `configs/common.py` defines every key with its default, a config file changes some values, and
-the command line overrides a few; no code reads a key with a default of its own. The resolved config is saved as
-`config.json` in the workdir.
+A config is plain data. `nmt_jax.schema` declares every key with its default and its range, a config file changes some
+values, and the command line overrides a few; no code reads a key with a default of its own. The resolved config is
+checked and saved as `config.json` in the workdir.
 """
 
+import copy
 import dataclasses
 import importlib.util
 import inspect
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 
 from ml_collections import ConfigDict
 
+from nmt_jax import schema
 from nmt_jax.errors import UserError, did_you_mean
 from nmt_jax.files import whole_file
 
@@ -32,7 +34,7 @@ def load(spec: str, overrides: Mapping[str, str] | None = None) -> ConfigDict:
 
     ARGUMENT is passed to `get_config` of the file. `overrides` maps dotted keys to text: {"model.d_model": "512"}.
     Modules in the folder of the file can be imported while it loads. Raises UserError if the file is missing or broken,
-    if it rejects the argument, if a key is unknown, or if a value has the wrong type.
+    if it rejects the argument, if a key is unknown, or if a value is invalid.
     """
     path, argument = _parse_spec(spec)
 
@@ -77,10 +79,18 @@ def load_sweep(spec: str) -> list[dict[str, str]]:
 
 def override(config: ConfigDict, overrides: Mapping[str, str]) -> ConfigDict:
     """Returns a locked copy of `config` with `overrides`, each parsed as the type of its key; UserError if invalid."""
-    changed = ConfigDict(config)
+    changed = copy.deepcopy(config)
     for key, text in overrides.items():
         _override(changed, key, text)
-    return changed.copy_and_resolve_references().lock()
+    changed = changed.copy_and_resolve_references().lock()
+    check(changed)
+    return changed
+
+
+def check(config: ConfigDict, file: pathlib.Path | None = None) -> None:
+    """Raises UserError if the schema does not allow a value; file: the file to name."""
+    if problem := schema.problem(config.to_dict()):
+        raise UserError(f"{file}: {problem}" if file else problem)
 
 
 def split_override(text: str) -> tuple[str, str]:
@@ -103,12 +113,15 @@ def save(config: ConfigDict, path: pathlib.Path) -> None:
 
 
 def read(path: pathlib.Path) -> ConfigDict:
-    """Returns the locked config that `save` wrote to `path`. Raises UserError if it is missing or not JSON."""
+    """Returns the locked config that `save` wrote to `path`. Raises UserError if it is missing or not a config."""
     try:
-        return ConfigDict(json.loads(path.read_text(encoding="utf-8"))).lock()
+        tree = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(tree, dict):
+            raise TypeError("it is not a JSON object")
+        return ConfigDict(tree).lock()
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
         raise UserError(f"{path}:{line}: not a saved config ({error}); restore the file from a copy") from None
 

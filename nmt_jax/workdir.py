@@ -34,14 +34,16 @@ class Workdir:
         return self.checkpoints.is_dir() and any(entry.name.isdigit() for entry in self.checkpoints.iterdir())
 
     def config(self) -> ConfigDict:
-        """Returns the config of the run. Raises UserError if the folder is missing or is not a workdir."""
+        """Returns the config of the run. Raises UserError if the folder is no workdir, or if the config is invalid."""
         if not self.path.is_dir():
             raise UserError(
                 f"{self.path}: no such workdir; create it with `nmt-jax train --config=FILE --workdir={self.path}`"
             )
         if not self.config_file.is_file():
             raise UserError(f"{self.path}: not a workdir: it has no config.json; `nmt-jax train` creates workdirs")
-        return configs.read(self.config_file)
+        config = configs.read(self.config_file)
+        configs.check(config, self.config_file)
+        return config
 
     def trained_config(self, *tasks: str) -> ConfigDict:
         """Returns the config. Raises UserError if the task is none of `tasks`, or if there is no checkpoint yet."""

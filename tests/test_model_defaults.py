@@ -1,13 +1,13 @@
-"""Every default of `config.model` is written twice, in configs/ and in the linen module; the two agree."""
+"""Every default of `config.model` is written twice, in the schema and in the linen module; the two agree."""
 
 import dataclasses
 
 import pytest
 
 from nmt_jax.models.registry import MODELS, model_class
-from tests.fixtures import config_modules
+from nmt_jax.schema.models import MODELS as KEYS
 
-DEFAULTS = config_modules.load("common").MODELS
+DEFAULTS = {name: {key: declared.default for key, declared in keys.items()} for name, keys in KEYS.items()}
 
 
 @pytest.mark.parametrize("name", MODELS)

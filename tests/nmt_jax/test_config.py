@@ -70,8 +70,15 @@ def test_a_loaded_config_is_locked():
 
 
 def test_overrides_change_values_derived_from_a_key(write_page):
-    path = write_page("c = ConfigDict({'width': 4})\nc.inner = c.get_ref('width') * 4\nreturn c")
-    assert configs.load(path, {"width": "8"}).to_dict() == {"width": 8, "inner": 32}
+    start = "from nmt_jax import schema\nc = ConfigDict(schema.defaults())\n"
+    path = write_page(f"{start}c.model.d_ff = c.model.get_ref('d_model') * 4\nreturn c")
+    assert configs.load(path, {"model.d_model": "32"}).model.d_ff == 128
+
+
+def test_overrides_leave_the_config_as_it_is():
+    config = configs.load(QUICKSTART)
+    assert configs.override(config, {"model.d_model": "32"}).model.d_model == 32
+    assert config == configs.load(QUICKSTART)
 
 
 def test_the_argument_reaches_the_config_file_and_unknown_ones_are_errors():
@@ -133,11 +140,11 @@ def test_config_files_of_two_folders_import_their_own_neighbours(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "neighbour.py").write_text(f"NAME = {name!r}\n")
         (tmp_path / name / "page.py").write_text(
-            "import neighbour\nfrom ml_collections import ConfigDict\n"
-            "def get_config():\n    return ConfigDict({'name': neighbour.NAME})\n"
+            "import neighbour\nfrom ml_collections import ConfigDict\nfrom nmt_jax import schema\n"
+            "def get_config():\n    return ConfigDict(schema.defaults() | {'init_from': neighbour.NAME})\n"
         )
     for name in ("one", "two"):
-        assert configs.load(str(tmp_path / name / "page.py")).name == name
+        assert configs.load(str(tmp_path / name / "page.py")).init_from == name
 
 
 leaves = st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans(), st.text(), st.lists(st.integers()))

@@ -12,6 +12,7 @@ import pytest
 from metrics_jax import BLEU
 from nmt_jax import __main__ as cli
 from nmt_jax import config as configs
+from nmt_jax import schema
 from nmt_jax.checkpoints.train_state import new_state
 from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.distributed.sharding import make_mesh
@@ -32,9 +33,7 @@ pytest.importorskip("matplotlib")
 @pytest.fixture
 def workdir(tmp_path) -> pathlib.Path:
     """A run's folder with a log."""
-    (tmp_path / "config.json").write_text(
-        '{"loss": {"label_smoothing": 0.1}, "train": {"early_stopping_metric": "bleu"}}'
-    )
+    (tmp_path / "config.json").write_text(json.dumps(schema.defaults()))
     rows = [{"step": n, "loss": 8 / n + 1, "learning_rate": 0.1 / n, "tokens_per_second": 90.0} for n in range(1, 80)]
     rows[40]["loss"] = None  # a step whose loss was not finite
     rows += [{"step": n, "dev/loss": 4 / n + 1, "dev/bleu": n * (80 - n) / 16} for n in range(10, 80, 10)]
@@ -133,14 +132,14 @@ STRANGE = ["▁彼は", "▁привет", "▁שלום", "🙂", "$5", "$x_1$",
 @pytest.mark.parametrize("kind", ["cross", "encoder", "decoder"])
 def test_any_piece_can_be_drawn_without_a_warning(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(plot_kinds, "pair_attention", lambda *_: attention(1, 1, STRANGE, STRANGE))
-    (tmp_path / "config.json").write_text('{"loss": {"label_smoothing": 0.0}}')
+    (tmp_path / "config.json").write_text(json.dumps(schema.defaults()))
     assert plot_kinds.plot_attention(tmp_path, "x", kind=kind).read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_plot_of_a_very_long_sentence_has_a_limited_size(tmp_path, monkeypatch):
     pieces = ["▁x"] * 700
     monkeypatch.setattr(plot_kinds, "pair_attention", lambda *_: attention(1, 2, pieces, pieces[:5]))
-    (tmp_path / "config.json").write_text('{"loss": {"label_smoothing": 0.0}}')
+    (tmp_path / "config.json").write_text(json.dumps(schema.defaults()))
     output = plot_kinds.plot_attention(tmp_path, "x")
     width, height = struct.unpack(">II", output.read_bytes()[16:24])
     assert max(width, height) <= style.LARGEST

@@ -1,8 +1,11 @@
 """ELMo features: independence of sentences, unseen words, caching."""
 
+import json
+
 import numpy as np
 import pytest
 
+from nmt_jax import schema
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.elmo_features import elmo_features, load_elmo
 
@@ -66,6 +69,6 @@ def test_no_sentences(elmo, tmp_path):
 
 
 def test_a_workdir_of_another_task_is_refused(tmp_path):
-    (tmp_path / "config.json").write_text('{"task": "translate"}')
+    (tmp_path / "config.json").write_text(json.dumps(schema.defaults()))
     with pytest.raises(UserError, match="its task is 'translate', but ELMo features need"):
         load_elmo(tmp_path)

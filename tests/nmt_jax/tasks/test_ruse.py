@@ -9,7 +9,7 @@ import pytest
 from metrics_jax import RUSE
 from metrics_jax.prediction.correlation import pearson
 from nmt_jax import config as configs
-from nmt_jax import pretrained
+from nmt_jax import pretrained, schema
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.learned_metrics import load_ruse
@@ -134,11 +134,11 @@ def test_invalid_settings_are_errors(folder, tmp_path):
         ({"data.texts": '["hypothesis"]'}, "name two columns, the reference first"),
         ({"data.label": "score,human_z"}, "RUSE learns one column of scores"),
         ({"encoders.places": '["nowhere"]'}, "config.encoders.places: nowhere: no such folder"),
-        ({"model.num_layers": -1}, "num_layers=-1 must not be negative"),
+        ({"model.num_layers": -1}, r"config\.model\.num_layers=-1: must be at least 0"),
     ):
         with pytest.raises(UserError, match=words):
             train(PAGE, tmp_path / "w", settings(folder, **changes))
     (tmp_path / "v").mkdir()
-    (tmp_path / "v" / "config.json").write_text('{"task": "sentences"}')
+    (tmp_path / "v" / "config.json").write_text(json.dumps(schema.defaults("sentence_head", "sentences")))
     with pytest.raises(UserError, match="its task is 'sentences', but --ruse needs 'ruse'"):
         load_ruse(tmp_path / "v")

@@ -1,0 +1,56 @@
+"""Rules about several keys of a config."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+EMBEDDED = ("en", "de")  # the languages of the embedded corpus
+
+
+class Rule(NamedTuple):
+    """A rule: `problem(config)` is a sentence about what is wrong, or "".
+
+    keys: the dotted keys that it reads. A config that lacks one of them, because it belongs to another task or to an
+    older version, fulfils the rule.
+    """
+
+    keys: tuple[str, ...]
+    problem: Callable[[dict[str, Any]], str]
+
+
+def _languages_differ(config: dict[str, Any]) -> str:
+    source, target = config["data.source"], config["data.target"]
+    return f"config.data.target={target!r}: must differ from data.source" if target in source.split(",") else ""
+
+
+def _embedded_languages(config: dict[str, Any]) -> str:
+    for name, language in zip(("source", "target"), EMBEDDED, strict=True):
+        if config["data.corpus"] == "grammar" and config[f"data.{name}"] != language:
+            return (
+                f"config.data.{name}={config[f'data.{name}']!r}: must be {language} for the embedded corpus; "
+                "set data.corpus=text to use your own files"
+            )
+    return ""
+
+
+def _noam(config: dict[str, Any]) -> str:
+    wrong = config["optimizer.warmup_steps"] < 1 or "model.d_model" not in config
+    if config["optimizer.schedule"] == "noam" and wrong:
+        return "config.optimizer.schedule='noam': needs model.d_model and optimizer.warmup_steps of at least 1"
+    return ""
+
+
+def _weight_decay(config: dict[str, Any]) -> str:
+    if config["optimizer.weight_decay"] and config["optimizer.name"] != "adamw":
+        return (
+            f"config.optimizer.weight_decay={config['optimizer.weight_decay']}: has no effect on "
+            f"{config['optimizer.name']!r}; set it to 0 or optimizer.name=adamw"
+        )
+    return ""
+
+
+RULES = (
+    Rule(("data.source", "data.target"), _languages_differ),
+    Rule(("data.corpus", "data.source", "data.target"), _embedded_languages),
+    Rule(("optimizer.schedule", "optimizer.warmup_steps"), _noam),
+    Rule(("optimizer.name", "optimizer.weight_decay"), _weight_decay),
+)

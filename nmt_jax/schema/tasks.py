@@ -1,0 +1,491 @@
+"""Keys that each task adds to a config, `data`, `vocab`, `loss`, `eval`, `decode` ..., and values for smoke tests.
+
+`corpus="grammar"` selects the embedded synthetic corpus, which needs no files. Help that starts with "grammar:",
+"text:", "files:" or "tfds:" is about keys that apply only to that value of `data.corpus`. All text files may be plain
+or gzipped (`.gz`).
+"""
+
+from typing import Any
+
+from nmt_jax.schema.key import Key, choice, count, layers, rate, share, width
+
+SMALLEST_VOCAB = 5  # four special pieces and one more
+LABEL_SMOOTHING = rate(0.0, "Label smoothing.")
+CACHE = Key("", "Folder of prepared data; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax.")
+NUM_BUCKETS = count(6, "Number of batch shapes.", high=10_000)
+MAX_ROW = 1_048_576
+BYTE_FALLBACK = Key(True, "Spell unseen characters as bytes instead of <unk>; not for word.")
+SUBWORDS = choice("unigram", "Kind of the vocabulary.", "unigram", "bpe", "word")
+VOCAB_SIZE = count(8000, "Size of the vocabulary.", "pieces", low=SMALLEST_VOCAB)
+VOCAB_MODEL = Key("", "Existing SentencePiece .model; empty = train one.")
+TOKENIZER_HELP = "Word tokenizer: none (white space), 13a, intl, zh, char or another of BLEU."
+TAG_MEASURES = ("f1", "precision", "recall", "accuracy", "loss")
+FOLDS: dict[str, Key] = {
+    "fold": count(0, "Which fold to hold out.", low=0),
+    "folds": count(10, "Number of folds.", low=2),
+}
+
+
+def measure(default: str, *choices: str) -> Key:
+    """Returns the key `train.early_stopping_metric` of a task."""
+    return choice(default, "Measure of the development set that selects the best checkpoint.", *choices)
+
+
+def eval_tokens(default: int, unit: str) -> Key:
+    """Returns the key `eval.batch_tokens`."""
+    return count(default, "Size of a batch of the evaluation, including padding.", unit)
+
+
+def train_tokens(default: int, unit: str) -> Key:
+    """Returns the key `train.batch_tokens` of a task that counts other units than target tokens."""
+    return count(default, "Size of the global batch, including padding.", unit)
+
+
+def directory(kind: str) -> Key:
+    """Returns the key `data.directory`."""
+    return Key("", f"{kind}: folder of the files.")
+
+
+def max_row(default: int, help_text: str, unit: str = "pieces", low: int = 1) -> Key:
+    """Returns the key of a maximum length."""
+    return count(default, help_text, unit, low=low, high=MAX_ROW)
+
+
+AVERAGE = count(1, "Number of last checkpoints whose parameters are averaged.", high=10_000)
+
+ENCODER: dict[str, Key] = {  # the encoder to fine-tune
+    "place": Key("", "Hugging Face folder, installed package that contains one, or workdir; empty = random encoder:"),
+    "num_layers": layers(2, "Layers of the random encoder."),
+    "d_model": width(128, "Width of the random encoder."),
+    "d_ff": width(512, "Width of the hidden layer of the feed-forward blocks of the random encoder."),
+    "num_heads": count(2, "Attention heads of the random encoder.", high=4096),
+    "vocab_size": count(8000, "Vocabulary of the random encoder.", "pieces", low=SMALLEST_VOCAB),
+    "layers": Key(
+        *("last", "last, mixture (learned weights over all; Peters et al., 2018), or 4 (last four, concatenated).")
+    ),
+    "frozen": Key(False, "Do not update the encoder."),
+    "dropout": rate(0.1, "Dropout of the encoder."),
+    "dtype": choice(*("float32", "Type of activations and products; parameters stay float32.", "float32", "bfloat16")),
+}
+
+LINES: dict[str, Key] = {  # text for language models, one unit per line
+    "corpus": choice("grammar", "Corpus: grammar (German side) or text.", "grammar", "text"),
+    "directory": directory("text"),
+    "train": Key("train.txt", "text: training file."),
+    "dev": Key("", "text: development file; empty = the last dev_share of the lines of the training file."),
+    "test": Key("", "text: test file; empty = the last test_share of the training file, after the dev lines."),
+    "dev_share": share(0.1, "Fraction of the lines for dev."),
+    "test_share": share(0.0, "Fraction of the lines for test."),
+    "size": count(20_000, "grammar: number of training lines."),
+}
+
+TAGGED: dict[str, Key] = {  # tagged words
+    "corpus": choice("grammar", "Corpus: grammar (person and place names) or files.", "grammar", "files"),
+    "directory": directory("files"),
+    "train": Key("train.conll", "files: one word per line with its columns; a blank line separates sentences."),
+    "dev": Key("dev.conll", "files: development file; empty = hold out one fold of the training file."),
+    **FOLDS,
+    "word_column": Key(0, "Index of the column; 0 = first, -1 = last.", low=-1000, high=1000),
+    "tag_column": Key(-1, "Index of the column; 0 = first, -1 = last.", low=-1000, high=1000),
+    "scheme": choice(
+        "bio", "bio (every entity starts with B-), iob1 (B- only after an entity of the same type).", "bio", "iob1"
+    ),
+    "size": count(2000, "grammar: number of training sentences."),
+}
+
+DOCUMENTS: dict[str, Key] = {  # text in documents
+    "corpus": choice(
+        "grammar", "Corpus: grammar (German and English documents in alternation) or text.", "grammar", "text"
+    ),
+    "directory": directory("text"),
+    "train": Key([], "Files with one sentence or paragraph per line and a blank line after each document."),
+    "running": Key([], "Files of running text, such as books; blank lines separate paragraphs."),
+    "paragraphs": count(40, "Number of paragraphs of running text that form one document.", low=2),
+}
+
+TASKS: dict[str, dict[str, Any]] = {
+    "translate": {
+        "data": {
+            "corpus": choice("grammar", "Corpus.", "grammar", "text", "tfds"),
+            "directory": Key("", "text: folder of TRAIN.SOURCE, TRAIN.TARGET, ...; tfds: its data_dir."),
+            "name": Key("", "tfds: data set name, such as wmt14_translate/de-en."),
+            "source": Key(
+                "en", 'Source language; "en,fr" = two sources (model rnn), separated by tabs when translating.'
+            ),
+            "target": Key("de", "Target language."),
+            "train": Key("train", "File name without the language suffix, or TFDS split."),
+            "dev": Key("val", "File name without the language suffix, or TFDS split."),
+            "test": Key("test", "File name without the language suffix, or TFDS split."),
+            "size": count(20_000, "grammar: number of training pairs."),
+            "max_length": max_row(
+                128, "Maximum length per side, including end of sentence; longer pairs are skipped.", low=2
+            ),
+            "num_buckets": NUM_BUCKETS,
+            "cache": CACHE,
+        },
+        "vocab": {
+            "algorithm": SUBWORDS,
+            "size": VOCAB_SIZE,
+            "joint": Key(True, "Share one vocabulary between source and target."),
+            "byte_fallback": BYTE_FALLBACK,
+            "source_model": VOCAB_MODEL,
+            "target_model": VOCAB_MODEL,
+            "lexicon": Key("", "File of SOURCE, TARGET, PROBABILITY rows that bias the output of model rnn."),
+            "sampling_alpha": Key(0.0, "Subword regularization (Kudo, 2018); 0 = off.", low=0, high=1000),
+        },
+        "loss": {
+            "label_smoothing": rate(0.1, LABEL_SMOOTHING.help),
+            "teacher_forcing": {  # rate of reference pieces as decoder input; below 1 for recurrent decoders only
+                "schedule": choice(
+                    *("constant", "Course of the rate of reference pieces as decoder input."),
+                    *("constant", "linear", "exponential", "inverse_sigmoid"),
+                ),
+                "start": share(1.0, "First rate; below 1 for recurrent decoders only."),
+                "end": share(1.0, "Last rate; below 1 for recurrent decoders only."),
+                "decay_steps": count(1000, "Larger values decay more slowly.", "steps"),
+            },
+            "risk": {  # minimum-risk training (Shen et al., 2016)
+                "metric": Key("", "Metric of candidates against the reference, such as chrf; empty = off."),
+                "num_samples": count(8, "Sampled candidates per line; the reference is added to them.", high=10_000),
+                "temperature": Key(1.0, "Sampling temperature.", above=0, high=1000),
+                "sharpness": Key(0.005, "Exponent alpha on the candidate probabilities.", above=0, high=1000),
+                "share": Key(1.0, "Weight of the risk in the loss; the rest is cross-entropy.", above=0, high=1),
+            },
+        },
+        "eval": {
+            "max_segments": count(500, "Dev sentences to translate for dev/bleu; 0 = compute the loss only.", low=0),
+            "beam_size": count(1, "Beam size of these translations.", high=10_000),
+            "batch_tokens": eval_tokens(8192, "target tokens"),
+        },
+        "decode": {
+            "beam_size": count(5, "Beam size.", high=10_000),
+            "length_penalty": Key(0.6, "Wu et al. (2016), equation 14.", low=0, high=1000),
+            "max_length_ratio": Key(
+                1.5, "At most max_length_ratio * source pieces + max_length_offset target pieces.", low=0, high=1000
+            ),
+            "max_length_offset": count(10, "See max_length_ratio.", "pieces", low=0, high=MAX_ROW),
+            "average": AVERAGE,
+        },
+        "train": {"early_stopping_metric": measure("bleu", "bleu", "loss", "perplexity")},
+    },
+    "language_model": {
+        "data": {
+            **LINES,
+            "block_length": max_row(64, "Length of a training block.", "tokens", low=2),
+            "cache": CACHE,
+        },
+        "vocab": {
+            "algorithm": SUBWORDS,
+            "size": VOCAB_SIZE,
+            "byte_fallback": BYTE_FALLBACK,
+            "model": VOCAB_MODEL,
+        },
+        "loss": {"label_smoothing": LABEL_SMOOTHING},
+        "eval": {
+            "context": count(
+                32, "Minimum number of preceding tokens for each prediction, where available.", "tokens", low=0
+            ),
+            "batch_tokens": eval_tokens(8192, "tokens"),
+        },
+        "train": {"early_stopping_metric": measure("perplexity", "perplexity", "loss")},
+    },
+    "classify": {
+        "data": {
+            "corpus": choice("grammar", "Corpus: grammar (English or German) or files.", "grammar", "files"),
+            "directory": directory("files"),
+            "train": Key("train.tsv", "files: .tsv or .jsonl."),
+            "dev": Key("", "files: development file; empty = hold out one fold of the training file."),
+            **FOLDS,
+            "label": Key("label", "Column or field of the label."),
+            "texts": Key(["text"], "Columns or fields of the text; in JSONL also lists of sentences."),
+            "size": count(2000, "grammar: number of training texts."),
+            "tokenizer": Key("none", TOKENIZER_HELP),
+            "lower_case": Key(False, "Convert the text to lower case."),
+            "join": Key(False, "Join the sentences of a text into one."),
+            "max_sentences": max_row(128, "Further sentences of a text are ignored.", "sentences"),
+            "max_words": max_row(64, "Maximum length of a sentence; longer sentences are split."),
+            "num_buckets": NUM_BUCKETS,
+            "vectors": Key("", "File of pretrained word vectors, such as GloVe; empty = random initialization."),
+        },
+        "vocab": {
+            "algorithm": choice("word", SUBWORDS.help, *SUBWORDS.choices),
+            "size": count(10_000, VOCAB_SIZE.help, "pieces", low=SMALLEST_VOCAB),
+            "byte_fallback": BYTE_FALLBACK,
+            "model": VOCAB_MODEL,
+        },
+        "loss": {"label_smoothing": LABEL_SMOOTHING},
+        "eval": {"batch_tokens": eval_tokens(16_384, "words")},
+        "train": {
+            "batch_tokens": train_tokens(8192, "words"),
+            "early_stopping_metric": measure("accuracy", "accuracy", "loss"),
+        },
+    },
+    "sentences": {
+        "encoder": ENCODER,
+        "data": {
+            "corpus": choice("grammar", "Corpus: grammar (English or German) or files.", "grammar", "files"),
+            "directory": directory("files"),
+            "train": Key("train.tsv", "files: .tsv or .jsonl files, separated by commas."),
+            "dev": Key("dev.tsv", "files: development file; empty = hold out one fold of the training texts."),
+            **FOLDS,
+            "label": Key("label", 'Column or field; "a|b" = whichever the file has; "a,b" = both, as scores.'),
+            "texts": Key(
+                ["sentence"], 'Column or field of the sentence, or of the two texts of a pair; "a|b" as above.'
+            ),
+            "scores": Key(False, "Labels are numbers to regress."),
+            "size": count(2000, "grammar: number of training texts."),
+            "max_length": max_row(
+                128, "Maximum length of a row, including special tokens; the longest text is truncated."
+            ),
+            "num_buckets": NUM_BUCKETS,
+        },
+        "loss": {"label_smoothing": LABEL_SMOOTHING},
+        "eval": {"batch_tokens": eval_tokens(4096, "pieces")},
+        "train": {
+            "batch_tokens": train_tokens(1024, "pieces"),
+            # spearman and pearson are for scores, the others for labels
+            "early_stopping_metric": measure(
+                *("accuracy", "accuracy", "f1", "matthews", "spearman", "pearson", "loss")
+            ),
+        },
+    },
+    "ruse": {
+        "encoders": {
+            "places": Key([], "Sentence encoders, as encoder.place of other tasks; empty = one random encoder:"),
+            "layers": Key(
+                [-1],
+                "Layers whose means are the sentence vector; 0 = embeddings, -1 = last layer.",
+                low=-1000,
+                high=1000,
+            ),
+            "normalize": Key(False, "Scale the mean of each layer to a root mean square of 1."),
+            "num_layers": layers(2, "Layers of the random encoder."),
+            "d_model": width(128, "Width of the random encoder."),
+            "d_ff": width(512, "Width of the hidden layer of the feed-forward blocks of the random encoder."),
+            "num_heads": count(2, "Attention heads of the random encoder.", high=4096),
+        },
+        "data": {
+            "corpus": choice(
+                "grammar", "Corpus: grammar (sentences and shortened copies) or files.", "grammar", "files"
+            ),
+            "directory": directory("files"),
+            "train": Key("train.tsv", "files: .tsv or .jsonl files, separated by commas."),
+            "dev": Key("dev.tsv", "files: development file; empty = hold out one fold of the training pairs."),
+            **FOLDS,
+            "label": Key("score", 'Column of the scores; "a|b" = whichever the file has.'),
+            "texts": Key(["reference", "hypothesis"], 'Columns of the pair; "a|b" as above.'),
+            "scores": Key(True, "Always true."),
+            "size": count(2000, "grammar: number of training pairs."),
+        },
+        "vocab": {"size": count(8000, "Vocabulary of the random encoder.", "pieces", low=SMALLEST_VOCAB)},
+        "train": {
+            "batch_tokens": train_tokens(64, "pairs"),
+            "early_stopping_metric": measure("pearson", "pearson", "spearman", "loss"),
+        },
+    },
+    "tag": {
+        "encoder": ENCODER,
+        "data": {
+            **TAGGED,
+            "max_length": max_row(
+                128, "Maximum length of a row, including special tokens; longer sentences are split."
+            ),
+            "num_buckets": NUM_BUCKETS,
+        },
+        "loss": {"label_smoothing": LABEL_SMOOTHING},
+        "eval": {"batch_tokens": eval_tokens(4096, "pieces")},
+        "train": {
+            "batch_tokens": train_tokens(1024, "pieces"),
+            "early_stopping_metric": measure("f1", *TAG_MEASURES),
+        },
+    },
+    "span": {
+        "encoder": ENCODER,
+        "data": {
+            "corpus": choice(
+                *("grammar", "Corpus: grammar (find the German translation of an English sentence) or files."),
+                *("grammar", "files"),
+            ),
+            "directory": directory("files"),
+            "train": Key("train.json", "files: questions in the format of SQuAD 1.1."),
+            "dev": Key(
+                "dev.json", "files: development file; empty = hold out the articles of one fold of the training file."
+            ),
+            **FOLDS,
+            "size": count(500, "grammar: number of training questions."),
+            "max_length": max_row(384, "Maximum length of a row, including special tokens."),
+            "max_question": max_row(64, "Maximum length of a question; longer questions are truncated."),
+            "stride": max_row(128, "Distance between the starts of windows over a long context."),
+            "num_buckets": NUM_BUCKETS,
+        },
+        "loss": {"label_smoothing": LABEL_SMOOTHING},
+        "eval": {"batch_tokens": eval_tokens(4096, "pieces")},
+        "decode": {
+            "max_answer": max_row(30, "Maximum length of an answer."),
+            "n_best": count(20, "Number of candidate answers to rank."),
+            "average": AVERAGE,
+        },
+        "train": {
+            "batch_tokens": train_tokens(3072, "pieces"),
+            "early_stopping_metric": measure("f1", "f1", "exact_match", "loss"),
+        },
+    },
+    "pretrain": {
+        "data": {
+            **DOCUMENTS,
+            "dev_share": Key(0.05, "Fraction of documents held out, spread over all files.", above=0, below=1),
+            "size": count(4000, "grammar: number of training sentences."),
+            "max_length": max_row(128, "Length of a row, including [CLS] and [SEP].", "tokens", low=5),
+            "cache": CACHE,
+        },
+        "vocab": {
+            "algorithm": choice("wordpiece", "Kind of the vocabulary.", "wordpiece", "unigram"),
+            "size": VOCAB_SIZE,
+            "lower_case": Key(True, "Convert the text to lower case."),
+            "model": Key("", "Folder with tokenizer.json or vocab.txt; empty = train a vocabulary."),
+        },
+        "corrupt": {
+            "share": Key(0.15, "Fraction of tokens to predict.", above=0, high=1),
+            "mask": share(0.8, "Fraction of these replaced by [MASK]."),
+            "random": share(0.1, "Fraction of these replaced by a random piece; the rest is unchanged."),
+            "whole_words": Key(False, "Select all pieces of a word together."),
+        },
+        "initialization": choice(
+            "normal", "normal, or mimetic (attention starts local; helps small models).", "normal", "mimetic"
+        ),
+        "eval": {"batch_tokens": eval_tokens(8192, "tokens")},
+        "train": {
+            # perplexity of masked tokens
+            "early_stopping_metric": measure(
+                *("perplexity", "perplexity", "mlm_loss", "mlm_accuracy", "nsp_accuracy", "loss")
+            ),
+        },
+    },
+    "bidirectional_language_model": {
+        "data": {
+            **LINES,  # words are separated by blanks
+            "block_length": max_row(32, "Length of a training block.", "words", low=2),
+        },
+        "vocab": {  # of the predicted words; the input uses characters
+            "min_count": count(2, "Minimum frequency of a word."),
+            "size": count(1_000_000, "Maximum number of predicted words.", "words"),
+        },
+        "loss": {
+            "num_sampled": count(
+                *(0, "Sampled softmax of training (Jean et al., 2015); 0 = full softmax.", "words"), low=0
+            ),
+        },
+        "eval": {
+            "context": count(
+                *(16, "Minimum number of words read before each prediction, where available.", "words"), low=0
+            ),
+            "batch_tokens": eval_tokens(4096, "words"),
+        },
+        "train": {"early_stopping_metric": measure("perplexity", "perplexity", "loss")},  # of both directions
+    },
+    "feature_tagger": {
+        "data": {
+            **TAGGED,
+            "max_length": max_row(128, "Maximum length of a row; longer sentences are split.", "words"),
+            "num_buckets": NUM_BUCKETS,
+            "vectors": Key("", "File of word vectors, such as GloVe."),
+            "elmo": Key("", "Workdir of a bidirectional language model whose layers are features."),
+            "cache": CACHE,
+        },
+        "vocab": {"size": count(0, "Number of learned word vectors, shared by hashing; 0 = none.", low=0)},
+        "loss": {"label_smoothing": LABEL_SMOOTHING},
+        "eval": {"batch_tokens": eval_tokens(4096, "words")},
+        "train": {
+            "batch_tokens": train_tokens(1024, "words"),
+            "early_stopping_metric": measure("f1", *TAG_MEASURES),
+        },
+    },
+    "word_vectors": {
+        "data": {
+            **DOCUMENTS,
+            "dev_share": Key(0.01, "Fraction of documents held out, spread over all files.", above=0, below=1),
+            "size": count(20_000, "grammar: number of training sentences."),
+            "tokenizer": Key("intl", TOKENIZER_HELP),
+            "lower_case": Key(True, "Convert the text to lower case."),
+            "punctuation": Key(False, "Keep tokens without letters or digits."),
+            "subsample": share(1e-3, "Threshold for discarding frequent words (Mikolov et al., 2013b); 0 = off."),
+            "block_length": max_row(24, "Center words that share their negative samples.", "words", low=2),
+            "cache": CACHE,
+        },
+        "vocab": {
+            "min_count": count(5, "Minimum frequency of a word."),
+            "size": count(1_000_000, "Maximum number of words.", "words"),
+        },
+        "loss": {
+            "negatives": count(5, "Weight of the negative samples of each pair."),
+            "shared_negatives": count(16, "Negative samples drawn per block."),
+            "power": Key(
+                *(0.75, "Exponent on the word counts in the distribution of negative samples."), low=-100, high=100
+            ),
+        },
+        "train": {"early_stopping_metric": measure("loss", "loss")},
+    },
+}
+
+TINY_ENCODER = {"place": "", "num_layers": 1, "d_model": 16, "d_ff": 32, "vocab_size": 400, "dtype": "float32"}
+
+# Changes for `smoke=true`: a few sentences of the embedded corpus.
+TINY_TASKS: dict[str, dict[str, Any]] = {
+    "translate": {
+        "data": {"corpus": "grammar", "source": "en", "target": "de", "size": 200, "max_length": 64, "num_buckets": 1},
+        "vocab": {"size": 400, "source_model": "", "target_model": "", "lexicon": ""},
+        "eval": {"max_segments": 4, "batch_tokens": 512},
+    },
+    "language_model": {
+        "data": {"corpus": "grammar", "size": 200, "block_length": 16},
+        "vocab": {"size": 400, "model": ""},
+        "eval": {"context": 8, "batch_tokens": 512},
+    },
+    "classify": {
+        "data": {"corpus": "grammar", "size": 100, "max_words": 16, "num_buckets": 2, "vectors": ""},
+        "vocab": {"size": 400, "model": ""},
+        "eval": {"batch_tokens": 2048},
+    },
+    "sentences": {
+        "encoder": TINY_ENCODER,
+        "data": {"corpus": "grammar", "size": 100, "max_length": 32, "num_buckets": 1, "texts": ["sentence"]}
+        | {"scores": False},
+        "eval": {"batch_tokens": 2048},
+        "train": {"early_stopping_metric": "accuracy"},
+    },
+    "ruse": {
+        "encoders": {"places": [], "layers": [-1], "num_layers": 1, "d_model": 16, "d_ff": 32},
+        "data": {"corpus": "grammar", "size": 100},
+        "vocab": {"size": 400},
+    },
+    "tag": {
+        "encoder": TINY_ENCODER,
+        "data": {"corpus": "grammar", "size": 100, "max_length": 32, "num_buckets": 1},
+        "eval": {"batch_tokens": 2048},
+    },
+    "span": {
+        "encoder": TINY_ENCODER,
+        "data": {"corpus": "grammar", "size": 40, "max_length": 64, "max_question": 24, "stride": 16}
+        | {"num_buckets": 1},
+        "eval": {"batch_tokens": 2048},
+    },
+    "pretrain": {
+        "data": {"corpus": "grammar", "size": 800, "max_length": 32},
+        "vocab": {"size": 400, "model": ""},
+        "eval": {"batch_tokens": 2048},
+    },
+    "bidirectional_language_model": {
+        "data": {"corpus": "grammar", "size": 200, "block_length": 16},
+        "vocab": {"min_count": 1, "size": 400},
+        "eval": {"context": 8, "batch_tokens": 512},
+    },
+    "feature_tagger": {
+        "data": {"corpus": "grammar", "size": 100, "max_length": 32, "num_buckets": 1, "vectors": "", "elmo": ""},
+        "vocab": {"size": 400},
+        "eval": {"batch_tokens": 2048},
+    },
+    "word_vectors": {
+        "data": {"corpus": "grammar", "size": 200, "block_length": 16},
+        "vocab": {"min_count": 1, "size": 400},
+    },
+}
