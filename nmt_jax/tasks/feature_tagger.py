@@ -152,8 +152,6 @@ class FeatureTagger(Tag):
     @functools.cached_property
     def reader(self) -> Any:
         """The limits of a row."""
-        if self.config.data.max_length < 1:
-            raise UserError(f"config.data.max_length={self.config.data.max_length} must be at least 1")
         return Limits(self.config.data.max_length)
 
     def model_sizes(self) -> dict[str, Any]:

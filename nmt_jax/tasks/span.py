@@ -65,8 +65,6 @@ class Span(FineTuning):
                 f"config.data.stride={data.stride}: must be at least 1 and at most max_length - max_question - 4, with "
                 f"max_length={data.max_length} and max_question={data.max_question} (at least 1)"
             )
-        if min(config.decode.max_answer, config.decode.n_best) < 1:
-            raise UserError("config.decode.max_answer and config.decode.n_best must be at least 1")
 
     # Texts
 

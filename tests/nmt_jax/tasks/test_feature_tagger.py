@@ -183,7 +183,7 @@ def test_the_layer_weights_can_be_plotted(folder, workdir, tmp_path, capsys):
         ({"model.layers": "3"}, "config.model.layers=3: use mixture, or a layer of ELMo, 0 to 2"),
         ({"model.layers": "top"}, "config.model: layers='top': use mixture or"),
         ({"model.d_hidden": "3"}, "config.model: d_hidden=3 must be an even number"),
-        ({"data.max_length": "0"}, "config.data.max_length=0 must be at least 1"),
+        ({"data.max_length": "0"}, "config.data.max_length=0: must be at least 1"),
     ],
 )
 def test_invalid_settings_are_reported_at_the_start(folder, tmp_path, changes, line):

@@ -69,7 +69,7 @@ def test_the_plot_shows_both_sources(workdir):
     ("page", "changes", "line"),
     [
         ("quickstart", {}, "config.data.source: 'en,ne' names several sources, but model_name='transformer' reads one"),
-        ("rnn_luong", {"model.combination": "sum"}, "config.model: combination='sum': use one of concat, flat,"),
+        ("rnn_luong", {"model.combination": "sum"}, "config.model.combination='sum': use one of concat, flat,"),
         ("rnn_luong", {"model.num_sources": "3"}, "model.num_sources"),
     ],
 )

@@ -195,7 +195,7 @@ def test_invalid_settings_are_errors(folder, tmp_path):
     for changes, words in (
         ({"data.stride": 29}, r"config\.data\.stride=29: .* with max_length=40 and max_question=8"),
         ({"data.stride": 0}, r"config\.data\.stride=0"),
-        ({"decode.n_best": 0}, r"config\.decode\.max_answer and config\.decode\.n_best"),
+        ({"decode.n_best": 0}, r"config\.decode\.n_best=0: must be at least 1"),
     ):
         with pytest.raises(UserError, match=words):
             task_of(folder, tmp_path, **changes)
