@@ -4,12 +4,14 @@ import contextlib
 import dataclasses
 import math
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 from ml_collections import ConfigDict
 
+from nmt_jax import platforms
 from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.checkpoints.train_state import TrainState, new_state
 from nmt_jax.checkpoints.verification import name_differences
@@ -148,6 +150,7 @@ class _Training:
         placed = jax.tree.map(
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), abstract, shardings
         )
+        _check_memory(placed, self.mesh.local_devices)
         restored = self.checkpoints.restore(placed)
         self.processes.check_same("newest readable checkpoint", restored.step if restored else None)
         if restored:
@@ -363,6 +366,22 @@ class _Training:
 
 def _shape(shape: tuple[int, ...]) -> str:
     return "x".join(str(size) for size in shape)
+
+
+def _check_memory(state: TrainState, devices: Sequence[jax.Device]) -> None:
+    """Raise UserError if a state and its gradients need more memory than the local devices have left.
+
+    state: shapes with shardings; nothing is allocated yet.
+    """
+    leaves = jax.tree.leaves(state) + jax.tree.leaves(state.params)  # a gradient for each parameter
+    needed = sum(math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves)
+    sharing = len(devices) if devices[0].platform == "cpu" else 1  # simulated devices share the memory of the machine
+    free = platforms.free_memory() / sharing
+    if needed > free:
+        raise UserError(
+            f"the model, its gradients and the state of the optimizer need {_size(needed)} per device, but "
+            f"{_size(free)} are free: lower the sizes under config.model, or divide them among devices by mesh.fsdp or mesh.model"
+        )
 
 
 def _bytes_per_device(tree: Any) -> str:

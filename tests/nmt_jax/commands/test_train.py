@@ -66,3 +66,11 @@ def test_a_killed_and_restarted_run_logs_the_same_losses(tmp_path):
     finish(stopped)
     assert rows(stopped) == rows(whole), f"killed after step {first}"
     assert [row["step"] for row in rows(whole) if "loss" in row] == list(range(1, STEPS + 1))
+
+
+def test_a_model_that_does_not_fit_the_memory_is_refused_before_it_is_made(nmt_jax, tmp_path):
+    page = f"--config={ROOT}/configs/quickstart.py:smoke=true"
+    finished = nmt_jax("train", page, f"--workdir={tmp_path / 'w'}", "--config.model.d_model=262144")
+    assert finished.code == 2
+    assert "nmt-jax: error: the model, its gradients and the state of the optimizer need " in finished.stderr
+    assert not list(tmp_path.glob("w/checkpoints/*"))
