@@ -24,7 +24,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("idf", None, help_text, flag_values)
     flags.DEFINE_string("metric", "bertscore", "Metric to calibrate, as in nmt-jax score --metrics.", flag_values)
     help_text = "Number of pairs of lines for the baseline."
-    define_integer(flag_values, "num_pairs", 10_000, help_text, least=1)
+    define_integer(flag_values, "num_pairs", 10_000, help_text, low=1)
     define_seed(flag_values, 0, "Random seed for drawing the pairs.")
     define_metric_flags(flag_values)
     streams.define_overwrite_flag(flag_values)

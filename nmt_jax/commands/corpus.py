@@ -25,7 +25,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("config", None, help_text, flag_values)
     flags.DEFINE_enum("split", "test", list(SPLITS), "Part of the corpus to write.", flag_values)
     help_text = "Maximum number of sentence pairs; 0: all."
-    define_integer(flag_values, "lines", 0, help_text, least=0)
+    define_integer(flag_values, "lines", 0, help_text, low=0)
     help_text = "Prefix of the two output files, which end in the names of the languages: PREFIX.en, PREFIX.de."
     flags.DEFINE_string("output", None, help_text, flag_values)
     streams.define_overwrite_flag(flag_values)

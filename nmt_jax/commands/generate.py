@@ -29,10 +29,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "File with a prompt per line, to be continued; plain or .gz, - for stdin."
     flags.DEFINE_string("prompts", None, help_text, flag_values)
     help_text = f"Number of lines to sample; default: {NUM_SAMPLES}, or 1 per prompt."
-    define_integer(flag_values, "num_samples", None, help_text, least=1)
+    define_integer(flag_values, "num_samples", None, help_text, low=1)
     define_sampling_flags(flag_values)
     help_text = "Maximum number of pieces to sample per line."
-    define_integer(flag_values, "length", 100, help_text, least=1, most=10_000)
+    define_integer(flag_values, "length", 100, help_text, low=1, high=10_000)
     streams.define_checkpoint_flags(flag_values, average=False)
 
 

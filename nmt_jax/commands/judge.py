@@ -47,7 +47,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "Test the difference of every pair of metrics, and rank them in clusters."
     flags.DEFINE_enum("significance", None, list(TESTS), help_text, flag_values)
     help_text = "Number of permutations and of bootstrap samples."
-    define_integer(flag_values, "trials", 1000, help_text, least=1, most=1_000_000)
+    define_integer(flag_values, "trials", 1000, help_text, low=1, high=1_000_000)
     define_seed(flag_values, SEED, "Random seed for both.")
     flags.DEFINE_string("plots", None, "Folder for figures: scores against judgements, and rankings.", flag_values)
     help_text = "Output format; text is a table on a terminal, else rows without a heading."

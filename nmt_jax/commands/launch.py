@@ -29,13 +29,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax launch`, which come before `--`; the command to launch follows it."""
     flags.DEFINE_enum("on", "local", list(LAUNCHERS), "Where to run the command.", flag_values)
     help_text = "Number of processes that train together, one per host."
-    define_integer(flag_values, "processes", 1, help_text, least=1, most=10_000)
+    define_integer(flag_values, "processes", 1, help_text, low=1, high=10_000)
     flags.DEFINE_bool("dry_run", False, "Print what would be started or submitted without doing it.", flag_values)
     help_text = "local: number of simulated CPU devices per process; 0: use the real ones."
-    define_integer(flag_values, "devices", 0, help_text, least=0, most=1024)
+    define_integer(flag_values, "devices", 0, help_text, low=0, high=1024)
     flags.DEFINE_multi_string("sbatch", [], "slurm: KEY=VALUE adds the line #SBATCH --KEY=VALUE.", flag_values)
     help_text = "slurm, kubernetes: seconds between the signal to save and the end of the job."
-    define_integer(flag_values, "grace", 120, help_text, least=1, most=86_400)
+    define_integer(flag_values, "grace", 120, help_text, low=1, high=86_400)
     flags.DEFINE_string("name", "nmt-jax", "Name of the job (slurm, kubernetes) or of the TPU.", flag_values)
     flags.DEFINE_string("image", None, "kubernetes: container image with nmt-jax installed.", flag_values)
     help_text = "kubernetes: NAME=COUNT per process, for example nvidia.com/gpu=8."

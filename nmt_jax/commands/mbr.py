@@ -27,7 +27,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "Comparisons: exact, all pairs; aggregate, one with all references first; prune, some references first."
     flags.DEFINE_enum("method", "exact", METHODS, help_text, flag_values)
     help_text = "With aggregate: number of candidates that are compared with every pseudo-reference."
-    define_integer(flag_values, "finalists", 1, help_text, least=1)
+    define_integer(flag_values, "finalists", 1, help_text, low=1)
     help_text = "With prune: required probability that a dropped candidate is not the best."
     define_float(flag_values, "confidence", 0.99, help_text, above=0, below=1)
     help_text = "Weights of the pseudo-references: uniform for samples, probability for n-best lists with scores."

@@ -21,7 +21,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "File of word vectors to use instead of a workdir: word2vec or GloVe format, plain or .gz."
     flags.DEFINE_string("vectors", None, help_text, flag_values)
     streams.define_input_flag(flag_values)
-    define_integer(flag_values, "count", 10, "Number of neighbours per line.", least=1)
+    define_integer(flag_values, "count", 10, "Number of neighbours per line.", low=1)
     help_text = "Convert the input to lower case; default: as the training text of the workdir."
     flags.DEFINE_bool("lower_case", None, help_text, flag_values)
     streams.define_checkpoint_flags(flag_values, average=False)

@@ -29,13 +29,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "attention: which weights to draw."
     flags.DEFINE_enum("attention", "cross", list(plot_kinds.ATTENTION_KINDS), help_text, flag_values)
     help_text = "attention of a classifier: number of development texts."
-    define_integer(flag_values, "texts", 20, help_text, least=0)
+    define_integer(flag_values, "texts", 20, help_text, low=0)
     help_text = "length: file with the source text; the arguments are files with translations."
     flags.DEFINE_string("source", None, help_text, flag_values)
     flags.DEFINE_string("reference", None, "length: file with the reference translation.", flag_values)
     help_text = "sweep: dev/bleu, another key of metrics.jsonl, parameters or minutes."
     flags.DEFINE_string("measure", None, help_text, flag_values)
-    define_integer(flag_values, "buckets", 6, "length: number of groups of sentences.", least=2, most=100)
+    define_integer(flag_values, "buckets", 6, "length: number of groups of sentences.", low=2, high=100)
     help_text = (
         "similarity: bertscore (default) or yisi1. flow: moverscore (default) or wmd (default with only --vectors)."
     )

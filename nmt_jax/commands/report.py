@@ -22,9 +22,9 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("source", None, "Source text to translate instead of the dev set.", flag_values)
     flags.DEFINE_string("reference", None, "Reference translation of --source.", flag_values)
     help_text = "Maximum number of lines to translate; 0: all."
-    define_integer(flag_values, "lines", 500, help_text, least=0)
+    define_integer(flag_values, "lines", 500, help_text, low=0)
     help_text = "Number of translations to show of each group: best, median, worst."
-    define_integer(flag_values, "samples", 3, help_text, least=0)
+    define_integer(flag_values, "samples", 3, help_text, low=0)
     help_text = "Sweep: measure to compare the runs by, dev/bleu or another key of metrics.jsonl."
     flags.DEFINE_string("measure", None, help_text, flag_values)
 

@@ -41,12 +41,12 @@ def overrides(flag_values: flags.FlagValues) -> dict[str, str]:
 def define_sampling_flags(flag_values: flags.FlagValues) -> None:
     """Define `--temperature` … `--seed`, the options of `decoding.sampling.Sampling`."""
     help_text = "Softmax temperature: below 1 sharpens the distribution, above 1 flattens it, 0 is greedy."
-    define_float(flag_values, "temperature", 1.0, help_text, least=0)
-    define_integer(flag_values, "top_k", 0, "Sample only from the K most likely pieces; 0: from all.", least=0)
+    define_float(flag_values, "temperature", 1.0, help_text, low=0)
+    define_integer(flag_values, "top_k", 0, "Sample only from the K most likely pieces; 0: from all.", low=0)
     help_text = "Nucleus sampling: sample only from the fewest pieces with this total probability; 1: from all."
-    define_float(flag_values, "top_p", 1.0, help_text, above=0, most=1)
+    define_float(flag_values, "top_p", 1.0, help_text, above=0, high=1)
     help_text = "Sample only from pieces with at least this probability; 0: from all."
-    define_float(flag_values, "epsilon", 0.0, help_text, least=0, below=1)
+    define_float(flag_values, "epsilon", 0.0, help_text, low=0, below=1)
     define_seed(flag_values, 0)
 
 
@@ -65,27 +65,25 @@ def define_search_flags(flag_values: flags.FlagValues) -> None:
 
     A flag left out means the value under `decode` in the workdir's config, or the default of `Search`.
     """
-    define_integer(flag_values, "beam_size", None, "Beam size; 1 is greedy search.", least=1)
+    define_integer(flag_values, "beam_size", None, "Beam size; 1 is greedy search.", low=1)
     help_text = "Exponent alpha of the length penalty (Wu et al., 2016, eq. 14); 0 ranks by probability."
-    define_float(flag_values, "length_penalty", None, help_text, least=0, most=10)
+    define_float(flag_values, "length_penalty", None, help_text, low=0, high=10)
     help_text = "Form of the length penalty: wu, or length, which divides by the length to the power of alpha."
     flags.DEFINE_string("normalization", None, help_text, flag_values)
     help_text = "Weight beta of the coverage penalty (Wu et al., 2016, eq. 14)."
-    define_float(flag_values, "coverage_penalty", None, help_text, least=0)
+    define_float(flag_values, "coverage_penalty", None, help_text, low=0)
     help_text = (
         "When the search of a sentence stops: bound, if no hypothesis can still enter the n-best list; beam, if "
         "beam_size hypotheses have ended; limit, at the maximum length."
     )
     flags.DEFINE_string("stopping", None, help_text, flag_values)
-    define_integer(flag_values, "min_length", None, "Minimum length in pieces.", least=0, most=10_000)
-    define_integer(
-        flag_values, "no_repeat_ngram_size", None, "Forbid repeated n-grams of this size.", least=0, most=1000
-    )
+    define_integer(flag_values, "min_length", None, "Minimum length in pieces.", low=0, high=10_000)
+    define_integer(flag_values, "no_repeat_ngram_size", None, "Forbid repeated n-grams of this size.", low=0, high=1000)
     help_text = "Factor of at least 1 on the log-probabilities of pieces that have already been generated."
-    define_float(flag_values, "repetition_penalty", None, help_text, least=1)
-    define_integer(flag_values, "num_groups", None, "Number of groups of diverse beam search.", least=1)
+    define_float(flag_values, "repetition_penalty", None, help_text, low=1)
+    define_integer(flag_values, "num_groups", None, "Number of groups of diverse beam search.", low=1)
     help_text = "Diverse beam search: penalty for a piece that an earlier group chose at the same step."
-    define_float(flag_values, "diversity", None, help_text, least=0)
+    define_float(flag_values, "diversity", None, help_text, low=0)
 
 
 def search_options(flag_values: flags.FlagValues) -> dict[str, Any]:

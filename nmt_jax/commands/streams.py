@@ -34,14 +34,14 @@ def define_checkpoint_flags(flag_values: flags.FlagValues, average: bool = True)
     """Define `--checkpoint`, and `--average` if the verb can use the mean of several checkpoints."""
     if average:
         help_text = "Use the mean of the last N checkpoints; default: decode.average of the workdir's config."
-        define_integer(flag_values, "average", None, help_text, least=1, most=1000)
+        define_integer(flag_values, "average", None, help_text, low=1, high=1000)
     flags.DEFINE_enum("checkpoint", None, ["best", "last"], "Checkpoint to use; default: best.", flag_values)
 
 
 def define_chunk_flag(flag_values: flags.FlagValues, default: int) -> None:
     """Define `--chunk`: larger chunks make fuller batches, smaller ones show output sooner."""
     help_text = "Number of inputs processed together; 1 if stdin is a terminal."
-    define_integer(flag_values, "chunk", default, help_text, least=1, most=1_000_000)
+    define_integer(flag_values, "chunk", default, help_text, low=1, high=1_000_000)
 
 
 def define_prediction_flags(flag_values: flags.FlagValues, chunk: int, input_contents: str = "") -> None:

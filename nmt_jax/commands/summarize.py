@@ -16,13 +16,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax summarize`."""
     flags.DEFINE_enum("method", "lexrank", METHODS, "Method that ranks the sentences.", flag_values)
     help_text = "Maximum number of sentences in a summary."
-    define_integer(flag_values, "sentences", 3, help_text, least=1)
+    define_integer(flag_values, "sentences", 3, help_text, low=1)
     help_text = "Maximum number of words in a summary; 0: no limit."
-    define_integer(flag_values, "words", 0, help_text, least=0)
+    define_integer(flag_values, "words", 0, help_text, low=0)
     help_text = "lexrank, textrank: compare sentences by embeddings of this encoder instead of by words."
     flags.DEFINE_string("encoder", None, help_text, flag_values)
     help_text = "lexrank: minimum cosine of neighbouring sentences; default: 0.1, with --encoder 0.5."
-    define_float(flag_values, "threshold", None, help_text, least=-1, most=1)
+    define_float(flag_values, "threshold", None, help_text, low=-1, high=1)
     streams.define_input_flag(flag_values, ", one text per line, with tabs between sentences or plain")
     help_text = "Output format; json writes one object per line, with the numbers of the sentences."
     flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)

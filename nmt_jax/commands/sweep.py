@@ -25,9 +25,9 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     define_override_flag(flag_values)
     flags.DEFINE_multi_string("only", [], "KEY=VALUE: train only the points with this value of KEY.", flag_values)
     help_text = "Train every point with seeds 0 … N-1; 0: with the seed of the config."
-    define_integer(flag_values, "seeds", 0, help_text, least=0, most=1000)
+    define_integer(flag_values, "seeds", 0, help_text, low=0, high=1000)
     help_text = "Number of runs at a time; if more than 1, their output is only in RUN/log.txt."
-    define_integer(flag_values, "parallel", 1, help_text, least=1, most=1000)
+    define_integer(flag_values, "parallel", 1, help_text, low=1, high=1000)
     flags.DEFINE_bool("dry_run", False, "Print the training commands without running them.", flag_values)
     help_text = "Print the table without training; without --config, of all runs in --workdir."
     flags.DEFINE_bool("collect", False, help_text, flag_values)

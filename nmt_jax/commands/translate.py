@@ -55,7 +55,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("given", None, help_text, flag_values)
     define_search_flags(flag_values)
     help_text = "Number of samples to draw per line; 0: search for the best translation."
-    define_integer(flag_values, "num_samples", 0, help_text, least=0)
+    define_integer(flag_values, "num_samples", 0, help_text, low=0)
     help_text = "Sample with replacement; --noreplacement makes the samples of a line distinct."
     flags.DEFINE_bool("replacement", True, help_text, flag_values)
     define_sampling_flags(flag_values)
@@ -65,13 +65,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("evaluate", None, help_text, flag_values)
     define_metric_flags(flag_values)
     help_text = "Maximum length of a translation in pieces, per piece of the source."
-    define_float(flag_values, "max_length_ratio", None, help_text, least=0, most=100)
+    define_float(flag_values, "max_length_ratio", None, help_text, low=0, high=100)
     define_integer(
-        flag_values, "max_length_offset", None, "Number of pieces added to that maximum.", least=0, most=10_000
+        flag_values, "max_length_offset", None, "Number of pieces added to that maximum.", low=0, high=10_000
     )
     streams.define_checkpoint_flags(flag_values)
     help_text = "Number of translations per line; above 1, writes tab-separated rows LINE, SCORE, TEXT."
-    define_integer(flag_values, "nbest", 1, help_text, least=1)
+    define_integer(flag_values, "nbest", 1, help_text, low=1)
     help_text = "Output format; json writes one object per line, with scores and pieces."
     flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)
     help_text = "Append a word alignment by attention after a tab: argmax, or the minimum weight of a link."

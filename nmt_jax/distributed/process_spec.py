@@ -23,8 +23,8 @@ def define_process_flags(flag_values: flags.FlagValues) -> None:
     """Defines the flags that launchers set; SLURM, Open MPI and TPU pods need none of them."""
     options: dict[str, Any] = {"flag_values": flag_values}
     flags.DEFINE_string("coordinator", None, "Address of process 0, HOST:PORT.", **options)
-    define_integer(flag_values, "processes", None, "Number of processes that train together.", least=1, most=10_000)
-    define_integer(flag_values, "process", None, "Number of this process, from 0.", least=0)
+    define_integer(flag_values, "processes", None, "Number of processes that train together.", low=1, high=10_000)
+    define_integer(flag_values, "process", None, "Number of this process, from 0.", low=0)
     define_float(
         flag_values, "join_seconds", 300.0, "Time to wait at the start for all processes, in seconds.", above=0
     )

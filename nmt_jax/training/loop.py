@@ -380,7 +380,7 @@ def _check_memory(state: TrainState, devices: Sequence[jax.Device]) -> None:
     if needed > free:
         raise UserError(
             f"the model, its gradients and the state of the optimizer need {_size(needed)} per device, but "
-            f"{_size(free)} are free: lower the sizes under config.model, or divide them among devices by mesh.fsdp or mesh.model"
+            f"{_size(free)} are free: lower the sizes under config.model, or divide it by mesh.fsdp or mesh.model"
         )
 
 

@@ -6,7 +6,7 @@ import pytest
 from absl import flags
 
 from nmt_jax.__main__ import VERBS
-from nmt_jax.number_flags import MOST_SEED, NumberParser, define_float, define_integer, define_seed
+from nmt_jax.number_flags import NumberParser, define_float, define_integer, define_seed
 
 
 def verb_flags(verb):
@@ -23,33 +23,32 @@ NUMBERS = {
 }
 
 
-def out_of_range(parser):
+def out_of_range(key):
     """Texts that the flag must refuse."""
-    bounds = parser.bounds
-    low = [bounds["least"] - 1] if "least" in bounds else [bounds["above"], bounds["above"] - 1]
-    high = [bounds["most"] + 1] if "most" in bounds else [bounds["below"], bounds["below"] + 1]
-    return [*map(str, low), *map(str, high), "nan", "inf", "-inf", "1e999", "", "x", "9" * 500]
+    low = [key.above, key.above - 1] if key.low is None else [key.low - 1]
+    high = [key.high + 1] if key.below is None else [key.below, key.below + 1]
+    return [*map(str, low + high), "nan", "inf", "-inf", "1e999", "", "x", "9" * 500]
 
 
 @pytest.mark.parametrize(("verb", "name"), NUMBERS)
 def test_a_number_out_of_range_is_refused_before_anything_is_read(verb, name, mistake):
     parser = NUMBERS[verb, name]
     assert isinstance(parser, NumberParser)
-    for text in out_of_range(parser):
+    for text in out_of_range(parser.key):
         assert f"--{name}={text}: must be " in mistake(verb, f"--{name}={text}", "--workdir=/nowhere")
 
 
 def test_seeds_have_one_range_in_all_verbs():
-    seeds = {verb: parser.bounds for (verb, name), parser in NUMBERS.items() if name == "seed"}
+    seeds = {verb: (parser.key.low, parser.key.high) for (verb, name), parser in NUMBERS.items() if name == "seed"}
     assert {"translate", "generate", "perturb", "mbr", "score", "judge", "calibrate"} == seeds.keys()
-    assert all(bounds == {"least": 0, "most": 2**63 - 1} for bounds in seeds.values())
+    assert all(bounds == (0, 2**63 - 1) for bounds in seeds.values())
 
 
 def test_values_within_the_range_and_at_its_ends():
     values = flags.FlagValues()
-    define_integer(values, "count", None, "", least=1, most=9)
-    define_float(values, "share", 0.5, "", above=0, most=1)
+    define_integer(values, "count", None, "", low=1, high=9)
+    define_float(values, "share", 0.5, "", above=0, high=1)
     define_seed(values, 0)
-    values(["", "--count=9", "--share=1", f"--seed={MOST_SEED}"])
+    values(["", "--count=9", "--share=1", f"--seed={2**63 - 1}"])
     assert (values.count, values.share, values.seed) == (9, 1.0, 2**63 - 1)
     assert isinstance(values.share, float)
