@@ -14,6 +14,7 @@ from nmt_jax.decoding.next_logits import IMPOSSIBLE, Step
 from nmt_jax.decoding.stochastic_beam import stochastic_beam_search
 
 BLOCK = 128  # pieces
+COLDEST = 1e-6  # temperature; log-probabilities divided by less overflow in float32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Sampling:
             raise ValueError(f"num_samples={self.num_samples}: must be at least 1")
         if not 0 <= self.temperature < float("inf"):
             raise ValueError(f"temperature={self.temperature}: must be at least 0")
+        if 0 < self.temperature < COLDEST:
+            raise ValueError(f"temperature={self.temperature}: must be at least {COLDEST}, or 0 for the best piece")
         if self.top_k < 0:
             raise ValueError(f"top_k={self.top_k}: must be at least 1, or 0 for all pieces")
         if not 0 < self.top_p <= 1:

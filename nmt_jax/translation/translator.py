@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from nmt_jax.translation.programs import Programs
 from nmt_jax.translation.requests import Hypothesis, Line, Scored
 
 ESTIMATED = 1 << 16  # pieces of all hypotheses of a batch, from which on its memory is estimated first
+CHANGES = "--beam_size or --num_samples, or the length by --max_length_ratio, --max_length_offset and --min_length"
 LONGEST = 16  # translation to score, times `data.max_length`
 EMPTY = Hypothesis("", 0.0, [], [])
 
@@ -280,7 +282,7 @@ class Translator:
         seeds = np.array([part.seed for part in parts] + unused, np.uint32)
         request = SearchRequest(jnp.asarray(limits), prefix, phrases)
         placed = sharding.shard_batch((source, request, seeds), self.mesh)
-        self._check_memory(params, source, method, max_length)
+        self._check_size(params, source, method, max_length)
         outputs = self.programs.decode(tuple(params), *placed, method=method, max_length=max_length)
         tokens, scores = jax.device_get(outputs)  # in one transfer
         return [
@@ -292,18 +294,18 @@ class Translator:
             for part, *row in zip(parts, tokens, scores, strict=False)
         ]
 
-    def _check_memory(self, params: Sequence[Any], source: np.ndarray, method: DecodingMethod, max_length: int) -> None:
-        """Raise UserError if a batch needs more memory than there is: before it is compiled, which takes long."""
+    def _check_size(self, params: Sequence[Any], source: np.ndarray, method: DecodingMethod, max_length: int) -> None:
+        """Before a large batch is compiled, warn that it takes long, or raise UserError if memory does not suffice."""
         if len(source) * method.width * max_length < ESTIMATED:
             return
+        size = f"{len(source)} x {method.width:,} hypotheses of up to {max_length:,} pieces"
         needed = self.programs.decoding_bytes(tuple(params), source, method, max_length) / self.mesh.size
         free = platforms.free_memory()
         if needed > free:
             raise UserError(
-                f"{len(source)} x {method.width:,} hypotheses of up to {max_length:,} pieces need about "
-                f"{needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free: lower --beam_size or --num_samples, "
-                "or the length by --max_length_ratio, --max_length_offset and --min_length"
+                f"{size} need about {needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free: lower {CHANGES}"
             )
+        warnings.warn(f"{size} may take minutes; to be faster, lower {CHANGES}", stacklevel=2)
 
     def _hypothesis(self, tokens: np.ndarray, score: float, unknown: list[str]) -> Hypothesis:
         vocab = self.vocabularies[1]

@@ -35,6 +35,10 @@ def test_samples_are_lines_and_reproducible(workdir, nmt_jax):
     assert len(list(generate.run(workdir, length=5))) == generate.NUM_SAMPLES
 
 
+def test_the_largest_seed(workdir, nmt_jax):
+    assert len(nmt_jax("generate", f"--workdir={workdir}", "--length=5", f"--seed={2**63 - 1}").lines) == 10
+
+
 def test_one_line_per_prompt(workdir, nmt_jax):
     code, lines, _ = nmt_jax("generate", f"--workdir={workdir}", "--prompts=-", "--length=5", stdin=PROMPT_LINES)
     assert code == 0
@@ -93,6 +97,7 @@ def test_no_bits_per_character_with_unknown_words(workdir, monkeypatch):
         (("generate", "x"), "unexpected argument 'x'; use --prompts=x"),
         (("generate", "--workdir={}", "--prompts=nowhere"), "nowhere: no such file"),
         (("generate", "--workdir={}", "--temperature=-1"), "temperature"),
+        (("generate", "--workdir={}", "--temperature=1e-40"), "temperature"),  # log-probabilities would overflow
         (("generate", "--workdir={}", "--length=0"), "length"),
         (("generate", "--workdir=nowhere"), "no such workdir"),
         (("perplexity",), "nmt-jax perplexity needs --workdir=FOLDER"),

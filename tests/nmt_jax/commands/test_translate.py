@@ -10,6 +10,7 @@ import pytest
 from nmt_jax.commands import translate
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
+from nmt_jax.translation import translator
 from nmt_jax.translation.output_format import TranslationFormat
 from nmt_jax.translation.requests import Hypothesis, read_requests
 from tests.conftest import with_devices
@@ -307,6 +308,12 @@ def test_more_memory_than_there_is_is_refused_before_compilation(flags, workdir,
     assert "GiB are free: lower --beam_size" in mistake(
         "translate", f"--workdir={workdir}", *flags, stdin="the dog .\n"
     )
+
+
+def test_a_large_search_says_that_it_may_take_minutes(translated, monkeypatch):
+    monkeypatch.setattr(translator, "ESTIMATED", 10)
+    with pytest.warns(UserWarning, match=r"^\d+ x 3 hypotheses of up to \d+ pieces may take minutes"):
+        assert translated().code == 0
 
 
 def test_a_length_limit_of_nothing(translated):
