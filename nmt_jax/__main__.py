@@ -1,5 +1,6 @@
 """The command line: `nmt-jax VERB …` parses the flags of a verb, calls it, and turns errors into exit codes."""
 
+import contextlib
 import importlib
 import os
 import re
@@ -14,6 +15,7 @@ from absl import flags
 from nmt_jax.errors import UserError, did_you_mean
 from nmt_jax.interrupts import Interrupted
 
+HELP = {"-h", "--help", "-help"}
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -158,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     """Print the help or the version, or call the verb that is the first argument; return the exit code."""
-    if not arguments or arguments[0] in ("-h", "--help", "-help", "help"):
+    if not arguments or arguments[0] in {*HELP, "help"}:
         print(_overview())
         return 0
     if arguments[0] == "--version":
@@ -171,8 +173,14 @@ def _dispatch(arguments: list[str]) -> int:
     flag_values = flags.FlagValues()
     flag_values.set_gnu_getopt(True)  # allow flags after file names
     module.define_flags(flag_values)
-    if {"-h", "--help", "-help"}.intersection(rest[: rest.index("--")] if "--" in rest else rest):
+    if HELP.intersection(rest[: rest.index("--")] if "--" in rest else rest):
         print(_verb_help(name, flag_values))
+        if hasattr(module, "more_help"):
+            flag_values.mark_as_parsed()
+            with contextlib.suppress(UserError):  # help is also for those who do not know the flags
+                _parse_flags(name, flag_values, _gather_overrides([word for word in rest if word not in HELP]))
+            heading, entries = module.more_help(flag_values)
+            print("\n".join(["", heading, "", *_columns(entries)]))
         return 0
     if "override" in flag_values:
         rest = _gather_overrides(rest)
@@ -226,17 +234,25 @@ def _verb_help(name: str, flag_values: flags.FlagValues) -> str:
     verb = VERBS[name]
     lines = [f"nmt-jax {name} – {verb.summary}", "", f"usage: nmt-jax {name} {verb.usage}"]
     lines += [f"   $ nmt-jax {name} {verb.example}", ""]
-    indent = max(map(len, flag_values)) + 6
+    entries = []
     for flag in (flag_values[flag_name] for flag_name in flag_values):
         # absl adds the choices before the text, and a remark on repeated flags after it.
         help_text = re.sub(r"^<\S+>: |;\n.*", "", str(flag.help), flags=re.DOTALL)
         default = str(flag.default_as_str).strip("'") if flag.default not in (None, "", []) else ""
         choices = getattr(flag.parser, "enum_values", None)
         parts = [help_text, f"({' | '.join(choices)})" if choices else "", default and f"[{default}]"]
-        first, other = f"  --{flag.name}".ljust(indent), " " * indent
-        text = " ".join(filter(None, parts))
+        entries.append((f"--{flag.name}", " ".join(filter(None, parts))))
+    return "\n".join([*lines, *_columns(entries)])
+
+
+def _columns(entries: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the lines that describe flags: their names, and beside them their texts."""
+    indent = max(len(name) for name, _ in entries) + 4
+    lines = []
+    for name, text in entries:
+        first, other = f"  {name}".ljust(indent), " " * indent
         lines += textwrap.wrap(text, 110, initial_indent=first, subsequent_indent=other, break_on_hyphens=False)
-    return "\n".join(lines)
+    return lines
 
 
 def _format_warning(message: Warning | str, *_: object, **__: object) -> str:

@@ -15,6 +15,7 @@ from nmt_jax.schema.run import RUN, TOP
 from nmt_jax.schema.tasks import TASKS
 
 REQUIRED = ("model", "optimizer", "train", "data")  # groups that the configs of all versions have
+MISSING = "config.{} is missing: not the config of an experiment; use another file or workdir"
 
 
 def schema(model_name: str = "transformer", task: str = "translate") -> dict[str, Key]:
@@ -34,11 +35,11 @@ def problem(config: Mapping[str, Any]) -> str:
     """
     for name, known in (("task", TASKS), ("model_name", MODELS)):
         if name not in config:
-            return f"config.{name} is missing; start from the defaults of configs/common.py"
+            return MISSING.format(name)
         if not isinstance(config[name], str) or config[name] not in known:
             return f"config.{name}={_shown(config[name])}: use one of {', '.join(known)}"
     if missing := [name for name in REQUIRED if name not in config]:
-        return f"config.{missing[0]} is missing; start from the defaults of configs/common.py"
+        return MISSING.format(missing[0])
     tree = _tree(config["model_name"], config["task"])
     if wrong := next(_problems(tree, config), ""):
         return wrong

@@ -37,7 +37,7 @@ def markdown() -> str:
 
 
 def help_entries(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields the flag and the description of every key of a config, which is given by dotted names."""
+    """Yields the flag and the description of every key of a config; values without a dotted name are the defaults."""
     for name, key in schema(config["model_name"], config["task"]).items():
         value = config.get(name, key.default)
         default = f"[{str(value).lower() if key.type is bool else value}]" if value not in ("", []) else ""

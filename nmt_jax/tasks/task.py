@@ -120,7 +120,8 @@ class Task(abc.ABC):
         """One epoch of a development corpus."""
         tokens, num_buckets = self.config.eval.batch_tokens, self.config.data.num_buckets
         share = sharding.share(self.local_mesh)
-        return Batches(corpus, batch_tokens=tokens, num_buckets=num_buckets, share=share, layout=layout)
+        key = "config.eval.batch_tokens"
+        return Batches(corpus, batch_tokens=tokens, num_buckets=num_buckets, share=share, layout=layout, key=key)
 
     @compiled()
     def _eval_loss(self, params: Any, batch: Batch) -> Any:

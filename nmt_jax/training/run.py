@@ -93,10 +93,10 @@ def check_continuation(config: ConfigDict, folder: Workdir) -> None:
                 f"train.steps={config.train.steps}: {folder.path} has already reached step {record.step}; "
                 "set it to that or more, or use a new --workdir"
             )
-    elif differing := [key for key in ("task", "model_name") if old.get(key) != config[key]]:
+    elif differing := [key for key in ("task", "model_name") if old[key] != config[key]]:
         key = differing[0]
         raise UserError(
-            f"{folder.config_file}: belongs to another experiment ({key} is {old.get(key)!r}, not {config[key]!r}), "
+            f"{folder.config_file}: belongs to another experiment ({key} is {old[key]!r}, not {config[key]!r}), "
             "which has no checkpoint yet; use a new --workdir, or delete this file"
         )
 

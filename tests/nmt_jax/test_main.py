@@ -153,10 +153,11 @@ def test_before_the_first_checkpoint_the_vocabulary_may_change(tmp_path):
 def test_every_key_that_a_start_changes_is_announced(checkpoint, tmp_path, capsys):
     workdir = _begin(tmp_path / "w", checkpoint=checkpoint)
     assert capsys.readouterr().err == ""
-    changes = {"train.steps": "3000", "data.source": "de", "data.target": "en"}
+    changes = {"train.steps": "3000", "data.corpus": "text", "data.source": "de", "data.target": "en"}
     write_config(resolve_config(None, workdir, changes), workdir)
     lines = capsys.readouterr().err.splitlines()
     assert sorted(lines) == [
+        "nmt-jax: data.corpus: 'grammar' -> 'text'",
         "nmt-jax: data.source: 'en' -> 'de'",
         "nmt-jax: data.target: 'de' -> 'en'",
         "nmt-jax: train.steps: 1000 -> 3000",
@@ -169,7 +170,8 @@ def test_the_config_of_another_experiment_is_not_overwritten(mistake, tmp_path):
     line = mistake("train", f"--config={ROOT}/configs/rnn_lm.py", f"--workdir={tmp_path}")
     assert "belongs to another experiment (task is 'translate', not 'language_model')" in line
     workdir.config_file.write_text('{"architectures": ["BertModel"]}')
-    assert "another experiment (task is None" in mistake("train", f"--config={QUICKSTART}", f"--workdir={tmp_path}")
+    line = mistake("train", f"--config={QUICKSTART}", f"--workdir={tmp_path}")
+    assert "config.json: config.task is missing: not the config of an experiment" in line
     workdir.config_file.write_bytes(before)
     assert workdir.vocab.is_dir()
 

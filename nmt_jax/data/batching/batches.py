@@ -109,13 +109,15 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         steps: int | None = None,
         sampling_alpha: float = 0.0,
         layout: Layout | None = None,
+        key: str = "config.train.batch_tokens",
     ):
         """Chooses the buckets.
 
         batch_tokens: maximum number of tokens of a batch as the layout counts them, padding included; but there are at
         least `share.multiple_of` rows, and a multiple of it. share: the rows that this process builds. steps: number of
         batches; None for one epoch. sampling_alpha: if positive, subword regularization of a `PreparedCorpus`, see
-        `Vocab.sample`. layout: defaults to `PairLayout()`. Raises UserError if the longest item exceeds `batch_tokens`.
+        `Vocab.sample`. layout: defaults to `PairLayout()`. key: the config key that `batch_tokens` comes from. Raises
+        UserError if the longest item exceeds `batch_tokens`.
         """
         self.corpus, self.sampling_alpha = corpus, sampling_alpha
         self.layout = layout or PairLayout()
@@ -127,7 +129,7 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         longest = int(self.layout.budget(*_outermost(histogram)))
         if batch_tokens < longest:
             raise UserError(
-                f"config.train.batch_tokens = {batch_tokens} is less than the {longest} {self.layout.longest} "
+                f"{key} = {batch_tokens} is less than the {longest} {self.layout.longest} "
                 f"in {corpus.name}; increase it, or reduce {self.layout.remedy}"
             )
         self.shapes = choose_shapes(histogram, batch_tokens, num_buckets, share.multiple_of, self.layout)

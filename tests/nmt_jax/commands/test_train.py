@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt_jax import __main__ as cli
 from tests.fixtures.toy import ROOT
 
 STEPS = 24
@@ -74,3 +75,18 @@ def test_a_model_that_does_not_fit_the_memory_is_refused_before_it_is_made(nmt_j
     assert finished.code == 2
     assert "nmt-jax: error: the model, its gradients and the state of the optimizer need " in finished.stderr
     assert not list(tmp_path.glob("w/checkpoints/*"))
+
+
+def test_help_prints_the_keys_of_the_config(capsys):
+    assert cli.main(["train", "--help"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Keys of the config for model transformer, task translate" in out
+    assert (
+        "--config.optimizer.beta1 Decay of the mean of gradients. (a number, at least 0 and less than 1) [0.9]" in out
+    )
+    page = ROOT / "configs" / "gpt.py"
+    assert cli.main(["train", "--bogus", "--help"]) == 0
+    assert cli.main(["train", f"--config={page}", "--config.model.d_model=96", "--help"]) == 0
+    assert "Width of every layer. (an integer, at least 1 and at most 262,144) [96]" in " ".join(
+        capsys.readouterr().out.split()
+    )

@@ -9,6 +9,7 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.distributed import sharding
+from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.tasks.translate import Translate
 from tests.conftest import ROOT
@@ -110,6 +111,13 @@ def test_separate_vocabularies(tmp_path, task):
     assert params["source_embedding"]["table"].shape[0] == len(source)
     loss, _ = jax.eval_shape(lambda params: separate.loss_fn(params, separate.batches(1)[0], None), params)
     assert loss.shape == ()
+
+
+def test_a_batch_of_the_evaluation_that_is_too_small_is_named(task):
+    config = ConfigDict(task.config.to_dict())
+    config.eval.batch_tokens = 3
+    with pytest.raises(UserError, match=r"config\.eval\.batch_tokens = 3 is less than"):
+        _ = Translate(config, task.workdir, task.mesh).dev_batches
 
 
 def test_evaluation_does_not_depend_on_the_batch_size(task, params):
