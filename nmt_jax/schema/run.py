@@ -43,7 +43,11 @@ RUN: dict[str, dict[str, Any]] = {
         "patience": count(0, "Evaluations without improvement after which training stops; 0 = off.", low=0),
         "minutes": Key(0.0, "Maximum training time; 0 = off.", low=0, high=10**9, unit="minutes"),
         "watchdog_minutes": Key(
-            60.0, "Time without a step, an evaluation or a save after which a run is aborted; 0 = off.", 0, 10**9
+            60.0,
+            "Time without a step, an evaluation or a save after which a run is aborted; 0 = off.",
+            0,
+            10**9,
+            unit="minutes",
         ),
     },
     "mesh": {

@@ -54,7 +54,7 @@ def max_row(default: int, help_text: str, unit: str = "pieces", low: int = 1) ->
 AVERAGE = count(1, "Number of last checkpoints whose parameters are averaged.", high=10_000)
 
 ENCODER: dict[str, Key] = {  # the encoder to fine-tune
-    "place": Key("", "Hugging Face folder, installed package that contains one, or workdir; empty = random encoder:"),
+    "place": Key("", "Hugging Face folder, installed package that contains one, or workdir; empty = a random encoder."),
     "num_layers": layers(2, "Layers of the random encoder."),
     "d_model": width(128, "Width of the random encoder."),
     "d_ff": width(512, "Width of the hidden layer of the feed-forward blocks of the random encoder."),
@@ -251,7 +251,7 @@ TASKS: dict[str, dict[str, Any]] = {
     },
     "ruse": {
         "encoders": {
-            "places": Key([], "Sentence encoders, as encoder.place of other tasks; empty = one random encoder:"),
+            "places": Key([], "Sentence encoders, as encoder.place of other tasks; empty = one random encoder."),
             "layers": Key(
                 [-1],
                 "Layers whose means are the sentence vector; 0 = embeddings, -1 = last layer.",

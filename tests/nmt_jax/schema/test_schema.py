@@ -38,7 +38,7 @@ def test_the_defaults_are_valid_and_every_number_is_bounded_on_both_sides(model,
         if key.type in (int, float):
             assert key.low is not None or key.above is not None, name
             assert key.high is not None or key.below is not None, name
-        assert key.help[-1] in ".:…", name
+        assert key.help[-1] in ".…", name
 
 
 @pytest.mark.parametrize(("model", "task"), PAIRS)
