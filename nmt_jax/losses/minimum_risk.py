@@ -32,7 +32,7 @@ class MinimumRisk:
     """The expected risk R = sum over lines of sum_y Q(y) (1 - metric(y, reference)) (Shen et al., 2016, eq. 8).
 
     translator: has one model, which is trained. settings: `config.loss.risk`. mesh: the training mesh. Raises UserError
-    if the metric does not exist or needs more than text, or if a setting is out of range.
+    if the metric does not exist or needs more than text, or if the model copies words.
     """
 
     translator: Translator
@@ -40,17 +40,8 @@ class MinimumRisk:
     mesh: Mesh
 
     def __post_init__(self) -> None:
-        settings, key = self.settings, "config.loss.risk"
-        if settings.num_samples < 1:
-            raise UserError(f"{key}.num_samples={settings.num_samples} must be at least 1")
-        if not 0 < settings.temperature < float("inf"):
-            raise UserError(f"{key}.temperature={settings.temperature} must be above 0")
-        if not 0 < settings.sharpness < float("inf"):
-            raise UserError(f"{key}.sharpness={settings.sharpness} must be above 0")
-        if not 0 < settings.share <= 1:
-            raise UserError(f"{key}.share={settings.share} must be above 0 and at most 1; metric='' turns the loss off")
         if self.translator.num_unknown:
-            raise UserError(f"{key}: not supported for models with copying; set metric=''")
+            raise UserError("config.loss.risk: not supported for models with copying; set metric=''")
         _ = self.metric
 
     @functools.cached_property

@@ -240,15 +240,15 @@ def test_invalid_settings_are_errors(folder, tmp_path):
     page = f"{ROOT}/configs/glue.py:smoke=true"
     for changes, words in (
         ({"encoder.layers": "two"}, "layers='two': use last, mixture or"),
-        ({"encoder.dtype": "float16"}, "config.encoder: dtype='float16'"),
+        ({"encoder.dtype": "float16"}, "config.encoder.dtype='float16'"),
         ({"encoder.place": "nowhere"}, "config.encoder.place: nowhere: no such folder"),
         ({"encoder.layers": "9"}, "layers='9'"),
         ({"data.texts": '["a", "b", "c"]'}, "one column of text, or two"),
-        ({"model.pooling": "max"}, "config.model: pooling='max'"),
+        ({"model.pooling": "max"}, "config.model.pooling='max'"),
         ({"model_name": "piece_head"}, "needs sentence_head or siamese_head"),
     ):
         with pytest.raises(UserError, match=words):
-            train(page, tmp_path / "w", settings(folder, **changes))
+            train(page, tmp_path / next(iter(changes)), settings(folder, **changes))
 
 
 def test_a_pair_needs_two_columns(trained, folder, tmp_path):
