@@ -71,6 +71,8 @@ def run(
     """
     if bool(there) != bool(back):
         raise UserError("nmt-jax perturb needs both --there=WORKDIR and --back=WORKDIR, or neither")
+    if not metrics:
+        raise UserError("--metrics is empty: name at least one metric, such as --metrics=rougeL")
     opened = [open_metric(spec, **options) for spec in metrics]
     from nmt_jax.data.batching.masking import drop_words  # imports JAX, which takes seconds
 

@@ -15,13 +15,17 @@ from typing import IO
 from absl import flags
 
 from nmt_jax.distributed.process_spec import free_port
+from nmt_jax.errors import UserError
 from nmt_jax.interrupts import SIGNALS, Interrupted, handling
 
+MOST_PROCESSES = 256
 LEAVE_SECONDS = 90.0  # for processes to exit after one has failed; longer than --lost_seconds of train
 
 
 def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
     """Runs `command` in several processes; returns the first exit code that is not 0."""
+    if flag_values.processes > MOST_PROCESSES:
+        raise UserError(f"--processes={flag_values.processes}: at most {MOST_PROCESSES} are possible on one machine")
     commands = [["nmt-jax", *arguments] for arguments in process_arguments(command, flag_values.processes, free_port())]
     if flag_values.dry_run:
         print("\n".join(map(shlex.join, commands)))

@@ -282,7 +282,7 @@ class Translator:
         seeds = np.array([part.seed for part in parts] + unused, np.uint32)
         request = SearchRequest(jnp.asarray(limits), prefix, phrases)
         placed = sharding.shard_batch((source, request, seeds), self.mesh)
-        self._check_size(params, source, method, max_length)
+        self._check_size(params, placed, method, max_length)
         outputs = self.programs.decode(tuple(params), *placed, method=method, max_length=max_length)
         tokens, scores = jax.device_get(outputs)  # in one transfer
         return [
@@ -294,23 +294,35 @@ class Translator:
             for part, *row in zip(parts, tokens, scores, strict=False)
         ]
 
-    def _check_size(self, params: Sequence[Any], source: np.ndarray, method: DecodingMethod, max_length: int) -> None:
-        """Before a large batch is compiled, warn that it takes long, or raise UserError if memory does not suffice."""
-        if len(source) * method.width * max_length < ESTIMATED:
+    def _check_size(self, params: Sequence[Any], placed: Any, method: DecodingMethod, max_length: int) -> None:
+        """Before a large batch is decoded, warn that it takes long, or raise UserError if memory does not suffice.
+
+        placed: the batch, beginning with the source. A first estimate needs no compilation; the compiler knows better.
+        """
+        rows = len(placed[0])
+        if rows * method.width * max_length < ESTIMATED:
             return
-        size = f"{len(source)} x {method.width:,} hypotheses of up to {max_length:,} pieces"
-        needed = self.programs.decoding_bytes(tuple(params), source, method, max_length) / self.mesh.size
-        free = platforms.free_memory()
-        if needed > free:
-            raise UserError(
-                f"{size} need about {needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free: lower {CHANGES}"
-            )
+        size = f"{rows} x {method.width:,} hypotheses of up to {max_length:,} pieces"
+        options: dict[str, Any] = {"method": method, "max_length": max_length}
+        _check_memory(size, self.programs.decoding_bytes(tuple(params), placed[0], **options) / self.mesh.size)
+        program = self.programs.decode.lower(tuple(params), *placed, **options).compile()
+        if memory := program.memory_analysis():  # some devices do not report it
+            _check_memory(size, memory.temp_size_in_bytes + memory.output_size_in_bytes)
         warnings.warn(f"{size} may take minutes; to be faster, lower {CHANGES}", stacklevel=2)
 
     def _hypothesis(self, tokens: np.ndarray, score: float, unknown: list[str]) -> Hypothesis:
         vocab = self.vocabularies[1]
         ids = [int(piece) for piece in tokens if piece not in (PAD, EOS)]
         return Hypothesis(vocab.decode(ids, unknown), float(score), vocab.pieces(ids, unknown), ids)
+
+
+def _check_memory(size: str, needed: float) -> None:
+    """Raise UserError if more memory is needed than is free."""
+    free = platforms.free_memory()
+    if needed > free:
+        raise UserError(
+            f"{size} need about {needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free: lower {CHANGES}"
+        )
 
 
 def _check_constraints(line: Line, part: _Part, method: DecodingMethod, limit: int) -> None:

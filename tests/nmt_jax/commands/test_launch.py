@@ -130,6 +130,7 @@ def test_the_command_for_a_tpu_pod(capsys):
         (["--on=kubernetes", "--", *training("w")], "needs --image"),
         (["--on=kubernetes", "--image=i", "--volume=x", "--", *training("w")], "--volume=x: expected CLAIM:/PATH"),
         (["--on=tpu", "--", *training("w")], "needs --zone"),
+        (["--processes=257", "--", *training("w")], "at most 256 are possible on one machine"),
         (["--on=slurm", "--", *TRAIN], "the command needs --workdir=FOLDER"),
         (["--on=slurm", "--", "nmt-jax", "sweep", "--workdir=w"], "nmt-jax sweep needs --config"),
     ],

@@ -306,3 +306,4 @@ def test_the_cache_keeps_embeddings(files, encoder, tmp_path, capsys):
 def test_no_metric_at_all(files, mistake):
     hypothesis, *_ = files(h="a b c d\n")
     assert "--metrics is empty" in mistake("score", hypothesis, f"--reference={hypothesis}", "--metrics=")
+    assert "--metrics is empty" in mistake("perturb", "--metrics=", stdin="a b c d\n")

@@ -301,6 +301,7 @@ def test_given_translations_are_scored(translated, tmp_path):
         ("--beam_size=10000000",),
         ("--num_samples=10000000",),
         ("--beam_size=100000", "--min_length=10000"),
+        ("--beam_size=30000",),  # the compiler knows it: 300 GiB
         ("--beam_size=100000", "--max_length_ratio=100", "--max_length_offset=10000"),
     ],
 )
