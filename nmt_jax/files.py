@@ -1,11 +1,14 @@
-"""Atomic writing of files and folders."""
+"""Atomic writing of files and folders, and checksums of files."""
 
 import contextlib
+import hashlib
+import json
 import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 
@@ -40,3 +43,46 @@ def whole_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
         temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sha256(path: pathlib.Path) -> str:
+    """Returns the SHA-256 of a file in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_sums(sums: pathlib.Path, files: Iterable[pathlib.Path] | None = None) -> None:
+    """Write the size and CRC-32 of `files`, by default of all files in the folder of `sums`, to the file `sums`."""
+    if files is None:
+        # Without unfinished sums of another writer.
+        files = [file for file in sorted(sums.parent.rglob("*")) if file.is_file() and sums.name not in file.name]
+    entries = {str(file.relative_to(sums.parent)): _sum(file) for file in files}
+    with whole_file(sums) as stream:
+        stream.write(json.dumps(entries).encode())
+
+
+def check_sums(sums: pathlib.Path, newer_only: bool = False) -> None:
+    """Raise ValueError if a file has changed since `write_sums`.
+
+    newer_only: of files that were not modified after `sums` was written, only the size is compared, which is fast.
+    """
+    entries = json.loads(sums.read_bytes())
+    if not isinstance(entries, dict):
+        raise ValueError(f"{sums.name} is damaged")
+    written = sums.stat().st_mtime_ns
+    for name, entry in entries.items():
+        file = sums.parent / name
+        if not file.is_file():
+            raise ValueError(f"{name} is missing")
+        status = file.stat()
+        trusted = newer_only and status.st_mtime_ns <= written and isinstance(entry, list)
+        if entry[:1] != [status.st_size] if trusted else entry != _sum(file):
+            raise ValueError(f"{name} is truncated or changed")
+
+
+def _sum(file: pathlib.Path) -> list[int]:
+    size = checksum = 0
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            size, checksum = size + len(block), zlib.crc32(block, checksum)
+    return [size, checksum]

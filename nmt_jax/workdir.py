@@ -9,6 +9,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
+from nmt_jax.manifest import check_manifest
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -31,7 +32,11 @@ class Workdir:
     @property
     def started(self) -> bool:
         """Whether there is a finished checkpoint; from then on the model must not change."""
-        return self.checkpoints.is_dir() and any(entry.name.isdigit() for entry in self.checkpoints.iterdir())
+        try:
+            # The second name is that of a checkpoint while it is saved again.
+            return any(entry.name.removesuffix(".replaced").isdecimal() for entry in self.checkpoints.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def config(self) -> ConfigDict:
         """Returns the config of the run. Raises UserError if the folder is no workdir, or if the config is invalid."""
@@ -46,7 +51,11 @@ class Workdir:
         return config
 
     def trained_config(self, *tasks: str) -> ConfigDict:
-        """Returns the config. Raises UserError if the task is none of `tasks`, or if there is no checkpoint yet."""
+        """Returns the config.
+
+        Raises UserError if the task is none of `tasks`, if there is no checkpoint yet, or if the vocabulary or the
+        model in the config is not that of the checkpoints.
+        """
         config = self.config()
         if config.task not in tasks:
             raise UserError(
@@ -55,6 +64,7 @@ class Workdir:
             )
         if not self.started:
             raise UserError(f"{self.path}: no checkpoint yet; train first: nmt-jax train --workdir={self.path}")
+        check_manifest(self.path, config)
         return config
 
     def metrics(self) -> list[dict[str, Any]]:

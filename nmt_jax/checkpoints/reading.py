@@ -1,9 +1,11 @@
 """Reading checkpoints: the newest, the best, or the mean of several, on any number of devices."""
 
+import contextlib
 import itertools
 import logging
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -14,11 +16,20 @@ from jax.sharding import Sharding, SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
 from nmt_jax.checkpoints.train_state import TrainState
-from nmt_jax.checkpoints.verification import check_sums, shape_differences, tree_shapes
+from nmt_jax.checkpoints.verification import check_checkpoint, shape_differences, tree_shapes
 from nmt_jax.errors import UserError
 
 # Orbax logs each failure with several tracebacks of its threads; the errors raised here say the same in one line.
-logging.getLogger("absl").addFilter(lambda record: "orbax" not in record.pathname)
+for logger in ("absl", "asyncio"):
+    logging.getLogger(logger).addFilter(lambda record: "orbax" not in record.pathname)
+
+
+REPLACED = ".replaced"  # ends the name of a checkpoint while a newer one of the same step is being saved
+ATTEMPTS = 100  # to read checkpoints that a training deletes at the same time
+
+
+class CheckpointChangedError(Exception):
+    """A checkpoint was deleted or replaced while it was read."""
 
 
 class Restored(NamedTuple):
@@ -49,10 +60,13 @@ class CheckpointReader:
 
     def steps(self) -> list[int]:
         """The steps of the finished checkpoints, oldest first."""
-        if not self.directory.is_dir():
+        try:
+            # Unfinished, deleted and damaged checkpoints have names that are not numbers.
+            return sorted(
+                int(path.name) for path in self.directory.iterdir() if path.name.isdecimal() and path.is_dir()
+            )
+        except (FileNotFoundError, NotADirectoryError):
             return []
-        # Unfinished, deleted and damaged checkpoints have names that are not numbers.
-        return sorted(int(path.name) for path in self.directory.iterdir() if path.name.isdecimal() and path.is_dir())
 
     def best_steps(self) -> list[int]:
         """The steps of checkpoints with a score, best first; of equal scores, the earlier step comes first.
@@ -100,7 +114,7 @@ class CheckpointReader:
 
     def params(self, step: int, sharding: Sharding) -> Any:
         """The parameters to translate with: the moving average of `step` if the run kept one."""
-        check_sums(self._path(step))
+        check_checkpoint(self._path(step))
         arrays = ocp.checkpointables_metadata(self._path(step)).metadata
         name = "ema" if "ema" in arrays else "params"
         abstract = jax.tree.map(
@@ -123,21 +137,39 @@ class CheckpointReader:
         return jax.tree.map(lambda leaf: jax.device_put((leaf / used).astype(np.float32), sharding), total)
 
     def _readable(self, steps: Iterable[int], sharding: Sharding) -> Iterator[Any]:
-        """Yields the parameters of each checkpoint that is not damaged."""
+        """Yields the parameters of each checkpoint that is not damaged.
+
+        Raises CheckpointChangedError if one was deleted or replaced meanwhile.
+        """
         for step in steps:
+            before, params = self._version(step), None
             try:
                 params = self.params(step, sharding)
+            except jax.errors.JaxRuntimeError:  # the device is out of memory
+                raise
             except Exception as error:
-                self._report_damaged(step, error)
-            else:
-                yield params
+                if before and self._version(step) == before:
+                    self._report_damaged(step, error)
+                    continue
+            if self._version(step) != before or params is None:
+                raise CheckpointChangedError
+            yield params
+
+    def _version(self, step: int) -> tuple[int, int] | None:
+        """What changes if a checkpoint is deleted or saved again; None if it is not there."""
+        path = self._path(step)
+        with contextlib.suppress(OSError):
+            file = path / "_CHECKPOINT_METADATA"
+            status = (file if file.exists() else path).stat()
+            return status.st_mtime_ns, status.st_size
+        return None
 
     def _path(self, step: int) -> Path:
         return self.directory / str(step)
 
     def _load(self, step: int, abstract: TrainState) -> Restored:
         path, parts = self._path(step), abstract.parts
-        check_sums(path)
+        check_checkpoint(path)
         record = ocp.checkpointables_metadata(path).custom_metadata
         if differences := shape_differences(tree_shapes(parts), record["shapes"]):
             raise UserError(
@@ -171,15 +203,47 @@ def load_params(workdir: Path, which: str | int = "best", sharding: Sharding | N
     """The trained parameters of a workdir, on the first device unless `sharding` is given.
 
     which: "best" by the dev metric (the last one if nothing was evaluated), "last", or n for the mean of the last n.
-    Raises UserError if there is no checkpoint or none is readable.
+    Raises UserError if there is no checkpoint, if none is readable, or if parameters are not finite. A training that
+    deletes old checkpoints meanwhile does not matter: the newer ones are read then.
     """
     sharding = sharding or SingleDeviceSharding(jax.devices()[0])
-    reader = CheckpointReader(Path(workdir) / "checkpoints")
+    directory = Path(workdir) / "checkpoints"
+    for _ in range(ATTEMPTS):
+        try:
+            params = _load_params(CheckpointReader(directory), which, sharding)
+        except CheckpointChangedError:
+            time.sleep(0.05)
+            continue
+        if params is None:
+            raise UserError(f"{workdir}: no checkpoint; train first: `nmt-jax train --config=… --workdir={workdir}`")
+        check_finite(params, str(workdir))
+        return params
+    raise UserError(f"{directory}: training deletes checkpoints faster than they can be read; raise train.keep_last")
+
+
+def _load_params(reader: CheckpointReader, which: str | int, sharding: Sharding) -> Any:
+    """The parameters as `load_params` returns them; None if there is no checkpoint. Raises CheckpointChangedError."""
     steps = reader.steps()
     if not steps:
-        raise UserError(f"{workdir}: no checkpoint; train first: `nmt-jax train --config=… --workdir={workdir}`")
+        if any(reader.directory.glob(f"*{REPLACED}")):
+            raise CheckpointChangedError
+        return None
     if isinstance(which, int):
         return reader.average(which, sharding)
     newest_first = steps[::-1]
     best_first = [*reader.best_steps(), *newest_first] if which == "best" else newest_first
     return reader.newest_params(list(dict.fromkeys(best_first)), sharding)
+
+
+def check_finite(params: Any, place: str) -> None:
+    """Raise UserError if parameters are infinite or not a number; place: where they come from."""
+    leaves = jax.tree.leaves_with_path(params)
+    # The first shard: parameters are complete on every device. NumPy needs no program for each shape.
+    broken = [path for path, leaf in leaves if not np.isfinite(np.asarray(leaf.addressable_data(0))).all()]
+    if broken:
+        name = jax.tree_util.keystr(broken[0], simple=True, separator="/")
+        more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
+        raise UserError(
+            f"{place}: the model has diverged: parameters are not finite ({name}{more}); use an earlier checkpoint, "
+            "or train again with a lower optimizer.learning_rate"
+        )

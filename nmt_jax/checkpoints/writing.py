@@ -10,10 +10,11 @@ from typing import Any
 import jax
 from orbax.checkpoint import v1 as ocp
 
-from nmt_jax.checkpoints.reading import CheckpointReader, Score
+from nmt_jax.checkpoints.reading import REPLACED, CheckpointReader, Score
 from nmt_jax.checkpoints.train_state import TrainState
-from nmt_jax.checkpoints.verification import tree_shapes, write_sums
+from nmt_jax.checkpoints.verification import SUMS, tree_shapes
 from nmt_jax.errors import UserError
+from nmt_jax.files import write_sums
 
 
 class Checkpoints(CheckpointReader):
@@ -31,6 +32,7 @@ class Checkpoints(CheckpointReader):
         self._keep_last, self._keep_best = keep_last, keep_best
         self._saving: threading.Thread | None = None
         self._failed: UserError | None = None
+        self._restore_replaced()
 
     def __enter__(self) -> "Checkpoints":
         return self
@@ -51,6 +53,7 @@ class Checkpoints(CheckpointReader):
         self.wait()
         parts = state.parts
         record = {"data": data_state, "meta": dict(meta), "score": score, "shapes": tree_shapes(parts)}
+        self.set_aside(step)
         try:
             saving = ocp.save_checkpointables_async(self._path(step), parts, overwrite=True, custom_metadata=record)
         except (OSError, ValueError) as error:
@@ -72,19 +75,42 @@ class Checkpoints(CheckpointReader):
         failed, self._saving, self._failed = self._failed, None, None
         if failed:
             raise failed
+        self.clean()
+
+    def set_aside(self, step: int) -> None:
+        """Keep the checkpoint of a step that is saved again: Orbax would delete it before the new one is complete."""
+        if jax.process_index() == 0 and self._path(step).is_dir():
+            replaced = self.directory / f"{step}{REPLACED}"
+            shutil.rmtree(replaced, ignore_errors=True)
+            self._path(step).rename(replaced)
+
+    def clean(self) -> None:
+        """Delete checkpoints that are not kept."""
+        self._restore_replaced()
         best = self.best_steps()[: self._keep_best] if self._keep_best else []
         kept = {*self.steps()[-self._keep_last :], *best}
         for step in self.steps() if jax.process_index() == 0 else ():
             if step not in kept:
                 # Renamed first: a kill during deletion must not leave anything that looks like a checkpoint.
-                deleted = self._path(step).rename(self.directory / f"{step}.deleted")
+                deleted = self.directory / f"{step}.deleted"
                 shutil.rmtree(deleted, ignore_errors=True)
+                self._path(step).rename(deleted)
+                shutil.rmtree(deleted, ignore_errors=True)
+
+    def _restore_replaced(self) -> None:
+        """Put back checkpoints set aside whose new version was not completed; delete the others."""
+        for replaced in self.directory.glob(f"*{REPLACED}") if jax.process_index() == 0 else ():
+            path = replaced.with_name(replaced.name.removesuffix(REPLACED))
+            if path.is_dir():
+                shutil.rmtree(replaced, ignore_errors=True)
+            else:
+                replaced.rename(path)
 
     def _finish(self, step: int, saving: Any) -> None:
         try:
             saving.result()
             if jax.process_index() == 0:
-                write_sums(self._path(step))
+                write_sums(self._path(step) / SUMS)
         except Exception as error:  # TensorStore reports a full disk as ValueError, the file system as OSError
             self._failed = self._save_failed(step, error)
             self._failed.__cause__ = error
@@ -92,6 +118,7 @@ class Checkpoints(CheckpointReader):
     def _save_failed(self, step: int, error: Exception) -> UserError:
         for unfinished in self.directory.glob(f"{step}.orbax-checkpoint-tmp*"):
             shutil.rmtree(unfinished, ignore_errors=True)  # frees the space
+        self._restore_replaced()
         steps = self.steps()
         state = f"the checkpoint of step {steps[-1]} is intact" if steps else "there is no checkpoint yet"
         full = any(sign in str(error) for sign in ("No space left on device", "RESOURCE_EXHAUSTED"))

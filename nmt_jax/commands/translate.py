@@ -21,7 +21,7 @@ from nmt_jax.commands.shared_flags import (
     search_options,
     values,
 )
-from nmt_jax.data.lines import chunks, num_lines
+from nmt_jax.data.lines import chunks, find, num_lines
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
 from nmt_jax.number_flags import define_float, define_integer
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 CHUNK = 512  # lines that are sorted by length together
 NOT_IN_JOB = ("output", "overwrite", "chunk")  # flags that do not change what is written
+INPUTS = ("input", "prefixes", "constraints", "given")  # flags of files that have a line for each line of the output
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -150,8 +151,10 @@ def _check_request(flag_values: flags.FlagValues) -> None:
 def _write_resumable(flag_values: flags.FlagValues, blocks: Callable[[int], Iterator[bytes]]) -> None:
     """Write the blocks to `--output`, saving the progress after each chunk of the input."""
     job = values(flag_values, *(name for name in flag_values if flag_values[name].present and name not in NOT_IN_JOB))
+    files = [str(name) for name in values(flag_values, *INPUTS).values() if name]
+    regular = [file for file in files if find(file).is_file()]  # others can be read only once
     chunk = streams.chunk_size(flag_values)
-    with ResumableFile(pathlib.Path(flag_values.output), job, flag_values.overwrite) as output:
+    with ResumableFile(pathlib.Path(flag_values.output), job, flag_values.overwrite, regular) as output:
         done = output.num_inputs
         total = num_lines(flag_values.input)
         rest = track(blocks(done), "translated", total=total and max(total - done, 1))

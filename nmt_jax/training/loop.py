@@ -21,6 +21,7 @@ from nmt_jax.distributed.processes import Processes, Vote
 from nmt_jax.distributed.sharding import gather, make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts, Watchdog
+from nmt_jax.manifest import write_manifest
 from nmt_jax.progress import RunProgress, print_table
 from nmt_jax.tasks.task import Task
 from nmt_jax.training.lock import WorkdirLock
@@ -78,6 +79,7 @@ def run(
         checkpoints = Checkpoints(workdir / "checkpoints", config.train.keep_last, config.train.keep_best)
         lock = lock or WorkdirLock(workdir, needed=False)
         training = _Training(config, workdir, task, processes or Processes(), lock, checkpoints, interrupts, began)
+        training.processes.broadcast(lambda: write_manifest(workdir, config))  # the vocabulary exists by now
         with checkpoints, Logbook(workdir, training.step) as training.logbook:
             training.run()
     return {"step": training.step, "loss": training.status.loss, **training.status.metrics}

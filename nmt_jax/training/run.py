@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.distributed.process_spec import ProcessSpec
 from nmt_jax.errors import UserError
+from nmt_jax.manifest import check_manifest
 from nmt_jax.training.record import read_record
 from nmt_jax.workdir import Workdir
 
@@ -83,6 +84,7 @@ def check_continuation(config: ConfigDict, folder: Workdir) -> None:
         return
     old = folder.config()
     if folder.started:
+        check_manifest(folder.path, old)
         try:
             configs.check_same_model(old, config)
         except UserError as error:

@@ -12,6 +12,7 @@ import pytest
 from nmt_jax import __main__ as cli
 from nmt_jax.commands import score
 from nmt_jax.interrupts import Interrupted
+from nmt_jax.manifest import write_manifest
 from nmt_jax.training.run import resolve_config, write_config
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
@@ -115,6 +116,7 @@ def _begin(folder: pathlib.Path, checkpoint: bool, **overrides: str) -> Workdir:
     workdir.vocab.mkdir()
     if checkpoint:
         (workdir.checkpoints / "10").mkdir(parents=True)
+        write_manifest(workdir.path, config)
     return workdir
 
 

@@ -10,11 +10,15 @@ import hashlib
 import json
 import os
 import pathlib
+import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file, whole_folder
+from nmt_jax.files import check_sums, whole_file, whole_folder, write_sums
+
+SUMS = "sums.json"
 
 
 def cache_directory(data: Any) -> pathlib.Path:
@@ -41,14 +45,19 @@ def cached_folder(
 ) -> pathlib.Path:
     """Path of the folder of this key; `write` fills an empty folder if it does not exist yet.
 
-    Raises UserError as `cached_file` does.
+    A folder that was changed since then is made again, with a warning. Raises UserError as `cached_file` does.
     """
     path = _entry(directory, prefix, key, "")
+    if path.exists() and (damage := _damage(path)):
+        warnings.warn(f"{path}: the prepared data is damaged ({damage}); it is made again", stacklevel=2)
+        with _clear_errors(directory):
+            _remove(path)
     if not path.exists():
         with _clear_errors(directory):
             try:
                 with whole_folder(path) as folder:
                     write(folder)
+                    write_sums(folder / SUMS)
             except OSError:
                 if not path.exists():  # otherwise another process was faster, with the same content
                     raise
@@ -58,6 +67,28 @@ def cached_folder(
 def _entry(directory: pathlib.Path, prefix: str, key: Sequence[Any], suffix: str) -> pathlib.Path:
     digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()
     return directory / f"{prefix}-{digest[:32]}{suffix}"
+
+
+def _damage(path: pathlib.Path) -> str:
+    """What is wrong with a folder of the cache, or ""; folders of older versions have no sums."""
+    try:
+        if not any(path.iterdir()):
+            return "it is empty"
+        if (path / SUMS).exists():
+            # Large corpora are not read again at each start.
+            check_sums(path / SUMS, newer_only=True)
+    except (OSError, ValueError, RecursionError) as error:
+        return str(error)
+    return ""
+
+
+def _remove(path: pathlib.Path) -> None:
+    """Delete a folder or file, which other processes may do at the same time."""
+    with (
+        tempfile.TemporaryDirectory(prefix=".damaged-", dir=path.parent) as aside,
+        contextlib.suppress(FileNotFoundError),
+    ):
+        path.rename(pathlib.Path(aside) / path.name)
 
 
 @contextlib.contextmanager

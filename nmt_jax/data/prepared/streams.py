@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import pathlib
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from metrics_jax.surface.tokenizers import tokenize
 from nmt_jax.data.lines import chunks
-from nmt_jax.data.prepared.cache import cache_directory, cached_file
+from nmt_jax.data.prepared.cache import cache_directory, cached_folder
 from nmt_jax.data.readers.monolingual import open_documents, open_lines
 from nmt_jax.data.vocabulary.vocab import EOS, UNK, Vocab
 from nmt_jax.data.vocabulary.words import Words
@@ -88,12 +89,13 @@ def prepare_words(data: Any, split: str, words: Words) -> np.ndarray:
 def _prepare(data: Any, prefix: str, key: list[Any], rows: Iterable[list[int]], nothing: str) -> np.ndarray:
     """The file of this key; without one, writes `rows`. Raises UserError `nothing` if each has only its final mark."""
 
-    def write(file: BinaryIO) -> None:
+    def write(folder: pathlib.Path) -> None:
         empty = True
-        for row in rows:
-            empty = empty and len(row) == 1
-            file.write(np.array(row, np.int32).tobytes())
+        with (folder / "ids.int32").open("wb") as file:
+            for row in rows:
+                empty = empty and len(row) == 1
+                file.write(np.array(row, np.int32).tobytes())
         if empty:
             raise UserError(nothing)
 
-    return np.memmap(cached_file(cache_directory(data), prefix, key, ".int32", write), np.int32, "r")
+    return np.memmap(cached_folder(cache_directory(data), prefix, key, write) / "ids.int32", np.int32, "r")

@@ -19,6 +19,7 @@ from nmt_jax.checkpoints.train_state import TrainState, new_state
 from nmt_jax.checkpoints.verification import name_differences
 from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.errors import UserError
+from nmt_jax.workdir import Workdir
 from tests.fixtures.toy import ROOT
 
 OPTIMIZER = optax.scale_by_adam()
@@ -133,10 +134,11 @@ def test_damage_to_any_file_falls_back_to_the_previous_checkpoint(damage, tmp_pa
             path.write_bytes(content[:-3] + bytes(byte ^ 1 for byte in content[-3:]))
         else:
             os.truncate(path, len(content) // 2 if damage == "truncate" else 0)
-        restored = Checkpoints(folder).restore(abstract(make_state(0)))
-        if name.name == "sums.json" and damage == "remove":
-            assert restored.step == 2  # as after a kill just before the sums were written
+        if name.name == "sums.json" and damage == "remove":  # also after a kill just before the sums were written
+            with pytest.warns(UserWarning, match=r"2: has no sums.json, so that damage cannot be noticed"):
+                assert Checkpoints(folder).restore(abstract(make_state(0))).step == 2
             continue
+        restored = Checkpoints(folder).restore(abstract(make_state(0)))
         assert restored.step == 1, name
         assert_same(restored.state, make_state(1))
         errors = capsys.readouterr().err
@@ -255,3 +257,26 @@ def test_scores_of_different_metrics_are_not_compared(tmp_path):
     with Checkpoints(tmp_path, keep_last=10) as checkpoints:
         checkpoints.save(4, make_state(4), None, {"measure": "dev/bleu"})
     assert Checkpoints(tmp_path).best_steps() == [1]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("which", ["best", "last", 2])
+def test_parameters_that_are_not_finite_are_an_error(which, value, tmp_path):
+    state = make_state(1)
+    state.params["layer"]["kernel"] = state.params["layer"]["kernel"].at[2, 1].set(value)
+    with Checkpoints(tmp_path / "checkpoints", 2) as checkpoints:
+        checkpoints.save(1, state, None, {})
+        checkpoints.save(2, state, None, {})
+    with pytest.raises(UserError, match=r"the model has diverged: parameters are not finite \(layer/kernel\)"):
+        load_params(tmp_path, which)
+
+
+def test_a_kill_while_a_step_is_saved_again_keeps_the_old_checkpoint(tmp_path):
+    save_all(tmp_path / "checkpoints", [1])
+    (tmp_path / "checkpoints/1").rename(tmp_path / "checkpoints/1.replaced")
+    assert Workdir(tmp_path).started
+    assert Checkpoints(tmp_path / "checkpoints").steps() == [1]
+    assert_same(load_params(tmp_path), make_state(1).params)
+    save_all(tmp_path / "checkpoints", [1], size=6)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["1"]
+    assert_same(load_params(tmp_path), make_state(1, size=6).params)

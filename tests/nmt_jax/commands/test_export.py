@@ -20,6 +20,7 @@ from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.export import safetensors
+from nmt_jax.manifest import write_manifest
 from nmt_jax.models import transformer
 from nmt_jax.models.layers.basic import ACTIVATIONS
 from nmt_jax.tasks.registry import make_task
@@ -79,6 +80,7 @@ def _save(workdir, config, *steps):
         for step, tree in zip(steps, params, strict=True):
             state = TrainState(step=jnp.int32(step), params=tree, opt_state=(), ema=(), skipped=jnp.int32(0))
             checkpoints.save(step, state, {}, {}, score=-float(step))
+    write_manifest(workdir, config)
     return task, params
 
 
@@ -194,6 +196,7 @@ def test_mistakes_leave_no_files(folder, tmp_path, capsys):
     rnn = configs.load(f"{ROOT}/configs/rnn_luong.py:smoke=true").to_dict()
     (tmp_path / "rnn" / "checkpoints" / "1").mkdir(parents=True)
     (tmp_path / "rnn" / "config.json").write_text(json.dumps(rnn))
+    write_manifest(tmp_path / "rnn", configs.read(tmp_path / "rnn" / "config.json"))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("mine")
     workdir, to, output = (f"--workdir={folder / 'transformer'}", "--to=ctranslate2", f"--output={tmp_path / 'out'}")

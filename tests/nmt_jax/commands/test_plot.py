@@ -17,6 +17,7 @@ from nmt_jax.checkpoints.train_state import new_state
 from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.distributed.sharding import make_mesh
 from nmt_jax.errors import UserError
+from nmt_jax.manifest import write_manifest
 from nmt_jax.reporting import plot_kinds
 from nmt_jax.reporting.plots import curves, style
 from nmt_jax.reporting.plots.attention_maps import draw_attention
@@ -208,6 +209,7 @@ def make_translator(folder: pathlib.Path, attention: str) -> pathlib.Path:
     state = new_state(jax.jit(task.init)(jax.random.key(0)), optax.sgd(0.1), 0.0)
     with Checkpoints(folder / "checkpoints") as checkpoints:
         checkpoints.save(1, state, None, {})
+    write_manifest(folder, config)
     return folder
 
 

@@ -10,9 +10,11 @@ import pytest
 from nmt_jax.commands import translate
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
+from nmt_jax.manifest import write_manifest
 from nmt_jax.translation import translator
 from nmt_jax.translation.output_format import TranslationFormat
 from nmt_jax.translation.requests import Hypothesis, read_requests
+from nmt_jax.workdir import Workdir
 from tests.conftest import with_devices
 from tests.fixtures.command_line import Finished, columns, error_line
 
@@ -263,6 +265,7 @@ def test_an_ensemble_needs_one_vocabulary(mistake, workdir, source, tmp_path):
     other = shutil.copytree(workdir, tmp_path / "other")
     vocab = next((other / "vocab").iterdir())
     Vocab.train(["a b c d e f"] * 50, size=300).save(vocab)
+    write_manifest(other, Workdir(other).config())
     assert "the vocabulary differs from that of" in mistake(
         "translate", f"--workdir={workdir},{other}", f"--input={source}"
     )

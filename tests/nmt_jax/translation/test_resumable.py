@@ -1,4 +1,5 @@
 import json
+import pathlib
 
 import pytest
 
@@ -77,4 +78,28 @@ def test_the_marker_records_the_safe_lines(tmp_path):
     file.write("ä\n".encode())
     file.save()
     file._file.close()
-    assert json.loads(path.with_name("out.progress").read_text()) == {"inputs": 1, "bytes": 3, "job": JOB}
+    state = json.loads(path.with_name("out.progress").read_text())
+    assert len(state.pop("fingerprint")) == 64
+    assert state == {"inputs": 1, "bytes": 3, "job": JOB}
+
+
+@pytest.mark.parametrize("changed", [0, 1, 3])
+def test_lines_that_are_done_must_not_change(changed, tmp_path):
+    path, inputs = tmp_path / "out", [str(tmp_path / name) for name in ("source", "prefixes")]
+    texts = [[f"{name} {number}\n" for number in range(6)] for name in ("source", "prefix")]
+    for name, lines in zip(inputs, texts, strict=True):
+        pathlib.Path(name).write_text("".join(lines))
+    file = ResumableFile(path, JOB, inputs=inputs)
+    for _ in range(3):
+        file.write(b"line\n")
+    file.save()
+    file._file.close()
+    texts[1][changed] = "changed\n"
+    pathlib.Path(inputs[1]).write_text("".join(texts[1]))
+    if changed < 3:
+        with pytest.raises(UserError, match=rf"out: the first 3 lines of {inputs[0]}, {inputs[1]} have changed"):
+            ResumableFile(path, JOB, inputs=inputs)
+        texts[1][changed] = f"prefix {changed}\n"
+        pathlib.Path(inputs[1]).write_text("".join(texts[1]))
+    with ResumableFile(path, JOB, inputs=inputs) as file:
+        assert file.num_inputs == 3

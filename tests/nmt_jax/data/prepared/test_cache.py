@@ -3,6 +3,8 @@
 import errno
 import os
 import pathlib
+import shutil
+import time
 
 import pytest
 from ml_collections import ConfigDict
@@ -81,3 +83,34 @@ def test_two_processes_may_write_the_same_folder(tmp_path):
 
     assert (cached_folder(tmp_path, "x", [1], write) / "a").read_text() == "early"
     assert len(os.listdir(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "altered", "removed", "emptied", "a file", "sums"])
+def test_a_damaged_folder_is_made_again(damage, tmp_path):
+    def write(folder):
+        (folder / "part").mkdir()
+        (folder / "part" / "a").write_text("content")
+
+    path = cached_folder(tmp_path, "x", [1], write)
+    file = path / "part" / "a"
+    if damage in ("cut", "altered"):
+        file.write_text("con" if damage == "cut" else "CONTENT")
+        os.utime(file, (time.time() + 1,) * 2)
+    elif damage == "removed":
+        file.unlink()
+    elif damage == "sums":
+        (path / "sums.json").write_text('{"part/a": 1}')
+    else:
+        shutil.rmtree(path)
+        path.mkdir() if damage == "emptied" else path.touch()
+    with pytest.warns(UserWarning, match=r"x-\w+: the prepared data is damaged \(.*\); it is made again"):
+        assert cached_folder(tmp_path, "x", [1], write) == path
+    assert file.read_text() == "content"
+    assert os.listdir(tmp_path) == [path.name]
+    assert cached_folder(tmp_path, "x", [1], lambda folder: pytest.fail("made again")) == path
+
+
+def test_a_folder_of_an_older_version_has_no_sums(tmp_path):
+    path = cached_folder(tmp_path, "x", [1], lambda folder: (folder / "a").touch())
+    (path / "sums.json").unlink()
+    assert cached_folder(tmp_path, "x", [1], lambda folder: pytest.fail("made again")) == path

@@ -1,0 +1,69 @@
+"""A workdir is used only with the vocabulary and the model that its checkpoints were trained with."""
+
+import json
+import shutil
+
+import pytest
+
+from nmt_jax.errors import UserError
+from nmt_jax.manifest import FILE
+from nmt_jax.training.run import resolve_config
+from nmt_jax.workdir import Workdir
+
+
+def opened(folder, by):
+    """Open a workdir as `translate` or as `train` does."""
+    return folder.trained_config("translate") if by == "translate" else resolve_config(None, folder, {})
+
+
+@pytest.fixture
+def folder(translator_workdir, tmp_path):
+    """A workdir that a test may damage; the checkpoints are not needed."""
+    shutil.copytree(translator_workdir, tmp_path / "w", ignore=shutil.ignore_patterns("params", "rest", "tensorboard"))
+    return Workdir(tmp_path / "w")
+
+
+@pytest.mark.parametrize("by", ["translate", "train"])
+@pytest.mark.parametrize("damage", ["folder", "file", "swap"])
+def test_another_or_no_vocabulary_is_an_error(damage, by, folder):
+    model = next(folder.vocab.iterdir())
+    if damage == "folder":
+        shutil.rmtree(folder.vocab)
+    elif damage == "file":
+        model.unlink()
+    else:
+        model.write_bytes(model.read_bytes()[:-1] + b"x")
+    message = "is not the vocabulary that the checkpoints were trained with" if damage == "swap" else "missing; restore"
+    with pytest.raises(UserError, match=f"{model}: {message}"):
+        opened(folder, by)
+
+
+@pytest.mark.parametrize("by", ["translate", "train"])
+def test_an_edited_model_is_an_error_that_names_the_key(by, folder):
+    config = json.loads(folder.config_file.read_text())
+    config["model"]["num_heads"] = 1
+    folder.config_file.write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"config\.json: model\.num_heads was 2 .*, and is 1 now; restore it"):
+        opened(folder, by)
+
+
+@pytest.mark.parametrize("by", ["translate", "train"])
+def test_other_keys_may_be_edited(by, folder):
+    config = json.loads(folder.config_file.read_text())
+    config["train"]["minutes"] = 5.0
+    folder.config_file.write_text(json.dumps(config))
+    assert opened(folder, by).train.minutes == 5.0
+
+
+@pytest.mark.parametrize("by", ["translate", "train"])
+def test_a_workdir_of_an_older_version_is_a_warning(by, folder):
+    (folder.path / FILE).unlink()
+    with pytest.warns(UserWarning, match=r"has no manifest\.json, so its vocabulary and config cannot be verified"):
+        opened(folder, by)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "null", "[" * 10**5, '{"model": 1, "vocab": {}}'], ids=range(6))
+def test_a_damaged_manifest_is_an_error(content, folder):
+    (folder.path / FILE).write_text(content)
+    with pytest.raises(UserError, match=r"manifest\.json: not a manifest; restore it from a copy, or delete it"):
+        opened(folder, "translate")
