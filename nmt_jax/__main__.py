@@ -2,23 +2,21 @@
 
 import contextlib
 import importlib
-import os
+import pathlib
 import re
 import sys
-import textwrap
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from absl import flags
+from nmt_jax import boundary
+from nmt_jax.errors import UserError, did_you_mean, one_line
 
-from nmt_jax.errors import UserError, did_you_mean
-from nmt_jax.interrupts import Interrupted
+if TYPE_CHECKING:
+    from absl import flags
 
 HELP = {"-h", "--help", "-help"}
-USAGE_ERROR = 2
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
-BROKEN_PIPE = 141  # 128 + SIGPIPE
+VERBOSE = "Also show logs of libraries on stderr, and tracebacks of errors."
 
 
 class Verb(NamedTuple):
@@ -138,22 +136,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0: success. 2: invalid input, reported in one line. 128 + signal: interrupted. 141: nothing reads the output.
     """
-    default_format, warnings.formatwarning = warnings.formatwarning, _format_warning
+    if argv is None:
+        boundary.start_process()
+        return boundary.run(lambda: _dispatch(sys.argv[1:]))
+    default_format, warnings.formatwarning = warnings.formatwarning, boundary.format_warning
     try:
-        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
-        return code
-    except UserError as error:
-        print(f"nmt-jax: error: {_one_line(str(error))}", file=sys.stderr)
-        return USAGE_ERROR
-    except Interrupted as interrupted:  # what was saved is already on stderr
-        return 128 + interrupted.signal
-    except KeyboardInterrupt:
-        print("nmt-jax: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:  # `nmt-jax … | head`; the interpreter flushes once more at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+        return boundary.run(lambda: _dispatch(list(argv)))
     finally:
         warnings.formatwarning = default_format
 
@@ -169,10 +157,13 @@ def _dispatch(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in VERBS:
         raise UserError(f"unknown verb {name!r}{did_you_mean(name, VERBS)}; the verbs are {', '.join(VERBS)}")
+    from absl import flags  # imported here and below, since Ctrl-C before `main` ends in a traceback
+
     module = importlib.import_module(f"nmt_jax.commands.{name}")
     flag_values = flags.FlagValues()
     flag_values.set_gnu_getopt(True)  # allow flags after file names
     module.define_flags(flag_values)
+    flags.DEFINE_bool("verbose", False, VERBOSE, flag_values)
     if HELP.intersection(rest[: rest.index("--")] if "--" in rest else rest):
         print(_verb_help(name, flag_values))
         if hasattr(module, "more_help"):
@@ -185,7 +176,16 @@ def _dispatch(arguments: list[str]) -> int:
     if "override" in flag_values:
         rest = _gather_overrides(rest)
     positional = _parse_flags(name, flag_values, rest)
+    boundary.HANDLER.verbose = flag_values.verbose
+    boundary.HANDLER.folder = _workdir(flag_values)
     return module.main(flag_values, positional) or 0
+
+
+def _workdir(flag_values: "flags.FlagValues") -> pathlib.Path | None:
+    """Return the first workdir that the flags name."""
+    named = flag_values["workdir"].value if "workdir" in flag_values else None
+    first = named[0] if isinstance(named, list) and named else named
+    return pathlib.Path(first).expanduser() if first else None
 
 
 def _gather_overrides(arguments: list[str]) -> list[str]:
@@ -208,15 +208,17 @@ def _gather_overrides(arguments: list[str]) -> list[str]:
     return gathered
 
 
-def _parse_flags(verb: str, flag_values: flags.FlagValues, arguments: list[str]) -> list[str]:
+def _parse_flags(verb: str, flag_values: "flags.FlagValues", arguments: list[str]) -> list[str]:
     """Parse `arguments` into `flag_values` and return the positional arguments."""
+    from absl import flags
+
     try:
         return flag_values([f"nmt-jax {verb}", *arguments])[1:]
     except flags.UnrecognizedFlagError as error:
         near = did_you_mean(error.flagname, list(flag_values), "--")
         raise UserError(f"nmt-jax {verb}: unknown flag --{error.flagname}{near}; see `nmt-jax {verb} --help`") from None
     except flags.Error as error:
-        raise UserError(f"nmt-jax {verb}: {_one_line(str(error))}") from None
+        raise UserError(f"nmt-jax {verb}: {one_line(str(error))}") from None
 
 
 def _overview() -> str:
@@ -229,7 +231,7 @@ def _overview() -> str:
     return "\n".join(lines)
 
 
-def _verb_help(name: str, flag_values: flags.FlagValues) -> str:
+def _verb_help(name: str, flag_values: "flags.FlagValues") -> str:
     """Return the help of a verb: its flags with their choices and defaults."""
     verb = VERBS[name]
     lines = [f"nmt-jax {name} – {verb.summary}", "", f"usage: nmt-jax {name} {verb.usage}"]
@@ -247,22 +249,14 @@ def _verb_help(name: str, flag_values: flags.FlagValues) -> str:
 
 def _columns(entries: Sequence[tuple[str, str]]) -> list[str]:
     """Return the lines that describe flags: their names, and beside them their texts."""
+    import textwrap
+
     indent = max(len(name) for name, _ in entries) + 4
     lines = []
     for name, text in entries:
         first, other = f"  {name}".ljust(indent), " " * indent
         lines += textwrap.wrap(text, 110, initial_indent=first, subsequent_indent=other, break_on_hyphens=False)
     return lines
-
-
-def _format_warning(message: Warning | str, *_: object, **__: object) -> str:
-    """Format a warning without its place in the code."""
-    return f"nmt-jax: warning: {_one_line(str(message))}\n"
-
-
-def _one_line(text: str) -> str:
-    """Join the lines of a text."""
-    return " ".join(text.split())
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ from typing import Any
 HUNG = 1  # exit code of a hanging run
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
+_LEAVING = threading.RLock()
+_RECEIVED: list[int] = []  # the last signal
+
 
 class Interrupted(SystemExit):
     """Raised when a signal ends the run. The exit code is 128 + its number, as in shells: 130 Ctrl-C, 143 SIGTERM."""
@@ -23,8 +26,66 @@ class Interrupted(SystemExit):
         self.signal = signal.Signals(number)
 
 
+def start() -> None:
+    """Begin to handle signals, in a process that runs nothing but the program.
+
+    Ctrl-C raises KeyboardInterrupt. During an import, which may swallow it, and at a second signal, which may arrive
+    while a compiler runs, the process exits at once.
+    """
+    signal.signal(signal.SIGINT, _interrupt)
+    source, sink = os.pipe()
+    os.set_blocking(sink, False)
+    signal.set_wakeup_fd(sink, warn_on_full_buffer=False)
+    threading.Thread(target=_leave_at_second, args=(source,), daemon=True).start()
+
+
+def end() -> None:
+    """Let Ctrl-C kill the process: from here on there is nothing to save. Without effect unless `start` was called."""
+    if signal.getsignal(signal.SIGINT) is _interrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def leave(number: int) -> None:
+    """Exit at once; files are complete or marked as incomplete at any time."""
+    _LEAVING.acquire()  # of two threads, one exits and the other waits
+    cursor = b"\x1b[?25h\n" if os.isatty(2) else b""  # a progress bar hides it
+    with contextlib.suppress(OSError):
+        os.write(2, cursor + b"nmt-jax: interrupted\n")
+    os._exit(128 + number)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    received, _RECEIVED[:] = bool(_RECEIVED), [number]
+    while frame:
+        if received or frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            leave(number)
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _leave_at_second(source: int) -> None:
+    """Exit at the second signal that arrives at `source`; the interpreter writes the number of each to it."""
+    received: list[int] = []
+    while len(received) < 2:
+        received += [number for number in os.read(source, 1) if number in SIGNALS]
+    leave(received[-1])
+
+
 @contextlib.contextmanager
 def handling(handlers: Mapping[int, Callable[[int, FrameType | None], Any]]) -> Iterator[None]:
+    """Context with these signal handlers, which also get a second signal; see `_set_handlers`."""
+    main = threading.current_thread() is threading.main_thread()
+    wakeup = signal.set_wakeup_fd(-1) if main else -1
+    try:
+        with _set_handlers(handlers):
+            yield
+    finally:
+        if main:
+            signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+
+
+@contextlib.contextmanager
+def _set_handlers(handlers: Mapping[int, Callable[[int, FrameType | None], Any]]) -> Iterator[None]:
     """Context with these signal handlers; without effect outside the main thread, the only one that gets signals."""
     previous = {}
     if threading.current_thread() is threading.main_thread():
@@ -45,7 +106,7 @@ class Interrupts:
         self._handling = contextlib.ExitStack()
 
     def __enter__(self) -> "Interrupts":
-        self._handling.enter_context(handling(dict.fromkeys(SIGNALS, self._receive)))
+        self._handling.enter_context(_set_handlers(dict.fromkeys(SIGNALS, self._receive)))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -53,6 +114,7 @@ class Interrupts:
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.number = number
+        _RECEIVED[:] = [number]
         self._handling.close()
         name = signal.Signals(number).name
         print(f"\n{name}: saving; send it again to exit without saving", file=sys.stderr, flush=True)

@@ -14,12 +14,17 @@ import dataclasses
 import functools
 import importlib.util
 import math
+import mmap
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from nmt_jax.errors import UserError
+
 MALLOC_TRIM_THRESHOLD, MALLOC_TOP_PAD, MALLOC_MMAP_MAX = -1, -2, -4  # malloc.h of the GNU C library
+PLUGINS = ("gpu", "cuda", "rocm")  # platforms that need a plugin of JAX
 XLA_LEVEL = "--xla_backend_optimization_level"
 
 
@@ -113,9 +118,11 @@ def configure_compilation() -> Path:
 
     The folder is $NMT_JAX_CACHE/compilation, by default ~/.cache/nmt-jax/compilation. A folder set by
     JAX_COMPILATION_CACHE_DIR or in code takes precedence, and so does an optimization level in XLA_FLAGS. Must be
-    called before JAX looks for devices.
+    called before JAX looks for devices. Raises UserError for XLA_FLAGS or JAX_PLATFORMS that JAX does not know.
     """
     import jax
+
+    check_environment(os.environ.get("JAX_PLATFORMS", ""), os.environ.get("XLA_FLAGS", ""))
 
     configured = jax.config.values["jax_compilation_cache_dir"]
     root = Path(os.environ.get("NMT_JAX_CACHE") or "~/.cache/nmt-jax").expanduser()
@@ -129,6 +136,22 @@ def configure_compilation() -> Path:
     if XLA_LEVEL not in flags and _only_cpus():
         os.environ["XLA_FLAGS"] = f"{flags} {XLA_LEVEL}=2".strip()
     return folder
+
+
+@functools.cache
+def check_environment(names: str, flags: str) -> None:
+    """Raise UserError for JAX_PLATFORMS=`names` or XLA_FLAGS=`flags` with which JAX would crash when it starts."""
+    import jaxlib
+
+    name = next((name for name in names.split(",") if name in PLUGINS), None)
+    if name and not importlib.util.find_spec("jax_plugins"):
+        raise UserError(f"JAX_PLATFORMS={name}: JAX is installed without support for it; use cpu, or leave it unset")
+    for library in Path(str(jaxlib.__file__)).parent.glob("libjax_common.*") if flags.strip().startswith("-") else ():
+        with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
+            for flag in re.findall(r"(?:^|\s)--?(\w+)", flags):
+                # XLA cannot list its flags; a name that does not occur in its library is none of them.
+                if program.find(flag.encode()) < 0:
+                    raise UserError(f"XLA_FLAGS: XLA has no flag --{flag}; correct it, or unset XLA_FLAGS")
 
 
 def _only_cpus() -> bool:

@@ -14,6 +14,7 @@ import pytest
 
 from nmt_jax import platforms
 from nmt_jax.decoding.topk import top_k
+from nmt_jax.errors import UserError
 from nmt_jax.losses.cross_entropy import cross_entropy
 from nmt_jax.losses.sampled import negative_sampling
 from nmt_jax.models.registry import model_class
@@ -204,3 +205,21 @@ def test_the_level_is_left_alone_where_there_are_accelerators(monkeypatch, names
     finally:
         jax.config.update("jax_platforms", usual)
     assert os.environ["XLA_FLAGS"] == "--xla_dump_to=somewhere" + " --xla_backend_optimization_level=2" * expected
+
+
+@pytest.mark.parametrize(
+    ("names", "flags", "words"),
+    [
+        ("cpu", "--xla_dump_to=x --xla_nonsense=1", "XLA_FLAGS: XLA has no flag --xla_nonsense"),
+        ("cuda", "", "JAX_PLATFORMS=cuda: JAX is installed without support for it"),
+        ("cpu,gpu", "", "JAX_PLATFORMS=gpu: JAX is installed without support for it"),
+    ],
+)
+def test_variables_that_would_crash_jax_are_errors(monkeypatch, names, flags, words):
+    monkeypatch.setattr(platforms.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=words):
+        platforms.check_environment(names, flags)
+
+
+def test_the_flags_of_these_tests_exist():
+    platforms.check_environment("cpu", os.environ["XLA_FLAGS"] + " -xla_dump_to=--nothing")
