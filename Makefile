@@ -28,7 +28,7 @@ $(TEST_PACKAGES): $(INSTALLED) tests/requirements.txt
 
 quickstart: $(INSTALLED)  ## train, translate, score and draw on the embedded corpus: a few minutes on two cores
 	$(BIN)/nmt-jax train --config=configs/quickstart.py --workdir=$(WORKDIR)
-	$(BIN)/nmt-jax corpus --workdir=$(WORKDIR) --split=test --lines=500 --output=$(WORKDIR)/test
+	$(BIN)/nmt-jax corpus --workdir=$(WORKDIR) --split=test --lines=500 --output=$(WORKDIR)/test --overwrite
 	$(BIN)/nmt-jax translate --workdir=$(WORKDIR) --input=$(WORKDIR)/test.en > $(WORKDIR)/test.hypothesis
 	$(BIN)/nmt-jax score $(WORKDIR)/test.hypothesis --reference=$(WORKDIR)/test.de
 	@echo; echo "Five sentences the model never saw:"
