@@ -13,6 +13,16 @@ from typing import BinaryIO
 
 
 @contextlib.contextmanager
+def naming(path: pathlib.Path) -> Iterator[None]:
+    """Within this context, an OSError that names no file, such as that of a full disk while writing, gets `path`."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextlib.contextmanager
 def whole_file(path: pathlib.Path) -> Iterator[BinaryIO]:
     """Yields a temporary file that replaces `path` at the end, or is deleted if writing fails.
 
@@ -21,7 +31,7 @@ def whole_file(path: pathlib.Path) -> Iterator[BinaryIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
-        with open(descriptor, "wb") as file:
+        with naming(path), open(descriptor, "wb") as file:
             yield file
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
@@ -38,7 +48,8 @@ def whole_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
-        yield temporary
+        with naming(path):
+            yield temporary
         temporary.chmod(0o755)
         temporary.rename(path)
     finally:

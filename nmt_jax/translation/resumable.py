@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
+from nmt_jax.files import naming
 
 
 class _Fingerprint:
@@ -80,20 +81,22 @@ class ResumableFile:
 
     def write(self, data: bytes) -> None:
         """Append the output for the next line of the input."""
-        self._file.write(data)
+        with naming(self.path):
+            self._file.write(data)
         self.num_inputs += 1
 
     def save(self) -> None:
         """Make the lines safe: a restart continues after them."""
-        self._file.truncate()
-        os.fsync(self._file.fileno())
+        with naming(self.path):
+            self._file.truncate()
+            os.fsync(self._file.fileno())
         self._write_marker()
 
     def _write_marker(self) -> None:
         state = {"inputs": self.num_inputs, "bytes": self._file.tell(), "job": self.job}
         state["fingerprint"] = self._inputs.first(self.num_inputs)
         temporary = self.marker.with_name(self.marker.name + ".new")
-        with open(temporary, "w", encoding="utf-8") as file:
+        with naming(self.marker), open(temporary, "w", encoding="utf-8") as file:
             json.dump(state, file)
             file.flush()
             os.fsync(file.fileno())

@@ -1,6 +1,6 @@
 import pytest
 
-from nmt_jax.files import whole_file, whole_folder
+from nmt_jax.files import naming, whole_file, whole_folder
 
 
 def test_a_file_is_written_completely_or_not_at_all(tmp_path):
@@ -28,3 +28,11 @@ def test_a_folder_is_written_completely_or_not_at_all(tmp_path):
     assert (path / "file").read_text() == "whole"
     assert [child.name for child in path.parent.iterdir()] == ["folder"]
     assert path.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("context", [naming, whole_file, whole_folder])
+def test_errors_while_writing_have_the_path_and_leave_nothing(context, tmp_path):
+    with pytest.raises(OSError, match="No space") as raised, context(tmp_path / "x"):
+        raise OSError(28, "No space left on device")
+    assert raised.value.filename == str(tmp_path / "x")
+    assert not list(tmp_path.iterdir())
