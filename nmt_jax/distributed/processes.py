@@ -21,7 +21,7 @@ import nmt_jax
 from nmt_jax import config as configs
 from nmt_jax.distributed.process_spec import ProcessSpec, bind_host
 from nmt_jax.distributed.rendezvous import ProcessInfo, Rendezvous
-from nmt_jax.errors import UserError
+from nmt_jax.errors import UserError, explain
 from nmt_jax.interrupts import Interrupted
 
 Value = TypeVar("Value")
@@ -95,7 +95,7 @@ class Processes:
                 self._rendezvous.wait_for_loss()
             self._rendezvous.leave(failed=str(error) or type(error).__name__)
             # Registered last, so called first: JAX's own exit function waits for the other processes.
-            atexit.register(os._exit, 2 if isinstance(error, UserError) else 1)
+            atexit.register(os._exit, 2 if explain(error) else 1)
 
 
 class Vote:
