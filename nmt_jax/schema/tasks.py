@@ -12,7 +12,7 @@ from nmt_jax.schema.key import Key, choice, count, layers, rate, share, width
 SMALLEST_VOCAB = 5  # four special pieces and one more
 LABEL_SMOOTHING = rate(0.0, "Label smoothing.")
 CACHE = Key("", "Folder of prepared data; empty = $NMT_JAX_CACHE or ~/.cache/nmt-jax.")
-NUM_BUCKETS = count(6, "Number of batch shapes.", high=10_000)
+NUM_BUCKETS = count(6, "Number of batch shapes.", high=1000)
 MAX_ROW = 1_048_576
 BYTE_FALLBACK = Key(True, "Spell unseen characters as bytes instead of <unk>; not for word.")
 SUBWORDS = choice("unigram", "Kind of the vocabulary.", "unigram", "bpe", "word")

@@ -117,7 +117,7 @@ def broken(**changes: object) -> str:
         (broken(data=None), "config.json: config.data is missing"),
         (broken(model_name=None), "config.json: config.model_name is missing"),
         (broken(model_name="transformr"), "config.json: config.model_name='transformr': use one of transformer, "),
-        (broken(task=[]), "config.json: config.task=[]: use one of translate, "),
+        (broken(task=[]), "config.json: config.task=[]: use one of "),
         (broken(model=7), "config.json: config.model=7: must be a group of keys"),
         (broken(seed={"a": 1}), "config.json: config.seed={'a': 1}: must be an integer"),
         (broken(seed=True), "config.json: config.seed=True: must be an integer"),
