@@ -63,7 +63,7 @@ class Idf:
             content = json.loads(pathlib.Path(path).read_text(encoding="ascii"))
             tokens, counts = content["tokens"], content["frequencies"]
             return cls(dict(zip(tokens, counts, strict=True)), content["num_documents"], content["form"])
-        except (OSError, KeyError, TypeError, ValueError) as error:
+        except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{path}: not a file of frequencies that Idf.save wrote ({error})") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -116,6 +116,8 @@ def read_pyramid(path: str | os.PathLike[str]) -> tuple[Pyramid, dict[str, Peer]
         raise ValueError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
     except xml.etree.ElementTree.ParseError as error:
         raise ValueError(f"{path}:{error.position[0]}: neither a JSON object nor DUCView's XML ({error})") from None
+    except RecursionError:
+        raise ValueError(f"{path}:1: nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"{path}:{_find_line(text, str(error))}: {error}") from None
 

@@ -20,7 +20,7 @@ def read_json(path: pathlib.Path) -> dict:
         content = json.loads(path.read_bytes())
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}: not the folder of a model") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error}): copy it again") from error
     if not isinstance(content, dict):
         raise UserError(f"{path}: not a JSON object: copy it again")

@@ -25,7 +25,10 @@ def load_or_make(path: Path, make: Callable[[], Any]) -> Any:
     """Return the content of the JSON file `path`, which is first written with the result of `make` if missing."""
     if not path.exists():
         write_text(path, json.dumps(make(), ensure_ascii=False) + "\n")
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: damaged ({error}); restore it from a copy of the workdir") from None
 
 
 def load_or_train_vocab(path: Path, model: str, settings: ConfigDict, texts: Callable[[], Iterable[str]]) -> Vocab:

@@ -38,7 +38,7 @@ def read_record(workdir: Workdir) -> Record | None:
             meta, shapes = metadata["meta"], metadata["shapes"]
             parameters = sum(math.prod(shape) for name, shape in shapes.items() if name.startswith("params/"))
             return Record(step, meta["stale"], meta["seconds"], parameters, meta.get("measure", ""))
-        except (OSError, ValueError, KeyError, TypeError):  # damaged, which the run itself reports
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):  # the run reports it
             continue
     return None
 

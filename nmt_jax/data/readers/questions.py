@@ -63,7 +63,7 @@ class SquadFile(SingleFile):
             articles = json.loads(gzip.decompress(content) if self.path.suffix == ".gz" else content)["data"]
         except json.JSONDecodeError as error:
             raise UserError(f"{self.path}:{error.lineno}: not JSON ({error.msg})") from None
-        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        except (OSError, EOFError, zlib.error, UnicodeDecodeError, RecursionError) as error:
             raise UserError(f"{self.path}: cannot read it: {error}") from None
         except (KeyError, TypeError):
             raise UserError(f'{self.path}: not in SQuAD 1.1 format: no field "data"') from None
@@ -118,7 +118,7 @@ def read_asked(lines: Iterable[str], name: str) -> Iterator[Question]:
         try:
             row = json.loads(line)
             question, context = row["question"], row["context"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             question = context = None
         if not isinstance(question, str) or not isinstance(context, str):
             raise UserError(f'{name}:{number}: not an object {{"question": TEXT, "context": TEXT}}')

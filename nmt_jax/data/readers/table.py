@@ -72,7 +72,7 @@ def _of_jsonl(path: str | os.PathLike[str]) -> Iterator[Row]:
         location = f"{path}:{number}"
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{location}: not JSON ({error})") from None
         if not isinstance(row, dict):
             raise UserError(f"{location}: not a JSON object")

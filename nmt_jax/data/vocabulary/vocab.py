@@ -100,7 +100,11 @@ class Vocab:
         vocab = cls(model)
         try:
             processor = vocab._processor
-        except RuntimeError as error:
+            processor.id_to_piece(list(range(len(vocab))))
+        except (
+            RuntimeError,
+            UnicodeDecodeError,
+        ) as error:  # the latter: pieces, or a message about them, are not UTF-8
             advice = "train the vocabulary again or name another file"
             raise UserError(f"{path}: not a SentencePiece .model file; {advice}") from error
         found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())

@@ -1,0 +1,89 @@
+"""Valid inputs for every verb: texts, tables and tiny trained workdirs in one folder."""
+
+import json
+import pathlib
+
+from tests.fixtures import judged_texts, tiny_encoder_folder
+from tests.fixtures.workdirs import train_smoke
+
+PAGES = {
+    "translator": "quickstart",
+    "language_model": "rnn_lm",
+    "classifier": "ag_news",
+    "tagger": "ner",
+    "answerer": "squad",
+    "vectors": "word2vec",
+    "masked": "bert_tiny",
+}
+SOURCE = ["the old man sleeps .", "", "Anna sees a red house and a dog .", "we do not know him ."]
+TARGET = ["der alte Mann schläft .", "", "Anna sieht ein rotes Haus .", "wir kennen ihn nicht ."]
+
+# Valid commands by verb; a word in braces is a file or folder of the workplace.
+COMMANDS = {
+    "train": [
+        "--config={configs}/quickstart.py:smoke=true --workdir=new",
+        "--workdir={translator}",
+        "--config={configs}/gpt.py:smoke=true --workdir=new",
+        "--config={configs}/han_movie_reviews.py:smoke=true --workdir=new",
+        "--config={configs}/word2vec.py:smoke=true --workdir=new",
+    ],
+    "sweep": ["--config={configs}/ablation.py:smoke=true --workdir=new --dry_run", "--workdir={runs} --collect"],
+    "launch": [
+        "--on=slurm --dry_run -- nmt-jax train --config={configs}/quickstart.py --workdir=new",
+        "--on=kubernetes --image=me/image --dry_run -- nmt-jax train --config={configs}/quickstart.py --workdir=new",
+        "--on=tpu --zone=us --dry_run -- nmt-jax train --config={configs}/quickstart.py --workdir=new",
+        "--processes=2 --dry_run -- nmt-jax train --config={configs}/quickstart.py --workdir=new",
+    ],
+    "translate": ["--workdir={translator} --input={source}", "--workdir={translator} --input={source} --num_samples=2"],
+    "generate": ["--workdir={language_model} --num_samples=2 --length=5"],
+    "perplexity": ["--workdir={language_model} --input={target}"],
+    "mbr": ["--input={candidates} --utility=chrf", "--input={candidates} --utility=bleu@2,chrf --method=aggregate"],
+    "classify": ["--workdir={classifier} --input={target}"],
+    "summarize": ["--input={source} --sentences=1", "--input={source} --method=sumbasic"],
+    "neighbours": ["--workdir={vectors} --input={words}", "--vectors={glove} --input={words} --count=2"],
+    "tag": ["--workdir={tagger} --input={source}"],
+    "answer": ["--workdir={answerer} --input={questions}"],
+    "score": [
+        "{source} --reference={target}",
+        "{source} {target} --reference={target} --metrics=bleu,chrf --paired=bootstrap",
+        "{source} --reference={target} --metrics=bertscore --encoder={encoder}",
+        "{source} --reference={target} --metrics=wmd,ter --vectors={glove} --segments",
+    ],
+    "perturb": ["--input={source} --metrics=bleu"],
+    "judge": ["{judged} --human=human --system=system --item=item --metrics=chrf"],
+    "calibrate": [
+        "{source} --encoder={encoder} --idf=idf.json",
+        "{source} --encoder={encoder} --baseline=baseline.csv --num_pairs=4",
+    ],
+    "export": [
+        "--workdir={translator} --to=safetensors --output=exported",
+        "--workdir={translator} --to=ctranslate2 --output=exported",
+        "--workdir={vectors} --to=word2vec --output=exported",
+        "--workdir={masked} --to=huggingface --output=exported",
+    ],
+    "corpus": ["--workdir={translator} --lines=3 --output=text"],
+    "plot": ["--workdir={translator} --kind=curves --output=curves.png"],
+    "report": ["--workdir={classifier} --output=report.html"],
+}
+
+
+def prepare(folder: pathlib.Path) -> None:
+    """Write all files of the workplace into `folder`; this trains the workdirs, which takes half a minute."""
+    (folder / "source").write_text("\n".join(SOURCE) + "\n")
+    (folder / "target").write_text("\n".join(TARGET) + "\n")
+    (folder / "words").write_text("der\nMann - Frau + Haus\n")
+    (folder / "glove").write_text("der 1 0 1\nMann 0 1 0.5\nHaus -1 0 0.5\nFrau 0.5 0.5 0\n")
+    (folder / "candidates").write_text(
+        "".join(f"{n}\t{-k}.5\t{text}\n" for n in (1, 2) for k, text in enumerate(TARGET))
+    )
+    questions = [{"question": "Who sleeps?", "context": "The old man sleeps."}, {"question": "", "context": "No."}]
+    (folder / "questions").write_text("".join(json.dumps(one) + "\n" for one in questions))
+    judged_texts.write(folder / "judged.tsv", judged_texts.rows(systems=3, items=4))
+    (folder / "judged.tsv").rename(folder / "judged")
+    tiny_encoder_folder.write(folder / "encoder")
+    for name, page in PAGES.items():
+        train_smoke(page, folder / f"{name}.tmp", {})
+        (folder / f"{name}.tmp" / "w").rename(folder / name)
+    (folder / "runs").mkdir()
+    (folder / "translator").rename(folder / "runs" / "translator")
+    (folder / "translator").symlink_to("runs/translator")
