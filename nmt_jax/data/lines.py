@@ -14,6 +14,7 @@ from typing import IO, TypeVar
 from nmt_jax.errors import UserError
 
 Item = TypeVar("Item")
+MOST_BYTES = 1 << 26  # in a line: a stream without line ends, such as /dev/zero, must not fill the memory
 
 
 def find(path: str | os.PathLike[str]) -> pathlib.Path:
@@ -44,13 +45,15 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
         raise UserError(f"{path}: the file is empty")
 
 
-def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
+def decode_lines(stream: IO[bytes], name: str) -> Iterator[str]:
     r"""The lines of a byte stream, without line ends and byte-order mark.
 
     Only \n (or \r\n) ends a line; U+2028, U+0085, a lone \r, \v and \f are ordinary characters.
-    Raises UserError `name:LINE` if a line is not UTF-8.
+    Raises UserError `name:LINE` if a line is not UTF-8 or longer than 64 MiB.
     """
-    for number, line in enumerate(stream, start=1):
+    for number, line in enumerate(iter(lambda: stream.readline(MOST_BYTES + 1), b""), start=1):
+        if len(line) > MOST_BYTES:
+            raise UserError(f"{name}:{number}: a line of more than {MOST_BYTES >> 20} MiB; the input must be text")
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
         try:

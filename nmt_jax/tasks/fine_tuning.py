@@ -139,7 +139,7 @@ class FineTuning(Task):
                 f"value between 8 and {most}"
             )
         segments = fields.get("num_segments", 2) > 1
-        return RowReader(self._tokenizer_file.read_text(encoding="utf-8"), self.config.data.max_length, segments)
+        return RowReader(Tokenizer.load(self._tokenizer_file.parent).model, self.config.data.max_length, segments)
 
     def model_sizes(self) -> dict[str, Any]:
         layers = {name: self.config.encoder[name] for name in ("layers", "frozen")}

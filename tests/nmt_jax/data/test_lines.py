@@ -85,3 +85,8 @@ def test_counting_lines_does_not_move_the_position(tmp_path):
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         assert count_lines(pipe) is None
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory():
+    with pytest.raises(UserError, match="/dev/zero:1: a line of more than 64 MiB"):
+        next(read_lines("/dev/zero"))
