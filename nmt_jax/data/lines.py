@@ -2,6 +2,7 @@ r"""Text files as lines: UTF-8, plain or gzip, split at \n only."""
 
 import gzip
 import hashlib
+import io
 import os
 import pathlib
 import re
@@ -45,7 +46,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
         raise UserError(f"{path}: the file is empty")
 
 
-def decode_lines(stream: IO[bytes], name: str) -> Iterator[str]:
+def decode_lines(stream: IO[bytes] | io.BufferedIOBase, name: str) -> Iterator[str]:
     r"""The lines of a byte stream, without line ends and byte-order mark.
 
     Only \n (or \r\n) ends a line; U+2028, U+0085, a lone \r, \v and \f are ordinary characters.
