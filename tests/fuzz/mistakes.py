@@ -12,6 +12,9 @@ from collections.abc import Callable
 
 from absl import flags
 
+from nmt_jax import config as configs
+from nmt_jax.schema import schema
+from nmt_jax.schema.key import Key
 from tests.conftest import ROOT
 from tests.fuzz.workplace import COMMANDS
 
@@ -70,10 +73,21 @@ def draw(random: random.Random, workplace: pathlib.Path, folder: pathlib.Path) -
     case = Case([verb, *words], random.choice(STDIN) if random.random() < 0.2 else b"the old man sleeps\n", folder)
     for mistake in random.choices(MISTAKES, weights=WEIGHTS, k=random.choice([1, 1, 1, 2, 3])):
         mistake(random, case, workplace)
-    places = {"configs": ROOT / "configs"}
-    fill = lambda match: str(places.get(match[1], workplace / match[1]))  # noqa: E731
-    case.arguments = [re.sub(r"\{(\w+)\}", fill, argument) for argument in case.arguments]
+    if verb == "train":  # writes into the workdir
+        for name in {name for word in case.arguments for name in re.findall(r"\{(?!configs)([\w.]+)\}$", word)}:
+            copy_to_case(case, workplace, name)
+    case.arguments = [word.replace("{configs}", f"{ROOT}/configs") for word in case.arguments]
+    case.arguments = [re.sub(r"\{([\w.]+)\}", rf"{workplace}/\1", word) for word in case.arguments]
     return case
+
+
+def copy_to_case(case: Case, workplace: pathlib.Path, name: str) -> pathlib.Path:
+    """Let a case use a copy of a file or folder of the workplace; returns the copy."""
+    copy, original = case.folder / name, workplace / name
+    if not copy.exists():
+        shutil.copytree(original, copy) if original.is_dir() else shutil.copyfile(original, copy)
+    case.arguments = [word.replace("{" + name + "}", str(copy)) for word in case.arguments]
+    return copy
 
 
 def insert(case: Case, argument: str) -> None:
@@ -100,28 +114,32 @@ def set_key(random: random.Random, case: Case, workplace: pathlib.Path) -> None:
     """Change a key of the config, for verbs that take one."""
     if "override" not in flags_of(case.arguments[0]):
         return set_flag(random, case, workplace)
-    key, value = random.choice(list(_keys(case, workplace).items()))
-    if isinstance(value, bool):
-        pool = ["true", "false", "1", "x"]
-    elif isinstance(value, int):
-        pool = INTEGERS
-    elif isinstance(value, float):
-        pool = NUMBERS
-    else:
-        pool = TEXTS + PATHS
-    insert(case, f"--config.{key}={random.choice(pool)}")
+    name, key = random.choice(list(_keys(case).items()))
+    insert(case, f"--config.{name}={random.choice(_values(key))}")
 
 
-def _keys(case: Case, workplace: pathlib.Path) -> dict[str, object]:
-    from nmt_jax import config as configs
-
-    page = next((word.partition("{configs}")[2] for word in case.arguments if "{configs}" in word), "")
-    return _keys_of(f"{ROOT}/configs/{page.strip('/') or 'quickstart.py'}", configs)
+def _keys(case: Case) -> dict[str, Key]:
+    """The keys of the config that a command names, or of a translator."""
+    page = next((word.partition("{configs}")[2] for word in case.arguments if "{configs}" in word), "/quickstart.py")
+    return _keys_of(f"{ROOT}/configs{page}")
 
 
 @functools.cache
-def _keys_of(spec: str, configs: object) -> dict[str, object]:
-    return configs.flatten(configs.load(spec))
+def _keys_of(spec: str) -> dict[str, Key]:
+    config = configs.load(spec)
+    return schema(config.model_name, config.task)
+
+
+def _values(key: Key) -> list[str]:
+    """Values at the bounds of a key, beyond them, and of other types; no large ones, which only take long."""
+    if key.type is bool:
+        return ["true", "false", "1", "x"]
+    if key.type is str:
+        return [*key.choices, *TEXTS, *PATHS]
+    bounds = [bound for bound in (key.low, key.above, key.below) if bound is not None]
+    beyond = [bound + step for bound in bounds for step in (-1, 0)] + [key.high * 2 + 1 for _ in [0] if key.high]
+    words = ["-1", "x", "", "[]", "true", str(2**63), "1" + "0" * 30, *map(str, beyond)]
+    return words + (["1.5", "2", "7"] if key.type is int else ["nan", "inf", "-inf", "1e400", "-1e-30", "0.5"])
 
 
 def drop(random: random.Random, case: Case, workplace: pathlib.Path) -> None:
@@ -141,31 +159,25 @@ def misspell(random: random.Random, case: Case, workplace: pathlib.Path) -> None
 
 def replace_path(random: random.Random, case: Case, workplace: pathlib.Path) -> None:
     """Name another file or folder than the right one."""
-    inside = [place for place, word in enumerate(case.arguments) if re.search(r"\{\w+\}$", word)]
+    inside = [place for place, word in enumerate(case.arguments) if re.search(r"\{[\w.]+\}$", word)]
     if inside:
         place = random.choice(inside)
-        names = ["{source}", "{translator}", "{vectors}", "{encoder}", "{judged}", "{candidates}"]
-        case.arguments[place] = re.sub(r"\{\w+\}$", lambda _: random.choice(PATHS + names), case.arguments[place])
+        names = ["{source}", "{translator}", "{vectors}", "{encoder}", "{judged.tsv}", "{candidates}"]
+        case.arguments[place] = re.sub(r"\{[\w.]+\}$", lambda _: random.choice(PATHS + names), case.arguments[place])
 
 
 def damage(random: random.Random, case: Case, workplace: pathlib.Path) -> None:
     """Damage a file that the command reads."""
-    inside = [word for word in case.arguments if re.search(r"\{(?!configs)\w+\}$", word)]
+    inside = [word for word in case.arguments if re.search(r"\{(?!configs)[\w.]+\}$", word)]
     if not inside:
         return
-    name = re.search(r"\{(\w+)\}$", random.choice(inside))[1]
-    copy = case.folder / name
-    if copy.exists():
-        return
-    original = (workplace / name).resolve()
-    if original.is_dir():
-        shutil.copytree(original, copy)
-        files = sorted(path for path in copy.rglob("*") if path.is_file() and path.stat().st_size < BIG_FILES)
+    name = re.search(r"\{([\w.]+)\}$", random.choice(inside))[1]
+    victim = copy_to_case(case, workplace, name)
+    if victim.is_dir():
+        files = sorted(path for path in victim.rglob("*") if path.is_file() and path.stat().st_size < BIG_FILES)
         victim = random.choice(files)
-    else:
-        victim = pathlib.Path(shutil.copyfile(original, copy))
-    spoil(random, victim)
-    case.arguments = [word.replace("{" + name + "}", str(copy)) for word in case.arguments]
+    if victim.is_file():
+        spoil(random, victim)
 
 
 def spoil(random: random.Random, path: pathlib.Path) -> None:

@@ -28,10 +28,10 @@ from tests.fuzz.mistakes import BIG_FILES, spoil
 JUDGED = Columns(human=("human",), system="system", item="item")
 # What is damaged, how it is read, and how often: reading a checkpoint takes longer.
 FORMATS = {
-    "a saved config": ("runs/translator/config.json", configs.read, 1500),
-    "a log": ("runs/translator/metrics.jsonl", lambda path: Workdir(path.parent).metrics(), 1000),
-    "a vocabulary": ("runs/translator/vocab/joint.model", Vocab.load, 500),
-    "a checkpoint": ("runs/translator/checkpoints", lambda path: load_params(path.parent), 400),
+    "a saved config": ("translator/config.json", configs.read, 1500),
+    "a log": ("translator/metrics.jsonl", lambda path: Workdir(path.parent).metrics(), 1000),
+    "a vocabulary": ("translator/vocab/joint.model", Vocab.load, 500),
+    "a checkpoint": ("translator/checkpoints", lambda path: load_params(path.parent), 400),
     "a tokenizer": ("encoder", Tokenizer.load, 600),
     "an encoder": ("encoder", load_folder, 600),
     "safetensors": ("exported", safetensors.load, 600),
@@ -50,7 +50,6 @@ METRIC_FILES = (Baseline.load, Idf.load, Vectors.load)  # metrics_jax raises Val
 def originals(workplace, nmt_jax_once) -> pathlib.Path:
     """The workplace with one more file of each format that verbs write."""
     (workplace / "source.gz").write_bytes(gzip.compress((workplace / "source").read_bytes() * 20))
-    shutil.copy(workplace / "judged", workplace / "judged.tsv")
     encoder, source = f"--encoder={workplace / 'encoder'}", workplace / "source"
     nmt_jax_once("calibrate", source, encoder, f"--idf={workplace / 'idf.json'}")
     nmt_jax_once("calibrate", source, encoder, f"--baseline={workplace / 'baseline.csv'}", "--num_pairs=4")

@@ -18,7 +18,7 @@ PAGES = {
 SOURCE = ["the old man sleeps .", "", "Anna sees a red house and a dog .", "we do not know him ."]
 TARGET = ["der alte Mann schläft .", "", "Anna sieht ein rotes Haus .", "wir kennen ihn nicht ."]
 
-# Valid commands by verb; a word in braces is a file or folder of the workplace.
+# Valid commands by verb; a word in braces is a file or folder of the workplace, or `configs`.
 COMMANDS = {
     "train": [
         "--config={configs}/quickstart.py:smoke=true --workdir=new",
@@ -27,7 +27,7 @@ COMMANDS = {
         "--config={configs}/han_movie_reviews.py:smoke=true --workdir=new",
         "--config={configs}/word2vec.py:smoke=true --workdir=new",
     ],
-    "sweep": ["--config={configs}/ablation.py:smoke=true --workdir=new --dry_run", "--workdir={runs} --collect"],
+    "sweep": ["--config={configs}/ablation.py:smoke=true --workdir=new --dry_run"],
     "launch": [
         "--on=slurm --dry_run -- nmt-jax train --config={configs}/quickstart.py --workdir=new",
         "--on=kubernetes --image=me/image --dry_run -- nmt-jax train --config={configs}/quickstart.py --workdir=new",
@@ -50,7 +50,7 @@ COMMANDS = {
         "{source} --reference={target} --metrics=wmd,ter --vectors={glove} --segments",
     ],
     "perturb": ["--input={source} --metrics=bleu"],
-    "judge": ["{judged} --human=human --system=system --item=item --metrics=chrf"],
+    "judge": ["{judged.tsv} --human=human --system=system --item=item --metrics=chrf"],
     "calibrate": [
         "{source} --encoder={encoder} --idf=idf.json",
         "{source} --encoder={encoder} --baseline=baseline.csv --num_pairs=4",
@@ -79,11 +79,7 @@ def prepare(folder: pathlib.Path) -> None:
     questions = [{"question": "Who sleeps?", "context": "The old man sleeps."}, {"question": "", "context": "No."}]
     (folder / "questions").write_text("".join(json.dumps(one) + "\n" for one in questions))
     judged_texts.write(folder / "judged.tsv", judged_texts.rows(systems=3, items=4))
-    (folder / "judged.tsv").rename(folder / "judged")
     tiny_encoder_folder.write(folder / "encoder")
     for name, page in PAGES.items():
         train_smoke(page, folder / f"{name}.tmp", {})
         (folder / f"{name}.tmp" / "w").rename(folder / name)
-    (folder / "runs").mkdir()
-    (folder / "translator").rename(folder / "runs" / "translator")
-    (folder / "translator").symlink_to("runs/translator")
