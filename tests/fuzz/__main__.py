@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--folder", type=pathlib.Path, help="workplace; kept and used again")
     options = parser.parse_args()
     folder = options.folder or pathlib.Path(tempfile.mkdtemp(prefix="nmt-jax-fuzz-"))
-    if not (folder / "runs").exists():
+    if not folder.exists() or options.folder is None:
         folder.mkdir(parents=True, exist_ok=True)
         workplace.prepare(folder)
     numbers = [options.case] if options.case is not None else itertools.islice(itertools.count(), options.cases)
