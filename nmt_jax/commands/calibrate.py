@@ -10,8 +10,8 @@ from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_metric_flags, metric_options
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_integer, define_seed
 from nmt_jax.pretrained.metrics import metric_error, open_metric
+from nmt_jax.schema.number_flags import define_integer, define_seed
 
 METHODS = {"baseline": "fit_baseline", "idf": "count"}  # of a metric, by the flag that names the output
 

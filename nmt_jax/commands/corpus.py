@@ -14,7 +14,7 @@ from nmt_jax.data.readers.parallel_text import open_text
 from nmt_jax.data.readers.splits import SPLITS
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
-from nmt_jax.number_flags import define_integer
+from nmt_jax.schema.number_flags import define_integer
 from nmt_jax.workdir import Workdir
 
 

@@ -11,7 +11,7 @@ from absl import flags
 from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_sampling_flags, make_sampling
 from nmt_jax.data.lines import chunks
-from nmt_jax.number_flags import define_integer
+from nmt_jax.schema.number_flags import define_integer
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 

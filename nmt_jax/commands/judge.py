@@ -16,7 +16,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.judging import agreement_table
 from nmt_jax.judging.evaluation import TESTS, Inference, evaluate_metrics
 from nmt_jax.judging.judgement_files import Protocol
-from nmt_jax.number_flags import define_integer, define_seed
+from nmt_jax.schema.number_flags import define_integer, define_seed
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:

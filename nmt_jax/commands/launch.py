@@ -9,7 +9,7 @@ from nmt_jax.commands import streams
 from nmt_jax.errors import UserError
 from nmt_jax.launchers import kubernetes, local, slurm, tpu
 from nmt_jax.launchers.names import check_one_line
-from nmt_jax.number_flags import define_integer
+from nmt_jax.schema.number_flags import define_integer
 
 LAUNCHERS = {"local": local, "slurm": slurm, "kubernetes": kubernetes, "tpu": tpu}
 USED_BY = {  # flags that not every launcher uses

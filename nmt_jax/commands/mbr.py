@@ -11,7 +11,7 @@ from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_metric_flags, metric_options, values
 from nmt_jax.decoding.minimum_bayes_risk import METHODS, WEIGHTS, Choice
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_float, define_integer, define_seed
+from nmt_jax.schema.number_flags import define_float, define_integer, define_seed
 from nmt_jax.translation.reranking import EVALUATED, Candidates, Gains, choose_texts, make_decision, read_candidates
 
 

@@ -10,7 +10,7 @@ from metrics_jax.embedding.nearest import Neighbours, UnknownWordError
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.commands import streams
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_integer
+from nmt_jax.schema.number_flags import define_integer
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 

@@ -16,8 +16,8 @@ from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_metric_flags, metric_options, values
 from nmt_jax.data.lines import chunks
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_seed
 from nmt_jax.pretrained.metrics import metric_error, open_metric
+from nmt_jax.schema.number_flags import define_seed
 from nmt_jax.training.trained import open_trained, open_translator
 from nmt_jax.workdir import Workdir
 

@@ -8,8 +8,8 @@ from absl import flags
 from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import METRIC_FLAGS, define_metric_flags, metric_options
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_integer
 from nmt_jax.reporting import plot_kinds
+from nmt_jax.schema.number_flags import define_integer
 
 KINDS = ("curves", "attention", "layers", "length", "sweep", *plot_kinds.DEFAULT_METRICS)
 USED_BY = {  # flags that not every kind uses

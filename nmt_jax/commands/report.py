@@ -8,8 +8,8 @@ from absl import flags
 from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import values
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_integer
 from nmt_jax.reporting.report import write_report
+from nmt_jax.schema.number_flags import define_integer
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:

@@ -9,9 +9,9 @@ from metrics_jax.significance import SEED
 from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_metric_flags, define_metrics_flag, metric_options, values
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_seed
 from nmt_jax.reporting import score_table
 from nmt_jax.reporting.system_scores import PAIRED, Inference, score_files
+from nmt_jax.schema.number_flags import define_seed
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:

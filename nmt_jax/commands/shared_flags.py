@@ -8,8 +8,8 @@ from absl import flags
 from metrics_jax.registry import REGISTRY, SHORTHANDS
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_float, define_integer, define_seed
 from nmt_jax.pretrained.metrics import DTYPES
+from nmt_jax.schema.number_flags import define_float, define_integer, define_seed
 
 if TYPE_CHECKING:
     from nmt_jax.decoding.sampling import Sampling

@@ -11,8 +11,8 @@ from absl import flags
 
 from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_integer
 from nmt_jax.progress import track
+from nmt_jax.schema.number_flags import define_integer
 
 Item = TypeVar("Item")
 

@@ -8,7 +8,7 @@ from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import values
 from nmt_jax.data.lines import num_lines
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_float, define_integer
+from nmt_jax.schema.number_flags import define_float, define_integer
 from nmt_jax.summarization.summarizer import METHODS, summarize
 
 

@@ -24,8 +24,8 @@ from nmt_jax.commands.shared_flags import (
 from nmt_jax.data.lines import chunks, find, num_lines
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_float, define_integer
 from nmt_jax.progress import track
+from nmt_jax.schema.number_flags import define_float, define_integer
 from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat
 from nmt_jax.translation.requests import Hypothesis, read_requests

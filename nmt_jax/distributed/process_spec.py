@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from absl import flags
 
 from nmt_jax.errors import UserError
-from nmt_jax.number_flags import define_float, define_integer
+from nmt_jax.schema.number_flags import define_float, define_integer
 
 
 class ProcessSpec(NamedTuple):

@@ -21,7 +21,6 @@ from nmt_jax.distributed.processes import Processes, Vote
 from nmt_jax.distributed.sharding import gather, make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts, Watchdog
-from nmt_jax.manifest import write_manifest
 from nmt_jax.progress import RunProgress, print_table
 from nmt_jax.tasks.task import Task
 from nmt_jax.training.lock import WorkdirLock
@@ -29,6 +28,7 @@ from nmt_jax.training.logbook import Logbook
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
 from nmt_jax.training.record import higher_is_better
 from nmt_jax.training.train_step import Metrics, make_train_step
+from nmt_jax.workdir import write_manifest
 
 MAX_SKIPPED = 10  # consecutive steps without a finite loss and gradient
 OUT_OF_TIME = 1000  # a vote to stop; other votes are signal numbers

@@ -11,9 +11,8 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.distributed.process_spec import ProcessSpec
 from nmt_jax.errors import UserError
-from nmt_jax.manifest import check_manifest
 from nmt_jax.training.record import read_record
-from nmt_jax.workdir import Workdir
+from nmt_jax.workdir import Workdir, check_manifest
 
 
 def train(

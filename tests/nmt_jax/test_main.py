@@ -12,9 +12,8 @@ from absl import flags
 from nmt_jax import __main__ as cli
 from nmt_jax.commands import score
 from nmt_jax.interrupts import Interrupted
-from nmt_jax.manifest import write_manifest
 from nmt_jax.training.run import resolve_config, write_config
-from nmt_jax.workdir import Workdir
+from nmt_jax.workdir import Workdir, write_manifest
 from tests.conftest import ROOT
 
 QUICKSTART = str(ROOT / "configs" / "quickstart.py")

@@ -20,10 +20,10 @@ from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.export import safetensors
-from nmt_jax.manifest import write_manifest
 from nmt_jax.models import transformer
 from nmt_jax.models.layers.basic import ACTIVATIONS
 from nmt_jax.tasks.registry import make_task
+from nmt_jax.workdir import write_manifest
 from tests.conftest import ROOT
 
 LENGTH = 12

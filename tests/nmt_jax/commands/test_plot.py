@@ -17,7 +17,6 @@ from nmt_jax.checkpoints.train_state import new_state
 from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.distributed.sharding import make_mesh
 from nmt_jax.errors import UserError
-from nmt_jax.manifest import write_manifest
 from nmt_jax.reporting import plot_kinds
 from nmt_jax.reporting.plots import curves, style
 from nmt_jax.reporting.plots.attention_maps import draw_attention
@@ -25,7 +24,7 @@ from nmt_jax.reporting.plots.curves import draw_curves
 from nmt_jax.reporting.plots.systems import by_length
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.training.run import write_config
-from nmt_jax.workdir import Workdir
+from nmt_jax.workdir import Workdir, write_manifest
 from tests.conftest import ROOT
 
 pytest.importorskip("matplotlib")

@@ -10,11 +10,10 @@ import pytest
 from nmt_jax.commands import translate
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
-from nmt_jax.manifest import write_manifest
 from nmt_jax.translation import translator
 from nmt_jax.translation.output_format import TranslationFormat
 from nmt_jax.translation.requests import Hypothesis, read_requests
-from nmt_jax.workdir import Workdir
+from nmt_jax.workdir import Workdir, write_manifest
 from tests.conftest import with_devices
 from tests.fixtures.command_line import Finished, columns, error_line
 

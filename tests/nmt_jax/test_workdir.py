@@ -6,9 +6,8 @@ import shutil
 import pytest
 
 from nmt_jax.errors import UserError
-from nmt_jax.manifest import FILE
 from nmt_jax.training.run import resolve_config
-from nmt_jax.workdir import Workdir
+from nmt_jax.workdir import MANIFEST, Workdir
 
 
 def opened(folder, by):
@@ -57,13 +56,13 @@ def test_other_keys_may_be_edited(by, folder):
 
 @pytest.mark.parametrize("by", ["translate", "train"])
 def test_a_workdir_of_an_older_version_is_a_warning(by, folder):
-    (folder.path / FILE).unlink()
+    (folder.path / MANIFEST).unlink()
     with pytest.warns(UserWarning, match=r"has no manifest\.json, so its vocabulary and config cannot be verified"):
         opened(folder, by)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "null", "[" * 10**5, '{"model": 1, "vocab": {}}'], ids=range(6))
 def test_a_damaged_manifest_is_an_error(content, folder):
-    (folder.path / FILE).write_text(content)
+    (folder.path / MANIFEST).write_text(content)
     with pytest.raises(UserError, match=r"manifest\.json: not a manifest; restore it from a copy, or delete it"):
         opened(folder, "translate")

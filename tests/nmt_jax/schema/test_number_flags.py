@@ -6,7 +6,7 @@ import pytest
 from absl import flags
 
 from nmt_jax.__main__ import VERBS
-from nmt_jax.number_flags import NumberParser, define_float, define_integer, define_seed
+from nmt_jax.schema.number_flags import NumberParser, define_float, define_integer, define_seed
 
 
 def verb_flags(verb):
