@@ -101,7 +101,7 @@ def test_a_given_text_is_coloured(workdir, nmt_jax, mistake, tmp_path):
     assert "<table>" not in shown
     assert "x.png: the file name must end in .html" in mistake(*command, f"--output={tmp_path / 'x.png'}")
     assert "no such folder" in mistake(*command, f"--output={tmp_path / 'y' / 'x.html'}")
-    assert "no text contains a word" in mistake(*command, "--sentence= ", f"--output={output}")
+    assert "no text contains a word" in mistake(*command, "--sentence= ", f"--output={output}", "--overwrite")
 
 
 def test_training_curves_of_a_classifier(workdir, nmt_jax, tmp_path):
