@@ -22,8 +22,12 @@ os.environ.setdefault(
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
+import hypothesis
 import jax
 import pytest
+
+hypothesis.settings.register_profile("no deadline", deadline=None)  # compilation and busy machines take time
+hypothesis.settings.load_profile("no deadline")
 
 pytest_plugins = ("tests.fixtures.workdirs", "tests.fixtures.command_line")
 
