@@ -34,7 +34,7 @@ def test_the_second_training_is_told_who_trains(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("process", [2**22 + 1, os.getpid()])
+@pytest.mark.parametrize("process", [2**22 + 1, os.getpid()], ids=["gone", "number in use again"])
 def test_the_lock_of_a_crashed_process_of_this_host_is_taken_over_at_once(process, tmp_path):
     leave_owner(tmp_path, socket.gethostname(), process)
     began = time.monotonic()
