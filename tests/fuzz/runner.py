@@ -77,7 +77,8 @@ class Runner:
         self._process.stdin.flush()
         while not files["result"].exists():
             if self._process.poll() is not None:
-                code, self._process = self._process.returncode, None
+                code = self._process.returncode
+                self._stop()
                 return Outcome(None, f"the process ended with {code}", time.monotonic() - began)
             if time.monotonic() - began > SECONDS:
                 self._stop()
@@ -98,6 +99,9 @@ class Runner:
         if self._process:
             self._process.kill()
             self._process.wait()
+            assert self._process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
             self._process = None
 
 
