@@ -15,6 +15,7 @@ ADVICE = {
     errno.EBADF: "the stream is closed or cannot be used in this direction",
     errno.EMFILE: "raise the limit `ulimit -n`",
 }
+WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)  # libraries report these as text
 DEVICE_ERRORS = ("JaxRuntimeError", "XlaRuntimeError")  # by name: JAX is not imported here
 OUT_OF_MEMORY = (
     "lower what is computed at once, such as --beam_size, --num_samples, --chunk, or batch_tokens, d_model and "
@@ -48,6 +49,10 @@ def explain(error: BaseException) -> str | None:
         return f"text that is not valid Unicode: {text}; convert it to UTF-8"
     if isinstance(error, RuntimeError) and ("nable to initialize backend" in text or "nknown backend" in text):
         return f"{text[:240]}; JAX_PLATFORMS={os.environ.get('JAX_PLATFORMS', '')}: use cpu, or leave it unset"
+    if isinstance(error, ValueError) and "for environment 'JAX_" in text:
+        return f"{text[:240]}; correct the variable, or unset it"
+    if code := next((code for code in WRITING if os.strerror(code) in text), None):
+        return f"{text[:480]}; {ADVICE.get(code, ADVICE[errno.ENOSPC])}"
     return None
 
 

@@ -14,9 +14,9 @@ import dataclasses
 import functools
 import importlib.util
 import math
-import mmap
 import os
-import re
+import resource
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -122,7 +122,7 @@ def configure_compilation() -> Path:
     """
     import jax
 
-    check_environment(os.environ.get("JAX_PLATFORMS", ""), os.environ.get("XLA_FLAGS", ""))
+    check_environment()
 
     configured = jax.config.values["jax_compilation_cache_dir"]
     root = Path(os.environ.get("NMT_JAX_CACHE") or "~/.cache/nmt-jax").expanduser()
@@ -138,20 +138,35 @@ def configure_compilation() -> Path:
     return folder
 
 
-@functools.cache
-def check_environment(names: str, flags: str) -> None:
-    """Raise UserError for JAX_PLATFORMS=`names` or XLA_FLAGS=`flags` with which JAX would crash when it starts."""
-    import jaxlib
-
+def check_environment() -> None:
+    """Raise UserError for JAX_PLATFORMS or XLA_FLAGS with which JAX would crash when it starts."""
+    names = os.environ.get("JAX_PLATFORMS", "")
     name = next((name for name in names.split(",") if name in PLUGINS), None)
     if name and not importlib.util.find_spec("jax_plugins"):
         raise UserError(f"JAX_PLATFORMS={name}: JAX is installed without support for it; use cpu, or leave it unset")
-    for library in Path(str(jaxlib.__file__)).parent.glob("libjax_common.*") if flags.strip().startswith("-") else ():
-        with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
-            for flag in re.findall(r"(?:^|\s)--?(\w+)", flags):
-                # XLA cannot list its flags; a name that does not occur in its library is none of them.
-                if program.find(flag.encode()) < 0:
-                    raise UserError(f"XLA_FLAGS: XLA has no flag --{flag}; correct it, or unset XLA_FLAGS")
+    if "XLA_FLAGS" in os.environ and (problem := _xla_problem()):
+        raise UserError(f"XLA_FLAGS: {problem}; correct it, or unset XLA_FLAGS")
+
+
+@functools.cache
+def _xla_problem() -> str:
+    """What XLA says of XLA_FLAGS, or "". It ends the process if it refuses them, so a child process tries first."""
+    from jaxlib import xla_client
+
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of JAX, about threads; the child takes no lock of theirs
+        child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.dup2(writing, 2)
+        xla_client.CompileOptions()  # reads the flags
+        os._exit(0)
+    os.close(writing)
+    with open(reading, encoding="utf-8", errors="replace") as file:
+        said = file.readline()
+    refused = os.waitpid(child, 0)[1] != 0
+    return said.partition("] ")[2].strip().rstrip(".") or "XLA refuses it" if refused else ""
 
 
 def _only_cpus() -> bool:

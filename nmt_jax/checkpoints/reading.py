@@ -17,7 +17,7 @@ from orbax.checkpoint import v1 as ocp
 
 from nmt_jax.checkpoints.train_state import TrainState
 from nmt_jax.checkpoints.verification import check_checkpoint, shape_differences, tree_shapes
-from nmt_jax.errors import UserError
+from nmt_jax.errors import UserError, one_line
 
 # Orbax logs each failure with several tracebacks of its threads; the errors raised here say the same in one line.
 for logger in ("absl", "asyncio"):
@@ -57,6 +57,7 @@ class CheckpointReader:
     def __init__(self, directory: Path):
         self.directory = Path(directory).absolute()  # given a relative path, Orbax fails late, in a thread
         self._scores: dict[int, Score] = {}
+        self._damaged: dict[int, str] = {}  # what is wrong with checkpoints, not reported yet
 
     def steps(self) -> list[int]:
         """The steps of the finished checkpoints, oldest first."""
@@ -94,15 +95,16 @@ class CheckpointReader:
             except (UserError, jax.errors.JaxRuntimeError):  # the latter: the device is out of memory
                 raise
             except Exception as error:  # Orbax and TensorStore report damaged files with a dozen types of exception
-                self._report_damaged(step, error)
+                self._note_damaged(step, error)
                 continue
+            self._report_damaged()
             for newer in self.steps() if jax.process_index() == 0 else ():
                 if newer > step:
                     aside = self.directory / f"{newer}.damaged"
                     shutil.rmtree(aside, ignore_errors=True)
                     self._path(newer).rename(aside)
             return restored
-        if self.steps():
+        if self._damaged:
             self._raise_all_damaged()
         return None
 
@@ -132,6 +134,7 @@ class CheckpointReader:
             total = params if total is None else jax.tree.map(np.add, total, params)
         if not used:
             self._raise_all_damaged()
+        self._report_damaged()
         if used < count:
             print(f"nmt-jax: {self.directory}: averaging {used} checkpoints instead of {count}", file=sys.stderr)
         return jax.tree.map(lambda leaf: jax.device_put((leaf / used).astype(np.float32), sharding), total)
@@ -149,10 +152,11 @@ class CheckpointReader:
                 raise
             except Exception as error:
                 if before and self._version(step) == before:
-                    self._report_damaged(step, error)
+                    self._note_damaged(step, error)
                     continue
             if self._version(step) != before or params is None:
                 raise CheckpointChangedError
+            self._report_damaged()
             yield params
 
     def _version(self, step: int) -> tuple[int, int] | None:
@@ -188,13 +192,18 @@ class CheckpointReader:
                 self._scores[step] = Score(None, None)
         return self._scores[step]
 
-    def _report_damaged(self, step: int, error: Exception) -> None:
-        reason = " ".join(str(error).split())[:160]
-        print(f"nmt-jax: {self._path(step)}: damaged, trying another checkpoint ({reason})", file=sys.stderr)
+    def _note_damaged(self, step: int, error: Exception) -> None:
+        self._damaged[step] = one_line(str(error))[:160]
+
+    def _report_damaged(self) -> None:
+        for step, reason in self._damaged.items():
+            print(f"nmt-jax: {self._path(step)}: damaged, using another checkpoint ({reason})", file=sys.stderr)
+        self._damaged.clear()
 
     def _raise_all_damaged(self) -> NoReturn:
+        step, reason = next(iter(self._damaged.items()))
         raise UserError(
-            f"{self.directory}: all {len(self.steps())} checkpoints are damaged: "
+            f"{self.directory}: all {len(self.steps())} checkpoints are damaged ({step}: {reason}): "
             "restore them from a copy, or delete the folder to start from scratch"
         )
 

@@ -122,7 +122,7 @@ class Checkpoints(CheckpointReader):
         steps = self.steps()
         state = f"the checkpoint of step {steps[-1]} is intact" if steps else "there is no checkpoint yet"
         full = any(sign in str(error) for sign in ("No space left on device", "RESOURCE_EXHAUSTED"))
-        reason = "the disk is full" if full else " ".join(str(error).split())[:200]
+        reason = "the disk is full" if full else " ".join(str(error).split())[:400]
         return UserError(
             f"{self.directory}: cannot save step {step}: {reason}; {state}; "
             "fix the problem and run the same command again"

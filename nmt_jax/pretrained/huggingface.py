@@ -55,6 +55,8 @@ def load_folder(folder: pathlib.Path, dtype: str = "float32") -> Pretrained:
         model = Bert(**{"pooler": f"{prefix}pooler.dense.weight" in names, **fields}, dtype=dtype)
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: {error}") from error
+    if model.num_layers > len(names):  # before a program with that many layers is traced
+        raise UserError(f"{path}: {model.num_layers} layers, but {weights.name} has only {len(names)} tensors")
     tokenizer = Tokenizer.load(folder)
     if not 0 <= model.vocab_size - len(tokenizer) < UNUSED_IDS:
         raise UserError(

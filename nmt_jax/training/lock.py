@@ -119,7 +119,8 @@ class WorkdirLock:
 
     def _close(self) -> None:
         if self._file:
-            self._file.close()
+            with contextlib.suppress(OSError):  # writes what could not be written before
+                self._file.close()
             self._file = None
 
     def _send_heartbeats(self) -> None:

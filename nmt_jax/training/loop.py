@@ -4,14 +4,12 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 from ml_collections import ConfigDict
 
-from nmt_jax import platforms
 from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.checkpoints.train_state import TrainState, new_state
 from nmt_jax.checkpoints.verification import name_differences
@@ -23,6 +21,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts, Watchdog
 from nmt_jax.progress import RunProgress, print_table
 from nmt_jax.tasks.task import Task
+from nmt_jax.training import memory
 from nmt_jax.training.lock import WorkdirLock
 from nmt_jax.training.logbook import Logbook
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
@@ -122,6 +121,7 @@ class _Training:
         self.sign = 1 if higher_is_better(self.metric) else -1
         self.state, data_state, self.status = self._start()
         self._choose_measure()
+        memory.check_batch(self._largest, config, self.mesh.local_devices)
         self.iterator = iterator(self.batches, data_state)
         self.step = int(self.state.step)
         self.saved = (self.step, self.status.evaluated)  # the newest state on disk
@@ -152,7 +152,7 @@ class _Training:
         placed = jax.tree.map(
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), abstract, shardings
         )
-        _check_memory(placed, self.mesh.local_devices)
+        memory.check_state(placed, self.mesh.local_devices)
         restored = self.checkpoints.restore(placed)
         self.processes.check_same("newest readable checkpoint", restored.step if restored else None)
         if restored:
@@ -187,39 +187,37 @@ class _Training:
             ("devices", f"{len(devices)} x {devices[0].device_kind} ({jax.process_count()} processes)"),
             ("parameters", f"{sum(leaf.size for leaf in jax.tree.leaves(params)):,}"),
             *self.task.summary(),
-            ("shapes to compile", ", ".join(_shape(shape) for shape in self.batches.shapes)),
+            ("shapes to compile", ", ".join(memory.format_shape(shape) for shape in self.batches.shapes)),
             ("tokens per batch", f"{train.batch_tokens:,}" + f" in {train.accumulate} parts" * (train.accumulate > 1)),
             ("steps", f"{train.steps:,}" + f", at most {train.minutes:g} minutes" * bool(train.minutes)),
-            ("memory per device", f"{_bytes_per_device(self.state)} state + {_bytes_per_device(params)} gradients"),
+            (
+                "memory per device",
+                f"{memory.bytes_per_device(self.state)} state + {memory.bytes_per_device(params)} gradients",
+            ),
         ]
         if not jax.process_index():
             print_table(rows)
 
     def _compile_largest(self) -> None:
         """Compile for the largest shape, to find out now whether memory suffices; jit keeps the program."""
-        shape = max(self.batches.shapes, key=lambda shape: (shape[0] * sum(shape[1:]), shape))
+        shape, devices = self._largest, self.mesh.local_devices
         batch = shard_batch(self.task.dummy_batch(shape), self.mesh)
         start = time.monotonic()
         try:
-            memory = self.train_step.lower(self.state, batch).compile().memory_analysis()
+            program = self.train_step.lower(self.state, batch).compile()
         except jax.errors.JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
-            raise UserError(self._too_large(shape, " ".join(str(error).split())[:160])) from error
-        took, needed = time.monotonic() - start, 0
-        if memory is not None:  # some devices do not report it
-            needed = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
-            needed -= memory.alias_size_in_bytes
-        self.display.note(f"compiled {_shape(shape)}, the largest shape, in {took:.1f} s: {_size(needed)} per device")
-        limit = (self.mesh.local_devices[0].memory_stats() or {}).get("bytes_limit", math.inf)
-        if needed > limit:
-            raise UserError(self._too_large(shape, f"needs {_size(needed)} of {_size(limit)}"))
-
-    def _too_large(self, shape: tuple[int, ...], reason: str) -> str:
-        return (
-            f"a batch of {_shape(shape)} does not fit the memory of a device ({reason}): raise train.accumulate "
-            f"(now {self.config.train.accumulate}), or lower train.batch_tokens (now {self.config.train.batch_tokens})"
+            raise memory.too_large(shape, self.config, " ".join(str(error).split())[:160]) from error
+        took, needed = time.monotonic() - start, memory.check_program(shape, self.config, program, devices)
+        size = memory.format_bytes(needed)
+        self.display.note(
+            f"compiled {memory.format_shape(shape)}, the largest shape, in {took:.1f} s: {size} per device"
         )
+
+    @property
+    def _largest(self) -> tuple[int, ...]:
+        return max(self.batches.shapes, key=lambda shape: (shape[0] * sum(shape[1:]), shape))
 
     # Running
 
@@ -281,7 +279,7 @@ class _Training:
         self.state, metrics = self.train_step(self.state, shard_batch(host_batch, self.mesh))
         self._read_metrics()
         self.step += 1
-        shapes = ", ".join(f"{name} {_shape(array.shape)}" for name, array in host_batch.items())
+        shapes = ", ".join(f"{name} {memory.format_shape(array.shape)}" for name, array in host_batch.items())
         self.unread = (self.step, shapes, metrics)
 
     def _read_metrics(self) -> None:
@@ -364,31 +362,3 @@ class _Training:
             f"{reason} at step {self.step} after {status.seconds / 60:.1f} minutes; {best or 'nothing was evaluated'}. "
             f"Next: {self.task.next_command.format(workdir=self.workdir)}"
         )
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    return "x".join(str(size) for size in shape)
-
-
-def _check_memory(state: TrainState, devices: Sequence[jax.Device]) -> None:
-    """Raise UserError if a state and its gradients need more memory than the local devices have left.
-
-    state: shapes with shardings; nothing is allocated yet.
-    """
-    leaves = jax.tree.leaves(state) + jax.tree.leaves(state.params)  # a gradient for each parameter
-    needed = sum(math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves)
-    sharing = len(devices) if devices[0].platform == "cpu" else 1  # simulated devices share the memory of the machine
-    free = platforms.free_memory() / sharing
-    if needed > free:
-        raise UserError(
-            f"the model, its gradients and the state of the optimizer need {_size(needed)} per device, but "
-            f"{_size(free)} are free: lower the sizes under config.model, or divide it by mesh.fsdp or mesh.model"
-        )
-
-
-def _bytes_per_device(tree: Any) -> str:
-    return _size(sum(leaf.addressable_shards[0].data.nbytes for leaf in jax.tree.leaves(tree)))
-
-
-def _size(count: float) -> str:
-    return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.1f} MiB"

@@ -45,6 +45,43 @@ def test_a_full_disk_behind_stdout_is_an_error():
     assert finished.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("ulimit -f 0; nmt-jax translate --workdir={translator} --output=lines <<< a", "lines.progress: "),
+        pytest.param(
+            "ulimit -f 1; nmt-jax export --workdir={translator} --to=safetensors --output=model",
+            "model: cannot be written: ",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "ulimit -f 0; nmt-jax train {page} --workdir=w", "cannot write the workdir: ", marks=pytest.mark.slow
+        ),
+        pytest.param("ulimit -f 5; nmt-jax train {page} --workdir=w", "joint.model: ", marks=pytest.mark.slow),
+        pytest.param(
+            "ulimit -f 100; NMT_JAX_CACHE=$PWD nmt-jax train {page} --workdir=w",
+            "Failed to finalize writing",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "(nmt-jax train {page} --workdir=v; ulimit -f 20; nmt-jax train {page} --workdir=w) 2>&1 | tail -n 1 >&2; "
+            "exit ${{PIPESTATUS[0]}}",
+            "cannot save step 1: ",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_full_disk_behind_a_file_is_an_error(command, words, translator_workdir, tmp_path):
+    # A limit on the size of files fails where a full disk does.
+    page = f"--config={ROOT}/configs/quickstart.py:smoke=true"
+    finished = shell(command.format(translator=translator_workdir, page=page), tmp_path)
+    assert finished.returncode == 2
+    assert words in finished.stderr
+    assert "File too large" in finished.stderr
+    assert finished.stderr.count("nmt-jax: error: ") == 1
+    assert "Traceback" not in finished.stderr
+
+
 def test_a_closed_stdout_is_an_error_and_its_descriptor_is_not_used_again(tmp_path):
     (tmp_path / "x").write_text("a\n")
     finished = shell("nmt-jax score x --reference=x >&-", tmp_path)
@@ -119,6 +156,8 @@ def test_a_name_that_is_too_long(mistake):
         (RecursionError("too deep"), "an input file is nested too deeply (too deep)"),
         (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no"), "text that is not valid Unicode"),
         (RuntimeError("Unable to initialize backend 'x'"), "Unable to initialize backend 'x'; JAX_PLATFORMS="),
+        (ValueError("invalid truth value 'x' for environment 'JAX_ENABLE_X64'"), "invalid truth value 'x'"),
+        (RuntimeError("[part 3] No space left on device\n"), "[part 3] No space left on device; free some space"),
         (UserError(""), "UserError"),
     ],
 )

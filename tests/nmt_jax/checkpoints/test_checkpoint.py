@@ -143,7 +143,7 @@ def test_damage_to_any_file_falls_back_to_the_previous_checkpoint(damage, tmp_pa
         assert_same(restored.state, make_state(1))
         errors = capsys.readouterr().err
         assert errors.count("\n") == 1
-        assert f"{folder / '2'}: damaged, trying another checkpoint" in errors
+        assert f"{folder / '2'}: damaged, using another checkpoint" in errors
         assert sorted(path.name for path in folder.iterdir()) == ["1", "2.damaged"]
 
 

@@ -77,6 +77,29 @@ def test_a_model_that_does_not_fit_the_memory_is_refused_before_it_is_made(nmt_j
     assert not list(tmp_path.glob("w/checkpoints/*"))
 
 
+@pytest.mark.parametrize("change", ["batch_tokens", "accumulate"])
+def test_a_batch_that_does_not_fit_the_memory_is_refused_before_it_is_made(change, nmt_jax, tmp_path):
+    page = f"--config={ROOT}/configs/quickstart.py:smoke=true"
+    finished = nmt_jax("train", page, f"--workdir={tmp_path / 'w'}", f"--config.train.{change}={2**31 - 1}")
+    assert finished.code == 2
+    assert "does not fit the memory of a device (needs more than" in finished.stderr
+    assert "(now 2147483647)" in finished.stderr
+    assert not list(tmp_path.glob("w/checkpoints/*"))
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "vocab", "file"])
+def test_a_workdir_that_cannot_be_made(name, nmt_jax, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "vocab" / "vocab").parent.mkdir()
+    (tmp_path / "vocab" / "vocab").touch()
+    page = f"--config={ROOT}/configs/quickstart.py:smoke=true"
+    finished = nmt_jax("train", page, f"--workdir={tmp_path / name}")
+    assert finished.code == 2
+    assert finished.stderr.count("\n") == 1
+    assert "Traceback" not in finished.stderr
+    assert {"x": "File name too long", "v": "vocab/vocab: ", "f": "file: "}[name[0]] in finished.stderr
+
+
 def test_help_prints_the_keys_of_the_config(capsys):
     assert cli.main(["train", "--help"]) == 0
     out = " ".join(capsys.readouterr().out.split())

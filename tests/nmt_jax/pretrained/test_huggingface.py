@@ -133,6 +133,7 @@ def _with(**changes):
             r"layer.0.intermediate.dense.bias has shape \[12\], .* \[16\]",
         ),
         ("config.json", _with(num_hidden_layers=3), "no tensor encoder.layer.2"),
+        ("config.json", _with(num_hidden_layers=10**6), r"1000000 layers, but model.safetensors has only \d+ tensors"),
         ("config.json", _with(num_hidden_layers=1), "encoder.layer.1.* and 15 more do not belong"),
         ("config.json", _with(vocab_size=19), "the tokenizer has 20 pieces, but the weights have 19"),
         (
