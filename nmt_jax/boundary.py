@@ -71,6 +71,11 @@ def start_process() -> None:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     open_streams()  # first, since it reserves descriptors
     interrupts.start()
+    log_libraries()
+
+
+def log_libraries() -> None:
+    """Send logs, warnings and background exceptions of libraries to the log."""
     logging.root.addHandler(HANDLER)
     warnings.showwarning = _show_warning
     threading.excepthook = _log_thread

@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import Sharding, SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
+from nmt_jax.checkpoints.finite import check_parameters
 from nmt_jax.checkpoints.train_state import TrainState
 from nmt_jax.checkpoints.verification import check_checkpoint, shape_differences, tree_shapes
 from nmt_jax.errors import UserError, one_line
@@ -225,7 +226,7 @@ def load_params(workdir: Path, which: str | int = "best", sharding: Sharding | N
             continue
         if params is None:
             raise UserError(f"{workdir}: no checkpoint; train first: `nmt-jax train --config=… --workdir={workdir}`")
-        check_finite(params, str(workdir))
+        check_parameters(params, str(workdir))
         return params
     raise UserError(f"{directory}: training deletes checkpoints faster than they can be read; raise train.keep_last")
 
@@ -234,7 +235,8 @@ def _load_params(reader: CheckpointReader, which: str | int, sharding: Sharding)
     """The parameters as `load_params` returns them; None if there is no checkpoint. Raises CheckpointChangedError."""
     steps = reader.steps()
     if not steps:
-        if any(reader.directory.glob(f"*{REPLACED}")):
+        # Set aside while it is saved again, or put back since the folder was listed.
+        if any(reader.directory.glob(f"*{REPLACED}")) or reader.steps():
             raise CheckpointChangedError
         return None
     if isinstance(which, int):
@@ -242,17 +244,3 @@ def _load_params(reader: CheckpointReader, which: str | int, sharding: Sharding)
     newest_first = steps[::-1]
     best_first = [*reader.best_steps(), *newest_first] if which == "best" else newest_first
     return reader.newest_params(list(dict.fromkeys(best_first)), sharding)
-
-
-def check_finite(params: Any, place: str) -> None:
-    """Raise UserError if parameters are infinite or not a number; place: where they come from."""
-    leaves = jax.tree.leaves_with_path(params)
-    # The first shard: parameters are complete on every device. NumPy needs no program for each shape.
-    broken = [path for path, leaf in leaves if not np.isfinite(np.asarray(leaf.addressable_data(0))).all()]
-    if broken:
-        name = jax.tree_util.keystr(broken[0], simple=True, separator="/")
-        more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
-        raise UserError(
-            f"{place}: the model has diverged: parameters are not finite ({name}{more}); use an earlier checkpoint, "
-            "or train again with a lower optimizer.learning_rate"
-        )

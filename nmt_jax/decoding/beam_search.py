@@ -165,6 +165,9 @@ class _Searcher:
         candidates = self.propose(beams, following)
         candidates = candidates._replace(scores=jnp.maximum(candidates.scores, IMPOSSIBLE))
         chosen, live_scores, met = self.choose_live(beams, candidates)
+        # Without a distribution, a comparison of candidates means nothing.
+        undefined = jnp.isnan(following.log_normalizer).reshape(live_scores.shape).any(axis=1, keepdims=True)
+        live_scores = jnp.where(undefined, jnp.nan, live_scores)
         parents = jnp.take_along_axis(candidates.parents, chosen, axis=1)
         tokens = jnp.take_along_axis(candidates.tokens, chosen, axis=1)
         live = beams.live[rows, parents].at[:, :, position].set(tokens)
@@ -272,8 +275,10 @@ class _Searcher:
     def finish(self, beams: Beams) -> tuple[Array, Array]:
         """The n best hypotheses of each sentence: tokens int32[B, n, T], scores float32[B, n].
 
-        Ended hypotheses come first. Live ones, cut off at the limit, follow if a group has too few that have ended.
+        Ended hypotheses come first. Live ones, cut off at the limit, follow if a group has too few that have ended. All
+        scores of a sentence are NaN if the logits of one step were not finite.
         """
+        undefined = jnp.isnan(beams.live_scores).any(axis=1).reshape(-1, self.search.num_groups).any(axis=1)
         live_scores = beams.live_scores / self.search.penalty(self.request.limits)[:, None]
         live_scores += self.search.coverage_penalty * coverage(beams.attended, self.mask)
         has_ended = beams.ended_scores > IMPOSSIBLE / 2
@@ -292,7 +297,7 @@ class _Searcher:
             scores = jnp.where(repeated, IMPOSSIBLE, scores)
             order = jnp.argsort(repeated, axis=-1, stable=True)
         chosen = order[:, : self.search.n_best]
-        return tokens[sentences, chosen], scores[sentences, chosen]
+        return tokens[sentences, chosen], jnp.where(undefined[:, None], jnp.nan, scores[sentences, chosen])
 
     def _finished(self, beams: Beams) -> Array:
         """Whether all groups of a sentence are done, bool[B]."""

@@ -16,7 +16,7 @@ class NextLogits(NamedTuple):
     """The distribution of the next piece, in two parts: a search does not need the difference for all V pieces."""
 
     logits: Array  # float32[N, V], IMPOSSIBLE for suppressed pieces
-    log_normalizer: Array  # float32[N]: log sum exp of all logits
+    log_normalizer: Array  # float32[N]: log sum exp of all logits; NaN if it is not finite
 
     @property
     def log_probs(self) -> Array:
@@ -34,6 +34,7 @@ def predict(logits: Array, suppressed: tuple[int, ...]) -> NextLogits:
     # `top_k` needs the maxima of blocks, too, so this maximum is free.
     maximum = block_maxima(logits).max(axis=-1)
     log_normalizer = maximum + jnp.log(jnp.sum(jnp.exp(logits - maximum[:, None]), axis=-1))
+    log_normalizer = jnp.where(jnp.isfinite(log_normalizer), log_normalizer, jnp.nan)
     # Special pieces have the first ids: only these columns are written.
     first = logits[:, : max(suppressed, default=-1) + 1]
     first = jnp.where(jnp.isin(jnp.arange(first.shape[1]), jnp.array(suppressed, jnp.int32))[None], IMPOSSIBLE, first)

@@ -23,10 +23,10 @@ def _languages_differ(config: dict[str, Any]) -> str:
 
 
 def _embedded_languages(config: dict[str, Any]) -> str:
-    for name, language in zip(("source", "target"), EMBEDDED, strict=True):
-        if config["data.corpus"] == "grammar" and config[f"data.{name}"] != language:
+    for name in ("data.source", "data.target"):
+        if config["data.corpus"] == "grammar" and config[name] not in EMBEDDED:
             return (
-                f"config.data.{name}={config[f'data.{name}']!r}: must be {language} for the embedded corpus; "
+                f"config.{name}={config[name]!r}: must be {' or '.join(EMBEDDED)} for the embedded corpus; "
                 "set data.corpus=text to use your own files"
             )
     return ""

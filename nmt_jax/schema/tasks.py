@@ -112,7 +112,7 @@ TASKS: dict[str, dict[str, Any]] = {
             "source": Key(
                 "en", 'Source language; "en,fr" = two sources (model rnn), separated by tabs when translating.'
             ),
-            "target": Key("de", "Target language."),
+            "target": Key("de", "Target language. grammar: en and de in one order or the other."),
             "train": Key("train", "File name without the language suffix, or TFDS split."),
             "dev": Key("val", "File name without the language suffix, or TFDS split."),
             "test": Key("test", "File name without the language suffix, or TFDS split."),

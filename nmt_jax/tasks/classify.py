@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.batches import Batches
 from nmt_jax.data.batching.documents import DocumentCorpus, DocumentLayout, DocumentReader, document_batches, words_of
 from nmt_jax.data.batching.epochs import Batch
@@ -176,6 +177,7 @@ class Classify(Task):
         for rows, words in batches:
             outputs = map(np.asarray, self._predict(params, sharding.shard_batch(words, self.local_mesh)))
             for row, probabilities, word_weights, sentence_weights in zip(rows, *outputs, strict=False):
+                check_outputs(probabilities)
                 sentences = documents[filled[row]]
                 predictions[filled[row]] = Prediction(
                     self.labels[int(probabilities.argmax())],

@@ -20,6 +20,7 @@ from ml_collections import ConfigDict
 from metrics_jax.embedding.lengths import bucket, pack_by_length
 from nmt_jax import config as configs
 from nmt_jax import pretrained
+from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.batches import Batches, Shape
 from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus, RowLayout, RowReader, num_pieces
 from nmt_jax.data.batching.epochs import Batch
@@ -223,6 +224,7 @@ class FineTuning(Task):
         for numbers, num_rows, length in packs:
             batch = layout.arrays([items[number] for number in numbers], Shape(num_rows, length, 1))
             rows = np.asarray(self._outputs(params, sharding.shard_batch(batch, self.local_mesh)))
+            check_outputs(rows[: len(numbers)])
             for number, row in zip(numbers, rows, strict=False):
                 outputs[number] = row[: lengths[number]] if row.ndim == 2 else row
         return outputs

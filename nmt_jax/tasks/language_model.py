@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.text_blocks import Blocks, rows_per_batch, windows
 from nmt_jax.data.prepared import streams
@@ -125,19 +126,20 @@ class LanguageModel(RunningText):
         Every token is predicted once, after at least `eval.context` tokens if there are that many.
         """
         nats, tokens = self._totals(self._eval_loss, params, self._windows(ids))
+        check_outputs(nats)
         return nats, tokens
 
     @compiled(static_argnames="sampling")
     def _sample(
         self, params: Any, prefix: jax.Array, limits: jax.Array, keys: jax.Array, sampling: Sampling
-    ) -> jax.Array:
+    ) -> tuple[jax.Array, jax.Array]:
         def step(tokens: jax.Array, cache: Any) -> tuple[NextLogits, Any]:
             logits, cache = self.model.apply({"params": params}, tokens, cache, method="decode_step")
             return predict(logits, (PAD, BOS)), cache
 
         cache = self.model.apply({"params": params}, *prefix.shape, method="init_cache")
         # In training a line follows the EOS of the line before it.
-        return sample(step, cache, prefix, limits, keys, sampling, start=EOS, eos=EOS)[0]
+        return sample(step, cache, prefix, limits, keys, sampling, start=EOS, eos=EOS)
 
     def sample(
         self, params: Any, prompts: Sequence[str], keys: jax.Array, sampling: Sampling, *, length: int = 100
@@ -162,7 +164,8 @@ class LanguageModel(RunningText):
                 prefix[row, : len(prompt)] = prompt
                 limits[row] = len(prompt) + length
             rows = keys[jnp.minimum(first + jnp.arange(ROWS), len(keys) - 1)]
-            drawn = self._sample(params, prefix, limits, rows, sampling=sampling)
+            drawn, log_probs = self._sample(params, prefix, limits, rows, sampling=sampling)
+            check_outputs(log_probs[: len(group)])
             lines = [self.vocab.decode(row) for row in np.asarray(drawn)[: len(group)]]
             texts += [" ".join(filter(None, line.split(" "))) for line in lines]  # UNK is decoded with extra blanks
         return texts

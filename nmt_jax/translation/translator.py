@@ -15,6 +15,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import platforms
+from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.prediction import decoding_batches
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.readers import sources
@@ -166,6 +167,7 @@ class Translator:
             placed = sharding.shard_batch((source, target), self.mesh)
             outputs = self.programs.force(tuple(params), *placed, with_attention=with_attention)
             log_probs, weights = jax.device_get(outputs)
+            check_outputs(log_probs)
             real = source.reshape(len(source), -1) != PAD
             for row, number in enumerate(numbers):
                 length = len(targets[number])
@@ -285,6 +287,7 @@ class Translator:
         self._check_size(params, placed, method, max_length)
         outputs = self.programs.decode(tuple(params), *placed, method=method, max_length=max_length)
         tokens, scores = jax.device_get(outputs)  # in one transfer
+        check_outputs(scores)
         return [
             [
                 self._hypothesis(ids, score, part.unknown)

@@ -12,6 +12,7 @@ import time
 import traceback
 from typing import NamedTuple
 
+from nmt_jax import boundary
 from tests.conftest import ROOT
 from tests.fuzz.mistakes import Case
 
@@ -107,6 +108,7 @@ class Runner:
 
 def serve() -> None:
     """Run the cases that come as lines of JSON on stdin."""
+    boundary.log_libraries()
     for line in os.fdopen(os.dup(0), encoding="utf-8"):
         request = json.loads(line)
         os.chdir(request["folder"])

@@ -40,7 +40,7 @@ def open_text(data: Any, split: str) -> ParallelText:
     if directory is None:
         if len(languages) > 1:
             raise UserError(f"config.data.source: the embedded grammar has one source language, not {data.source!r}")
-        return GrammarCorpus.of(data, split, HELD_OUT)
+        return GrammarCorpus.of(data, split, HELD_OUT, data.source == "de")
     if data.corpus == "text":
         base = directory / data[split]
         return TextCorpus(tuple(find(f"{base}.{language}") for language in languages), find(f"{base}.{data.target}"))
@@ -150,13 +150,16 @@ class TfdsCorpus:
 
 @dataclasses.dataclass(frozen=True)
 class GrammarCorpus(GrammarSplit):
-    """`size` English-German sentence pairs of the embedded grammar."""
+    """`size` English-German, or `german_first` German-English, sentence pairs of the embedded grammar."""
+
+    german_first: bool = False
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return grammar.pairs(self.split, self.size)
+        pairs = grammar.pairs(self.split, self.size)
+        return ((german, english) for english, german in pairs) if self.german_first else pairs
 
     def fingerprint(self) -> str:
-        return _hash_grammar(self.split, self.size)
+        return _hash_grammar(self.split, self.size) + "-reversed" * self.german_first
 
 
 @functools.cache

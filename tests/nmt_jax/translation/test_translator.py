@@ -1,5 +1,6 @@
 """The translation of a line depends on the line alone, for every decoding method and constraint."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -54,6 +55,15 @@ def test_a_result_does_not_depend_on_other_lines_order_or_batch_size(tasks, para
         for found, expected in zip(other, together, strict=True):
             assert [one.ids for one in found] == [one.ids for one in expected]
             np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-4)
+
+
+def test_a_model_whose_activations_overflow_is_an_error(tasks, params):
+    translator, broken = tasks[0].translator, jax.tree.map(lambda leaf: leaf * 1e30, params[:1])
+    for method in METHODS.values():
+        with pytest.raises(UserError, match="the outputs of the model are not finite: it has diverged"):
+            translator.translate(broken, LINES, method)
+    with pytest.raises(UserError, match="the outputs of the model are not finite"):
+        translator.score(broken, LINES, LINES)
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -70,6 +70,13 @@ def test_unusual_characters_of_multi30k_are_preserved(shared):
     assert sum("\xa0" in german for _, german in pairs) > 10
 
 
+def test_the_embedded_grammar_has_two_directions():
+    english = open_text(data_config(corpus="grammar"), "train")
+    german = open_text(data_config(corpus="grammar", source="de", target="en"), "train")
+    assert [(target, source) for source, target in german] == list(english)
+    assert german.fingerprint() != english.fingerprint()
+
+
 def test_the_embedded_grammar_needs_no_files():
     train, dev, test = (list(open_text(data_config(corpus="grammar"), split)) for split in ("train", "dev", "test"))
     assert (len(train), len(dev), len(test)) == (40, HELD_OUT, HELD_OUT)
