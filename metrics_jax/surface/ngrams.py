@@ -3,10 +3,12 @@
 import itertools
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy.sparse
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _LIMIT = 2**62  # codes are packed into int64
 _BLOCK = 2**16  # tokens sorted at a time; they fit into a processor's cache
@@ -111,8 +113,10 @@ def expected_matches(tokens: Tokens, num_hypotheses: int, weights: np.ndarray, m
     return np.array(matches)
 
 
-def _occurrences(tokens: Tokens, max_order: int) -> Iterator[tuple[scipy.sparse.csr_array, np.ndarray, np.ndarray]]:
+def _occurrences(tokens: Tokens, max_order: int) -> Iterator[tuple["csr_array", np.ndarray, np.ndarray]]:
     """For each order, a matrix texts x items of ones, and the n-gram and the occurrence number of each item."""
+    from scipy.sparse import csr_array  # late: it takes as long as all other imports
+
     texts = len(tokens.lengths)
     text = np.repeat(np.arange(texts), tokens.lengths)
     remaining = np.cumsum(tokens.lengths)[text] - np.arange(len(text))
@@ -128,7 +132,7 @@ def _occurrences(tokens: Tokens, max_order: int) -> Iterator[tuple[scipy.sparse.
         item[again] = len(distinct) + index  # the first occurrence of n-gram g is item g
         starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=texts))])
         items = len(distinct) + len(repeated)
-        table = scipy.sparse.csr_array((np.ones(len(item), np.int64), item, starts), (texts, max(items, 1)))
+        table = csr_array((np.ones(len(item), np.int64), item, starts), (texts, max(items, 1)))
         repeated_gram, times = np.divmod(repeated, most)
         grams = np.append(np.arange(len(distinct)), repeated_gram)
         yield table, grams, np.append(np.zeros(len(distinct), np.int64), times)
