@@ -88,8 +88,8 @@ def override(config: ConfigDict, overrides: Mapping[str, str]) -> ConfigDict:
 
 
 def check(config: ConfigDict, file: pathlib.Path | None = None) -> None:
-    """Raises UserError if the schema does not allow a value; file: the file to name."""
-    if problem := schema.problem(config.to_dict()):
+    """Raises UserError if the schema does not allow a value; file: of a saved config, which is named then."""
+    if problem := schema.problem(config.to_dict(), trained=file is not None):
         raise UserError(f"{file}: {problem}" if file else problem)
 
 

@@ -17,6 +17,7 @@ from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.pretrained.huggingface import Pretrained, load_folder
 from nmt_jax.pretrained.model_files import read_json
 from nmt_jax.pretrained.tokenizer import Tokenizer
+from nmt_jax.workdir import Workdir, check_manifest
 
 FINE_TUNED = ("sentences", "tag", "span")  # tasks that fine-tune a pretrained encoder
 DOWNLOADED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
@@ -72,12 +73,16 @@ def load_workdir(
 def read_run(
     workdir: str | os.PathLike[str], tasks: Collection[str], needed: str
 ) -> tuple[pathlib.Path, dict[str, Any]]:
-    """The absolute path and the config of a workdir. Raises UserError unless its task is one of `tasks`."""
+    """The absolute path and the config of a workdir.
+
+    Raises UserError unless its task is one of `tasks`, and if vocabulary or model are not those of the checkpoints.
+    """
     folder = pathlib.Path(workdir).expanduser().absolute()
-    config = read_json(folder / "config.json")
-    if config.get("task") not in tasks:
-        raise UserError(f"{folder}: its task is {config.get('task')!r}, but {needed}")
-    return folder, config
+    config = Workdir(folder).config()
+    if config.task not in tasks:
+        raise UserError(f"{folder}: its task is {config.task!r}, but {needed}")
+    check_manifest(folder, config)
+    return folder, config.to_dict()
 
 
 def trained_params(folder: pathlib.Path, checkpoint: str | int | None = None) -> dict[str, Any]:

@@ -28,10 +28,11 @@ def defaults(model_name: str = "transformer", task: str = "translate") -> dict[s
     return {"task": task, "model_name": model_name, **_values(_tree(model_name, task))}
 
 
-def problem(config: Mapping[str, Any]) -> str:
+def problem(config: Mapping[str, Any], trained: bool = False) -> str:
     """Returns what is wrong with a config, in one line, or "" if nothing is.
 
-    Keys that the schema does not have are ignored, and keys may be missing, but not whole groups of them.
+    Keys that the schema does not have are ignored, and keys may be missing, but not whole groups of them. trained: a
+    model was trained with it, perhaps by an older version, which had no rules about several keys; they do not apply.
     """
     for name, known in (("task", TASKS), ("model_name", MODELS)):
         if name not in config:
@@ -43,6 +44,8 @@ def problem(config: Mapping[str, Any]) -> str:
     tree = _tree(config["model_name"], config["task"])
     if wrong := next(_problems(tree, config), ""):
         return wrong
+    if trained:
+        return ""
     values = dict(leaves(config))
     broken = (rule.problem(values) for rule in RULES if values.keys() >= set(rule.keys))
     return next(filter(None, broken), "")

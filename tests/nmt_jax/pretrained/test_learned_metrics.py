@@ -82,7 +82,7 @@ def test_missing_or_unsuitable_models_raise_errors(bleurt, ruse, tmp_path):
         ("ruse", {}, r"--metrics=ruse needs a trained model: --ruse=WORKDIR"),
         ("bleurt", {"bleurt": str(ruse)}, "--bleurt needs a workdir of task 'sentences' with scores of pairs"),
         ("ruse", {"ruse": str(bleurt)}, "its task is 'sentences', but --ruse needs 'ruse'"),
-        ("ruse", {"ruse": str(tmp_path / "nowhere")}, r"config\.json: No such file"),
+        ("ruse", {"ruse": str(tmp_path / "nowhere")}, "nowhere: no such workdir"),
         ("bleurt", {"bleurt": "nowhere"}, "nowhere: no such folder"),
     ):
         with pytest.raises(UserError, match=words):

@@ -5,12 +5,15 @@ import shutil
 
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
+from nmt_jax import schema
 from nmt_jax.commands import export
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import load, load_encoder
 from nmt_jax.pretrained.loading import load_workdir
+from nmt_jax.workdir import MANIFEST, write_manifest
 from tests.conftest import ROOT
 
 TEXTS = ["the old man sees the house .", "she sleeps", "", "der alte Mann schläft ."]
@@ -55,11 +58,14 @@ def test_load_workdir(workdir):
 
 def test_other_tasks_and_causal_models_are_refused(copy):
     folder, config = copy
-    for model, line in (({"task": "translate"}, "its task is 'translate', but an encoder needs 'pretrain'"),):
-        (folder / "config.json").write_text(json.dumps({**config, **model}))
-        with pytest.raises(UserError, match=line):
-            load_encoder(folder)
-    (folder / "config.json").write_text(json.dumps({**config, "model": {**config["model"], "causal": True}}))
+    configs.save(ConfigDict(schema.defaults("transformer", "translate")), folder / "config.json")
+    with pytest.raises(UserError, match="its task is 'translate', but an encoder needs 'pretrain'"):
+        load_encoder(folder)
+    causal = ConfigDict({**config, "model": {**config["model"], "causal": True}})
+    configs.save(causal, folder / "config.json")
+    with pytest.raises(UserError, match="model.causal was False when the checkpoints were written, and is True now"):
+        load_encoder(folder)
+    write_manifest(folder, causal)
     with pytest.raises(UserError, match=r"a causal language model \(model\.causal=true\) is not an encoder"):
         load_encoder(folder)
     with pytest.raises(UserError, match="its task is 'pretrain'"):
@@ -72,7 +78,15 @@ def test_a_vocabulary_that_does_not_fit_the_weights_is_refused(copy):
     tokenizer = json.loads((folder / "vocab" / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"]["more"] = 400
     (folder / "vocab" / "tokenizer.json").write_text(json.dumps(tokenizer))
-    with pytest.raises(UserError, match="has 401 pieces, but the weights have 400: restore"):
+    with pytest.raises(
+        UserError, match=r"tokenizer\.json: is not the vocabulary that the checkpoints were trained with"
+    ):
+        load_encoder(folder)
+    (folder / MANIFEST).unlink()  # as in workdirs of older versions
+    with (
+        pytest.warns(UserWarning, match=r"has no manifest\.json"),
+        pytest.raises(UserError, match="has 401 pieces, but the weights have 400: restore"),
+    ):
         load_encoder(folder)
 
 

@@ -140,6 +140,15 @@ def test_a_config_of_an_older_version_may_lack_keys_and_have_others(tmp_path):
     assert Workdir(tmp_path).config().to_dict() == tree
 
 
+def test_rules_about_several_keys_do_not_apply_to_a_trained_model(tmp_path):
+    tree = schema.defaults()
+    tree["optimizer"]["weight_decay"] = 0.1
+    (tmp_path / "config.json").write_text(json.dumps(tree))
+    config = Workdir(tmp_path).config()
+    with pytest.raises(UserError, match=r"config\.optimizer\.weight_decay=0\.1: has no effect on 'adam'"):
+        configs.override(config, {})
+
+
 def test_lists_are_checked_item_by_item():
     key = Key([1, 2], "Widths.", low=1, high=10)
     assert [key.problem(value) for value in ([], [10], (1,))] == [""] * 3
