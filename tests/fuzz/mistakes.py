@@ -47,14 +47,15 @@ BIG_FILES = 1 << 20  # bytes; larger files are not damaged, as copying them take
 
 @dataclasses.dataclass
 class Case:
-    """A command line, run in `folder` with `stdin`."""
+    """A command line, run in `folder` with `stdin`; broken: redirections of streams, as in `>&-` and `2>/dev/full`."""
 
     arguments: list[str]
     stdin: bytes
     folder: pathlib.Path
+    broken: list[str] = dataclasses.field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"(cd {self.folder}; nmt-jax {shlex.join(self.arguments)})"
+        return f"(cd {self.folder}; nmt-jax {shlex.join(self.arguments)} {' '.join(self.broken)})"
 
 
 @functools.cache
@@ -180,6 +181,11 @@ def damage(random: random.Random, case: Case, workplace: pathlib.Path) -> None:
         spoil(random, victim)
 
 
+def break_stream(random: random.Random, case: Case, workplace: pathlib.Path) -> None:
+    """Close a standard stream, or let it lead to a full disk."""
+    case.broken.append(random.choice(["<&-", ">&-", "2>&-", ">/dev/full", "2>/dev/full"]))
+
+
 def spoil(random: random.Random, path: pathlib.Path) -> None:
     """Change the bytes of a file, or remove it."""
     data = bytearray(path.read_bytes())
@@ -207,5 +213,5 @@ def spoil(random: random.Random, path: pathlib.Path) -> None:
 
 
 Mistake = Callable[[random.Random, Case, pathlib.Path], None]
-MISTAKES: list[Mistake] = [set_flag, set_key, damage, replace_path, drop, misspell]
-WEIGHTS = [6, 3, 4, 2, 1, 1]
+MISTAKES: list[Mistake] = [set_flag, set_key, damage, replace_path, drop, misspell, break_stream]
+WEIGHTS = [6, 3, 4, 2, 1, 1, 1]

@@ -29,6 +29,7 @@ class Outcome(NamedTuple):
     stderr: str
     seconds: float
     memory: int = 0
+    readable: bool = True  # stderr, which the case may have closed
 
     def fault(self) -> str:
         """What is wrong with the outcome, or ""."""
@@ -40,6 +41,8 @@ class Outcome(NamedTuple):
             return f"{self.memory >> 20} MiB of memory"
         if self.code not in (0, 2, *SIGNALLED):
             return f"exit code {self.code}"
+        if not self.readable:
+            return ""
         errors = [line for line in self.stderr.split("\n") if line.startswith("nmt-jax: error: ")]
         if (self.code == 2) != (len(errors) == 1):
             return f"exit code {self.code} with {len(errors)} lines of error"
@@ -71,7 +74,8 @@ class Runner:
         files["stdin"].write_bytes(case.stdin)
         files["result"].unlink(missing_ok=True)
         began = time.monotonic()
-        request = {"arguments": case.arguments, "folder": str(case.folder)} | {k: str(v) for k, v in files.items()}
+        request = {"arguments": case.arguments, "folder": str(case.folder), "broken": case.broken}
+        request |= {name: str(file) for name, file in files.items()}
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
@@ -87,7 +91,8 @@ class Runner:
             time.sleep(0.002)
         result = json.loads(files["result"].read_text())
         stderr = files["stderr"].read_text(errors="replace")
-        return Outcome(result["code"], stderr, time.monotonic() - began, result["memory"])
+        readable = not any(one.startswith("2>") for one in case.broken)
+        return Outcome(result["code"], stderr, time.monotonic() - began, result["memory"], readable)
 
     def _start(self) -> None:
         self._stop()
@@ -123,7 +128,7 @@ def serve() -> None:
 
 @contextlib.contextmanager
 def streams(request):
-    """Standard streams of a case, of Python and of the system."""
+    """Standard streams of a case, as the program itself opens them; files, closed, or full disks."""
     modes = {0: ("stdin", os.O_RDONLY), 1: ("stdout", os.O_WRONLY), 2: ("stderr", os.O_WRONLY)}
     saved = {number: os.dup(number) for number in modes}
     objects = sys.stdin, sys.stdout, sys.stderr
@@ -132,20 +137,23 @@ def streams(request):
         descriptor = os.open(request[name], flags, 0o600)
         os.dup2(descriptor, number)
         os.close(descriptor)
-    sys.stdin, sys.stdout, sys.stderr = (
-        open(number, mode, encoding="utf-8", errors=errors, closefd=False)  # noqa: SIM115  closed with the descriptor
-        for number, mode, errors in ((0, "r", "strict"), (1, "w", "strict"), (2, "w", "backslashreplace"))
-    )
+    full = os.open("/dev/full", os.O_WRONLY)
+    for redirection in request["broken"]:
+        number = {"<": 0, ">": 1, "2": 2}[redirection[0]]
+        if redirection.endswith("full"):
+            os.dup2(full, number)
+        else:
+            with contextlib.suppress(OSError):  # twice
+                os.close(number)
+    boundary.open_streams()
     try:
         yield
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
         sys.stdin, sys.stdout, sys.stderr = objects
         for number, copy in saved.items():
             os.dup2(copy, number)
             os.close(copy)
+        os.close(full)
 
 
 def call(arguments: list[str]) -> int:

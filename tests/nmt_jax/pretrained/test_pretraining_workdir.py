@@ -63,7 +63,7 @@ def test_other_tasks_and_causal_models_are_refused(copy):
         load_encoder(folder)
     causal = ConfigDict({**config, "model": {**config["model"], "causal": True}})
     configs.save(causal, folder / "config.json")
-    with pytest.raises(UserError, match="model.causal was False when the checkpoints were written, and is True now"):
+    with pytest.raises(UserError, match=r"model\.causal was False when the checkpoints were written, and is True now"):
         load_encoder(folder)
     write_manifest(folder, causal)
     with pytest.raises(UserError, match=r"a causal language model \(model\.causal=true\) is not an encoder"):
