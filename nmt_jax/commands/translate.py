@@ -45,7 +45,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax translate`; decoding flags default to `decode` in the workdir's config."""
     help_text = "Folder of a trained model; several, separated by commas, form an ensemble."
     flags.DEFINE_list("workdir", None, help_text, flag_values)
-    streams.define_input_flag(flag_values)
+    parts = ": lines of text; those of data.max_length pieces or more are translated in parts"
+    streams.define_input_flag(flag_values, parts)
     help_text = "Write this file instead of stdout; after an interruption, the same command continues it."
     flags.DEFINE_string("output", None, help_text, flag_values)
     streams.define_overwrite_flag(flag_values)
