@@ -228,6 +228,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
             assert parts[key] == row
 
 
+@pytest.mark.slow
 def test_it_can_overfit_a_batch(task):
     """Both heads can, for tokens and pairs."""
     changes = {"model.d_model": 32, "model.dropout": 0.0, "model.attention_dropout": 0.0, "model.init_stddev": 0.1}

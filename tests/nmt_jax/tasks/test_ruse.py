@@ -91,6 +91,7 @@ def test_the_workdir_holds_the_given_encoders(trained, folder):
         train(PAGE, trained[0], settings(folder, **{"encoders.places": f'["{folder / "two"}"]'}))
 
 
+@pytest.mark.slow
 def test_training_is_reproducible(trained, folder, tmp_path):
     same = train(PAGE, tmp_path / "same", settings(folder)) and load_ruse(tmp_path / "same")
     assert same.fingerprint == load_ruse(trained[0]).fingerprint
