@@ -150,12 +150,12 @@ def check_environment() -> None:
 
 @functools.cache
 def _xla_problem() -> str:
-    """What XLA says of XLA_FLAGS, or "". It ends the process if it refuses them, so a child process tries first."""
+    """Return what XLA reports about XLA_FLAGS, or "". XLA ends the process for wrong flags, so a child tries them."""
     from jaxlib import xla_client
 
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of JAX, about threads; the child takes no lock of theirs
+        warnings.simplefilter("ignore")  # JAX warns of threads, but the child uses no locks of other threads
         child = os.fork()
     if not child:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

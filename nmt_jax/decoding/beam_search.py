@@ -165,7 +165,7 @@ class _Searcher:
         candidates = self.propose(beams, following)
         candidates = candidates._replace(scores=jnp.maximum(candidates.scores, IMPOSSIBLE))
         chosen, live_scores, met = self.choose_live(beams, candidates)
-        # Without a distribution, a comparison of candidates means nothing.
+        # Logits that are not finite cannot rank candidates; NaN scores report them.
         undefined = jnp.isnan(following.log_normalizer).reshape(live_scores.shape).any(axis=1, keepdims=True)
         live_scores = jnp.where(undefined, jnp.nan, live_scores)
         parents = jnp.take_along_axis(candidates.parents, chosen, axis=1)

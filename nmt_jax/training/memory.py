@@ -1,4 +1,4 @@
-"""Whether a training fits the memory of its devices, known before anything large is allocated."""
+"""Checks that a training fits the memory of its devices, made before anything large is allocated."""
 
 import math
 from collections.abc import Sequence
@@ -43,9 +43,9 @@ def check_state(state: TrainState, devices: Sequence[jax.Device]) -> None:
 
 
 def check_batch(shape: tuple[int, ...], config: ConfigDict, devices: Sequence[jax.Device]) -> None:
-    """Raise UserError if the batches of `shape` cannot fit, whatever the compiler does.
+    """Raise UserError if a batch of `shape` needs more memory than there is by a lower bound.
 
-    Every token takes an id of 4 bytes, and one bfloat16 vector of `d_model` in one layer at least.
+    The bound for a token: an id of 4 bytes and, in a model with `d_model`, one bfloat16 vector of that width.
     """
     tokens = shape[0] * max(1, sum(shape[1:]))
     per_token = 4 + 2 * int(config.model.get("d_model") or 0) / config.train.accumulate
@@ -54,7 +54,7 @@ def check_batch(shape: tuple[int, ...], config: ConfigDict, devices: Sequence[ja
 
 
 def check_program(shape: tuple[int, ...], config: ConfigDict, program: Any, devices: Sequence[jax.Device]) -> float:
-    """Return the bytes of a compiled step in all. Raise UserError if it needs more than the local devices have left."""
+    """Return the bytes that a compiled step needs. Raise UserError if the local devices have less left."""
     memory = program.memory_analysis()
     if memory is None:  # some devices do not report it
         return 0.0
