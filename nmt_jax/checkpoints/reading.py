@@ -125,11 +125,14 @@ class CheckpointReader:
         )
         return ocp.load_checkpointables(self._path(step), {name: abstract})[name]
 
-    def average(self, count: int, sharding: Sharding) -> Any:
-        """The mean of the parameters of the last `count` readable checkpoints, summed in float64."""
+    def average(self, steps: list[int], count: int, sharding: Sharding) -> Any:
+        """The mean of the parameters of the first `count` readable checkpoints of `steps`, summed in float64.
+
+        Raises UserError if all are damaged.
+        """
         total: Any = None
         used = 0
-        for params in itertools.islice(self._readable(self.steps()[::-1], sharding), count):
+        for params in itertools.islice(self._readable(steps, sharding), count):
             used += 1
             params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
             total = params if total is None else jax.tree.map(np.add, total, params)
@@ -204,7 +207,7 @@ class CheckpointReader:
     def _raise_all_damaged(self) -> NoReturn:
         step, reason = next(iter(self._damaged.items()))
         raise UserError(
-            f"{self.directory}: all {len(self.steps())} checkpoints are damaged ({step}: {reason}): "
+            f"{self.directory}: all {len(self._damaged)} checkpoints are damaged ({step}: {reason}): "
             "restore them from a copy, or delete the folder to start from scratch"
         )
 
@@ -239,8 +242,8 @@ def _load_params(reader: CheckpointReader, which: str | int, sharding: Sharding)
         if any(reader.directory.glob(f"*{REPLACED}")) or reader.steps():
             raise CheckpointChangedError
         return None
-    if isinstance(which, int):
-        return reader.average(which, sharding)
     newest_first = steps[::-1]
+    if isinstance(which, int):
+        return reader.average(newest_first, which, sharding)
     best_first = [*reader.best_steps(), *newest_first] if which == "best" else newest_first
     return reader.newest_params(list(dict.fromkeys(best_first)), sharding)

@@ -14,7 +14,7 @@ import optax
 import pytest
 from jax.sharding import SingleDeviceSharding
 
-from nmt_jax.checkpoints.reading import load_params
+from nmt_jax.checkpoints.reading import CheckpointChangedError, CheckpointReader, load_params
 from nmt_jax.checkpoints.train_state import TrainState, new_state
 from nmt_jax.checkpoints.verification import name_differences
 from nmt_jax.checkpoints.writing import Checkpoints
@@ -227,6 +227,18 @@ def test_params_of_a_damaged_checkpoint_fall_back(tmp_path, capsys):
     load_params(tmp_path, 3)
     assert "averaging 2 checkpoints instead of 3" in capsys.readouterr().err
     assert Checkpoints(tmp_path / "checkpoints").steps() == [1, 2, 3]  # reading renames nothing
+
+
+def test_checkpoints_deleted_after_they_were_listed_are_read_again_later(tmp_path):
+    save_all(tmp_path / "checkpoints", [1, 2])
+    reader, place = CheckpointReader(tmp_path / "checkpoints"), SingleDeviceSharding(jax.devices()[0])
+    steps = reader.steps()
+    for step in steps:
+        (reader.directory / str(step)).rename(reader.directory / f"{step}.deleted")
+    with pytest.raises(CheckpointChangedError):
+        reader.average(steps, 2, place)
+    with pytest.raises(CheckpointChangedError):
+        reader.newest_params(steps, place)
 
 
 def test_params_of_an_empty_workdir(tmp_path):
