@@ -22,7 +22,7 @@ def get_config(arg: str = "") -> ConfigDict:
     config = common.base("bert", "pretrain")
     config.data.update(corpus="text", max_length=128, dev_share=0.001)
     config.vocab.update(algorithm="wordpiece", size=30_522)
-    config.model.update(dtype="bfloat16", remat=True)
+    config.model.update(dtype="bfloat16", remat="full")
     config.optimizer.update(name="adamw", schedule="linear", learning_rate=1e-4, warmup_steps=10_000, weight_decay=0.01)
     config.optimizer.update(beta2=0.999, epsilon=1e-6, clip_norm=1.0)
     config.train.update(steps=900_000, batch_tokens=131_072, log_every=100, eval_every=10_000, checkpoint_every=10_000)

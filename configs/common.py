@@ -7,7 +7,7 @@ import difflib
 import types
 from typing import Any
 
-from ml_collections import ConfigDict
+from ml_collections import ConfigDict, FieldReference
 
 from nmt_jax import schema
 from nmt_jax.schema.models import TINY_MODELS
@@ -21,7 +21,10 @@ def base(model_name: str = "transformer", task: str = "translate") -> ConfigDict
     Without arguments, it is a small Transformer that translates the embedded corpus. Raises KeyError if `model_name` is
     no model or `task` is no task.
     """
-    return ConfigDict(schema.defaults(model_name, task)).lock()
+    config = ConfigDict(schema.defaults(model_name, task))
+    if "remat" in config.model:
+        config.model.remat = FieldReference(config.model.remat, field_type=object)  # older pages assign true or false
+    return config.lock()
 
 
 def parse_arg(arg: str, **defaults: Any) -> types.SimpleNamespace:

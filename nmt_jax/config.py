@@ -25,6 +25,8 @@ from nmt_jax.files import whole_file
 
 # Top-level keys that must not change once a workdir has parameters.
 SAME_MODEL = ("task", "model_name", "model", "vocab", "encoder", "encoders")
+# Except these, which choose how a model is computed: its parameters are the same.
+SAME_PARAMETERS = ("model.remat", "model.scan_layers")
 ABSENT = "(absent)"
 Model = TypeVar("Model")
 
@@ -80,10 +82,12 @@ def load_sweep(spec: str) -> list[dict[str, str]]:
 def override(config: ConfigDict, overrides: Mapping[str, str]) -> ConfigDict:
     """Returns a locked copy of `config` with `overrides`, each parsed as the type of its key; UserError if invalid."""
     changed = copy.deepcopy(config)
+    _rename_values(changed)
     for key, text in overrides.items():
         _override(changed, key, text)
-    changed = changed.copy_and_resolve_references().lock()
-    check(changed)
+    changed = changed.copy_and_resolve_references()
+    _rename_values(changed)
+    check(changed.lock())
     return changed
 
 
@@ -118,7 +122,9 @@ def read(path: pathlib.Path) -> ConfigDict:
         tree = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(tree, dict):
             raise TypeError("it is not a JSON object")
-        return ConfigDict(tree).lock()
+        config = ConfigDict(tree)
+        _rename_values(config)
+        return config.lock()
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -138,10 +144,15 @@ def suggest_key(key: str, known: Iterable[str]) -> str:
     return f"; did you mean {tails[0]}?" if tails else did_you_mean(key, known)
 
 
+def defines_model(key: str) -> bool:
+    """Returns whether the key must keep its value once a workdir has parameters."""
+    return key.partition(".")[0] in SAME_MODEL and key not in SAME_PARAMETERS
+
+
 def check_same_model(old: ConfigDict, new: ConfigDict) -> None:
     """Raises UserError if `new` differs from a workdir's `old` config in task, model or vocabulary; names the keys."""
     before, after = flatten(old), flatten(new)
-    keys = [key for key in {**before, **after} if key.partition(".")[0] in SAME_MODEL]
+    keys = [key for key in {**before, **after} if defines_model(key)]
     pairs = [(key, before.get(key, ABSENT), after.get(key, ABSENT)) for key in keys]
     differing = "; ".join(f"{key} was {value!r}, now {other!r}" for key, value, other in pairs if value != other)
     if differing:
@@ -235,6 +246,17 @@ def _override(config: ConfigDict, key: str, text: str) -> None:
         keys = ", ".join(f"--config.{key}.{child}" for child in node[name])
         raise UserError(f"config.{key} is a group of keys; set one of them: {keys}")
     node[name] = _parse(key, node[name], text)
+
+
+def _rename_values(config: ConfigDict) -> None:
+    """Replaces values that an older version had by what they are called now."""
+    with config.ignore_type():
+        for key, value in schema.renamed(config.to_dict()).items():
+            group, _, name = key.rpartition(".")
+            node: Any = config
+            for part in group.split("."):
+                node = node[part]
+            node[name] = value
 
 
 def _parse(key: str, old: Any, text: str) -> Any:

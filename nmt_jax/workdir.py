@@ -138,7 +138,7 @@ def check_manifest(workdir: pathlib.Path, config: ConfigDict) -> None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"{path}: not a manifest; restore it from a copy, or delete it to skip the checks") from None
     found = _model_part(config)
-    for key in {**model, **found}:
+    for key in filter(configs.defines_model, {**model, **found}):
         was, now = model.get(key, configs.ABSENT), found.get(key, configs.ABSENT)
         if was != now:
             raise UserError(
@@ -157,6 +157,6 @@ def check_manifest(workdir: pathlib.Path, config: ConfigDict) -> None:
 
 def _model_part(config: ConfigDict) -> dict[str, Any]:
     """The leaves of a config that must not change, as JSON returns them."""
-    leaves = {key: value for key, value in configs.flatten(config).items() if key.split(".")[0] in configs.SAME_MODEL}
+    leaves = {key: value for key, value in configs.flatten(config).items() if configs.defines_model(key)}
     part: dict[str, Any] = json.loads(json.dumps(leaves))
     return part

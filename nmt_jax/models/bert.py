@@ -33,7 +33,8 @@ class Model(nn.Module):
     init_stddev: float = 0.02
     next_sentence: bool = True
     causal: bool = False
-    remat: bool = False
+    remat: str = "none"
+    scan_layers: bool = False
 
     def __post_init__(self) -> None:
         if self.causal and self.next_sentence:

@@ -8,9 +8,15 @@ from jax import Array
 
 from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
+from nmt_jax.models.layers.layer_stack import REMAT, run_layers
 from nmt_jax.models.layers.transformer_layers import EncoderLayer
 
-CHOICES = {"norm": ("pre", "post"), "activation": tuple(ACTIVATIONS), "dtype": ("float32", "bfloat16")}
+CHOICES = {
+    "norm": ("pre", "post"),
+    "activation": tuple(ACTIVATIONS),
+    "dtype": ("float32", "bfloat16"),
+    "remat": tuple(REMAT),
+}
 
 
 class Model(nn.Module):
@@ -30,7 +36,8 @@ class Model(nn.Module):
     norm: str = "post"
     activation: str = "gelu"
     dtype: str = "float32"
-    remat: bool = False
+    remat: str = "none"
+    scan_layers: bool = False
 
     def __post_init__(self) -> None:
         check_choices(self, CHOICES)
@@ -43,9 +50,8 @@ class Model(nn.Module):
         per_head = self.d_model // self.num_heads
         attention = {"d_model": self.d_model, "num_heads": self.num_heads, "d_k": per_head, "d_v": per_head}
         feed_forward = {"d_ff": self.d_ff, "activation": self.activation, "dropout": 0.0, "dtype": self.dtype}
-        layer = nn.remat(EncoderLayer, static_argnums=(3,)) if self.remat else EncoderLayer
         self.layers = [
-            layer(
+            EncoderLayer(
                 {**attention, "dropout": self.attention_dropout, "dtype": self.dtype, "use_bias": True},
                 feed_forward,
                 self.norm,
@@ -71,10 +77,9 @@ class Model(nn.Module):
         length = tokens.shape[1]
         causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
         x = self.drop(self.embedding(tokens) + self.position(length)[None], train)
-        attention = []
-        for layer in self.layers:
-            x, weights = layer(x, causal, train)
-            attention.append(weights)
+        x, attention = run_layers(
+            self.layers, lambda layer, x: layer(x, causal, train), x, scan=self.scan_layers, remat=self.remat
+        )
         hidden, kernel = self._hidden(x), self.embedding.table.T
         out = {"attention": tuple(attention), "hidden": hidden, "output_kernel": kernel}
         return matmul(hidden, kernel, self.dtype), out

@@ -1,5 +1,6 @@
 """The encoder-decoder Transformer (Vaswani et al., 2017); each column of its table 3 is a field."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import flax.linen as nn
@@ -9,6 +10,7 @@ from jax import Array
 from nmt_jax.data.vocabulary.vocab import BOS, PAD
 from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, check_tying
+from nmt_jax.models.layers.layer_stack import REMAT, Step, run_layers
 from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
 
 CHOICES = {
@@ -17,6 +19,7 @@ CHOICES = {
     "norm": ("pre", "post"),
     "activation": tuple(ACTIVATIONS),
     "dtype": ("float32", "bfloat16"),
+    "remat": tuple(REMAT),
 }
 
 
@@ -41,7 +44,8 @@ class Model(nn.Module):
     norm: str = "pre"
     activation: str = "relu"
     dtype: str = "float32"
-    remat: bool = False
+    remat: str = "none"
+    scan_layers: bool = False
 
     def __post_init__(self) -> None:
         check_choices(self, CHOICES)
@@ -64,10 +68,8 @@ class Model(nn.Module):
             "norm": self.norm,
             "dropout": self.dropout,
         }
-        encoder_layer = nn.remat(EncoderLayer, static_argnums=(3,)) if self.remat else EncoderLayer
-        decoder_layer = nn.remat(DecoderLayer, static_argnums=(5,)) if self.remat else DecoderLayer
-        self.encoder = [encoder_layer(**layer) for _ in range(self.num_encoder_layers)]
-        self.decoder = [decoder_layer(**layer) for _ in range(self.num_decoder_layers)]
+        self.encoder = [EncoderLayer(**layer) for _ in range(self.num_encoder_layers)]
+        self.decoder = [DecoderLayer(**layer) for _ in range(self.num_decoder_layers)]
         self.source_embedding = Embedding(self.source_vocab_size, self.d_model)
         if self.tie_embeddings == "three-way":
             self.target_embedding = self.source_embedding
@@ -89,15 +91,15 @@ class Model(nn.Module):
         table = self.output_table if self.tie_embeddings == "none" else self.target_embedding
         return table.table.T
 
+    def _run(self, layers: Sequence[nn.Module], step: Step, x: Array) -> tuple[Array, list[Any]]:
+        return run_layers(layers, step, x, scan=self.scan_layers, remat=self.remat)
+
     def _encode(self, source: Array, train: bool) -> tuple[Array, tuple[Array, ...]]:
         mask = (source != PAD)[:, None, None, :]
         x = self.source_embedding(source)
         x = self.embedding_dropout(x + self.position(source.shape[1])[None], train)
-        all_weights = []
-        for layer in self.encoder:
-            x, weights = layer(x, mask, train)
-            all_weights.append(weights)
-        return (self.encoder_norm(x) if self.norm == "pre" else x), tuple(all_weights)
+        x, weights = self._run(self.encoder, lambda layer, x: layer(x, mask, train), x)
+        return (self.encoder_norm(x) if self.norm == "pre" else x), tuple(weights)
 
     def __call__(self, source: Array, target: Array, train: bool = False) -> tuple[Array, dict[str, Any]]:
         """Teacher forcing: source int[B, S], labels int[B, T] -> logits float[B, T, V] and intermediates.
@@ -112,17 +114,19 @@ class Model(nn.Module):
         mask = (source != PAD)[:, None, None, :]
         x = self.target_embedding(inputs)
         x = self.embedding_dropout(x + self.target_position(length)[None], train)
-        decoder_weights, cross_weights = [], []
-        for layer in self.decoder:
+
+        def decode(layer: DecoderLayer, x: Array) -> tuple[Array, tuple[Array, Array]]:
             x, weights, cross = layer(x, causal, layer.cross_attention.memory(encoded), mask, train)
-            decoder_weights.append(weights)
-            cross_weights.append(cross)
+            return x, (weights, cross)
+
+        x, weights = self._run(self.decoder, decode, x)
+        decoder_weights, cross_weights = zip(*weights, strict=True)
         hidden = self.decoder_norm(x) if self.norm == "pre" else x
         kernel = self.output_kernel()
         return matmul(hidden, kernel, self.dtype), {
             "encoder": encoder_weights,
-            "decoder": tuple(decoder_weights),
-            "cross": tuple(cross_weights),
+            "decoder": decoder_weights,
+            "cross": cross_weights,
             "hidden": hidden,
             "output_kernel": kernel,
         }

@@ -66,7 +66,7 @@ def load_workdir(
             f"{folder}: vocab/tokenizer.json has {len(tokenizer)} pieces, but the weights have {pieces}: restore the "
             "vocabulary of the training run"
         )
-    model = Model(vocab_size=pieces, **{**config["model"], "dtype": dtype, "remat": False}).bert()
+    model = Model(vocab_size=pieces, **{**config["model"], "dtype": dtype, "remat": "none"}).bert()
     return Pretrained("bert", model, params, tokenizer, min(config["data"]["max_length"], model.max_positions))
 
 

@@ -51,6 +51,16 @@ def problem(config: Mapping[str, Any], trained: bool = False) -> str:
     return next(filter(None, broken), "")
 
 
+def renamed(config: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the values of a config, by dotted key, that have another name now: the new ones."""
+    name, task = config.get("model_name"), config.get("task")
+    if not isinstance(name, str) or not isinstance(task, str) or name not in MODELS or task not in TASKS:
+        return {}
+    keys, values = schema(name, task), dict(leaves(config))
+    changes = {key: keys[key].renamed.get(str(value).lower()) for key, value in values.items() if key in keys}
+    return {key: new for key, new in changes.items() if new is not None}
+
+
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yields the dotted name and the value of every leaf of nested mappings."""
     for name, node in tree.items():

@@ -1,6 +1,7 @@
 """One key of a config: its default, its meaning, and the values that it may have."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 LARGEST = 2**31 - 1  # of an integer on a device
@@ -12,7 +13,8 @@ class Key:
     """A key; its type is that of `default`, and in a list, that of each item (a string if the default is empty).
 
     help: a sentence. low, high: the bounds of a number or of each number of a list. above, below: bounds that are not
-    values themselves. choices: all values of a string. unit: what a number counts.
+    values themselves. choices: all values of a string. unit: what a number counts. renamed: values of older versions,
+    as text, and what they are called now.
     """
 
     default: Any
@@ -23,6 +25,7 @@ class Key:
     below: float | None = None
     choices: tuple[str, ...] = ()
     unit: str = ""
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def type(self) -> type:

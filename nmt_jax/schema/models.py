@@ -8,7 +8,16 @@ from typing import Any
 from nmt_jax.schema.key import Key, choice, count, layers, rate, width
 
 DTYPE = choice("float32", "Type of activations and products; parameters and sums stay float32.", "float32", "bfloat16")
-REMAT = Key(False, "Recompute layers in the backward pass: less memory, about a third more time.")
+REMAT = Key(
+    "none",
+    "Recompute in the backward pass: nothing, whole layers (full: least memory, about a third more time), or what lies "
+    "between the products with parameters (dots).",
+    choices=("none", "full", "dots"),
+    renamed={"false": "none", "true": "full"},
+)
+SCAN_LAYERS = Key(
+    False, "Compile one layer for all in a loop: for accelerators, where compilation is long; same parameters."
+)
 TYING = choice(
     *("none", "Shared embeddings: three-way (source, target, output), two-way (target, output)."),
     *("three-way", "two-way", "none"),
@@ -52,6 +61,7 @@ MODELS: dict[str, dict[str, Key]] = {
         "activation": choice("relu", "Activation of the feed-forward blocks.", *ACTIVATIONS),
         "dtype": DTYPE,
         "remat": REMAT,
+        "scan_layers": SCAN_LAYERS,
     },
     "rnn": {
         "cell": choice(
@@ -117,6 +127,7 @@ MODELS: dict[str, dict[str, Key]] = {
         "activation": choice("gelu", "Activation; gelu is the approximation by tanh, gelu_erf is exact.", *ACTIVATIONS),
         "dtype": DTYPE,
         "remat": REMAT,
+        "scan_layers": SCAN_LAYERS,
     },
     "han": CLASSIFIER,
     "sentence_classifier": CLASSIFIER,
@@ -158,6 +169,7 @@ MODELS: dict[str, dict[str, Key]] = {
         "causal": Key(False, "Left-to-right language model instead of masked tokens; requires next_sentence=false."),
         "dtype": DTYPE,
         "remat": REMAT,
+        "scan_layers": SCAN_LAYERS,
     },
     "elmo": {
         "max_characters": count(

@@ -35,7 +35,7 @@ from nmt_jax.tasks.task import Task
 from nmt_jax.tasks.vocab_files import load_or_make, write_text
 
 # Fields of Bert that are set by a run, not by the weights.
-RUN_FIELDS = ("dtype", "dropout", "attention_dropout", "pooler", "remat", "parent", "name")
+RUN_FIELDS = ("dtype", "dropout", "attention_dropout", "pooler", "remat", "scan_layers", "parent", "name")
 HEADS = {"sentences": ("sentence_head", "siamese_head"), "tag": ("piece_head",), "span": ("piece_head",)}
 SIZES = ("num_layers", "d_model", "d_ff", "num_heads")  # of a randomly initialised encoder
 

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,13 +32,13 @@ def test_overrides_are_parsed_as_the_type_of_their_key():
         {
             "train.minutes": "30",
             "model.d_model": "64",
-            "model.remat": "true",
+            "mesh.fsdp": "true",
             "data.directory": "7",
             "model.dropout": "1e-1",
         },
     )
     assert (config.train.minutes, type(config.train.minutes)) == (30.0, float)
-    assert (config.model.d_model, config.model.remat, config.data.directory) == (64, True, "7")
+    assert (config.model.d_model, config.mesh.fsdp, config.data.directory) == (64, True, "7")
     assert config.model.dropout == 0.1
 
 
@@ -46,7 +48,8 @@ def test_overrides_are_parsed_as_the_type_of_their_key():
         ("train.steps", "many", ["train.steps", "an integer", "'many'"]),
         ("train.steps", "2.5", ["an integer"]),
         ("model.dropout", "high", ["a number"]),
-        ("model.remat", "1", ["true or false"]),
+        ("mesh.fsdp", "1", ["true or false"]),
+        ("model.remat", "1", ["one of none, full, dots"]),
         ("train.stepz", "3", ["train.stepz", "did you mean train.steps"]),
         ("steps", "3", ["did you mean train.steps"]),
         ("model.d_modle", "3", ["did you mean model.d_model"]),
@@ -61,6 +64,23 @@ def test_a_bad_override_is_one_line_that_names_key_and_type(key, text, words):
     assert "\n" not in str(error.value)
     for word in words:
         assert word in str(error.value)
+
+
+@pytest.mark.parametrize(("old", "new"), [(True, "full"), (False, "none")])
+def test_values_of_older_versions_are_renamed_in_overrides_pages_and_saved_configs(old, new, tmp_path):
+    assert configs.load(QUICKSTART, {"model.remat": configs.format_value(old)}).model.remat == new
+    (tmp_path / "common.py").write_text((ROOT / "configs/common.py").read_text())
+    page = tmp_path / "page.py"
+    page.write_text(
+        f"import common\n\n\ndef get_config():\n    c = common.base()\n    c.model.remat = {old}\n    return c\n"
+    )
+    config = configs.load(str(page))
+    assert config.model.remat == new
+    assert configs.load(str(page), {"model.remat": "dots"}).model.remat == "dots"
+    saved = config.to_dict()
+    saved["model"]["remat"] = old
+    (tmp_path / "config.json").write_text(json.dumps(saved))
+    assert configs.read(tmp_path / "config.json") == config
 
 
 def test_a_loaded_config_is_locked():
@@ -190,5 +210,5 @@ def test_a_model_is_built_from_its_fields_and_bad_fields_are_named():
     assert configs.build_model(Transformer, fields, **sizes).d_model == 128
     with pytest.raises(UserError, match=r"config\.model: d_model=100 is not divisible by num_heads=8"):
         configs.build_model(Transformer, {**fields, "d_model": 100, "num_heads": 8}, **sizes)
-    with pytest.raises(UserError, match=r"'model\.num_layers'; did you mean model\.num_encoder_layers"):
-        configs.build_model(Transformer, {"num_layers": 2}, **sizes)
+    with pytest.raises(UserError, match=r"'model\.encoder_layers'; did you mean model\.num_encoder_layers"):
+        configs.build_model(Transformer, {"encoder_layers": 2}, **sizes)

@@ -5,9 +5,11 @@ import shutil
 
 import pytest
 
+from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 from nmt_jax.training.run import resolve_config
 from nmt_jax.workdir import MANIFEST, Workdir
+from tests.conftest import ROOT
 
 
 def opened(folder, by):
@@ -52,6 +54,24 @@ def test_other_keys_may_be_edited(by, folder):
     config["train"]["minutes"] = 5.0
     folder.config_file.write_text(json.dumps(config))
     assert opened(folder, by).train.minutes == 5.0
+
+
+@pytest.mark.parametrize("by", ["translate", "train"])
+def test_the_layers_of_a_trained_model_may_be_computed_in_another_way(by, folder):
+    """Also those of a version that had no `scan_layers`, and true or false for `remat`."""
+    for file in (folder.config_file, folder.path / MANIFEST):
+        content = json.loads(file.read_text())
+        if file == folder.config_file:
+            content["model"]["remat"] = False
+            del content["model"]["scan_layers"]
+        else:
+            content["model"]["model.remat"] = True
+        file.write_text(json.dumps(content))
+    assert opened(folder, by).model.remat == "none"
+    changes = {key: str(value) for key, value in configs.flatten(folder.config()).items() if key != "vocab.lexicon"}
+    changes |= {"model.remat": "dots", "model.scan_layers": "true"}
+    model = resolve_config(f"{ROOT}/configs/quickstart.py:smoke=true", folder, changes).model
+    assert (model.remat, model.scan_layers) == ("dots", True)
 
 
 @pytest.mark.parametrize("by", ["translate", "train"])

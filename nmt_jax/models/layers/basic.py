@@ -48,7 +48,7 @@ def _matmul(x: Array, kernel: Array, dtype: str) -> Array:
 
 
 def _matmul_forward(x: Array, kernel: Array, dtype: str) -> tuple[Array, tuple[Array, Array]]:
-    return _matmul(x, kernel, dtype), (x.astype(dtype), kernel)
+    return _plain_matmul(x, kernel, dtype), (x.astype(dtype), kernel)
 
 
 def _matmul_backward(dtype: str, saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:

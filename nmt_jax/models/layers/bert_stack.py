@@ -16,8 +16,9 @@ from jax import Array
 from nmt_jax.models.layers.attention import attend
 from nmt_jax.models.layers.basic import Dense, Dropout, LayerNorm, activation, sinusoids
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
+from nmt_jax.models.layers.layer_stack import REMAT, run_layers
 
-CHOICES = {"activation": ("gelu_erf", "gelu", "relu"), "dtype": ("float32", "bfloat16")}
+CHOICES = {"activation": ("gelu_erf", "gelu", "relu"), "dtype": ("float32", "bfloat16"), "remat": tuple(REMAT)}
 
 
 class Embeddings(nn.Module):
@@ -99,8 +100,8 @@ class Bert(nn.Module):
 
     first_position: number of unused rows at the start of the position table (2 in RoBERTa). num_segments: 0 means no
     segment embeddings. pooler: add tanh(W h + b) of the last state of the first token. init_stddev: standard deviation
-    of the truncated normal initializer. causal: tokens do not attend to later tokens. remat: recompute the layers in
-    the backward pass.
+    of the truncated normal initializer. causal: tokens do not attend to later tokens. remat, scan_layers: of
+    `run_layers`.
     """
 
     vocab_size: int = 30522
@@ -119,7 +120,8 @@ class Bert(nn.Module):
     dtype: str = "float32"
     init_stddev: float = 0.02
     causal: bool = False
-    remat: bool = False
+    remat: str = "none"
+    scan_layers: bool = False
 
     def __post_init__(self) -> None:
         check_choices(self, CHOICES)
@@ -137,8 +139,7 @@ class Bert(nn.Module):
 
     def setup(self) -> None:
         self.embeddings = Embeddings(**self.fields_of(Embeddings))
-        layer = nn.remat(Layer, static_argnums=(3,)) if self.remat else Layer
-        self.layers = [layer(**self.fields_of(Layer)) for _ in range(self.num_layers)]
+        self.layers = [Layer(**self.fields_of(Layer)) for _ in range(self.num_layers)]
         if self.pooler:
             init = nn.initializers.truncated_normal(stddev=self.init_stddev)
             self.pooler_dense = Dense(self.d_model, dtype=self.dtype, kernel_init=init)
@@ -165,16 +166,18 @@ class Bert(nn.Module):
         """As `__call__`, but the hidden states are a list: using only the last does not cost a stack of all."""
         x = self.embeddings(ids, segments, train)
         visible = self.visible(mask)
-        hidden, attention = [x], []
         draws = train or self.is_initializing()  # inside jit, random streams would differ
-        for layer in self.layers:
-            x, weights = layer(x, visible, train) if draws else _apply(layer, x, visible)
-            hidden.append(x)
-            attention.append(weights)
-        intermediates: dict[str, Any] = {"attention": tuple(attention)}
+
+        def step(layer: Layer, x: Array) -> tuple[Array, tuple[Array, Array]]:
+            y, weights = layer(x, visible, train) if draws else _apply(layer, x, visible)
+            return y, (x, weights)
+
+        x, outputs = run_layers(self.layers, step, x, scan=self.scan_layers, remat=self.remat)
+        inputs, attention = zip(*outputs, strict=True)
+        intermediates: dict[str, Any] = {"attention": attention}
         if self.pooler:
             intermediates["pooled"] = jnp.tanh(self.pooler_dense(x[:, 0]))
-        return hidden, intermediates
+        return [*inputs, x], intermediates
 
 
 HEAD_STDDEV = 0.02  # of the truncated normal initializer of heads, as in BERT

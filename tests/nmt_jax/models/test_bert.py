@@ -195,7 +195,7 @@ def test_logits_are_those_of_the_positions_alone_and_of_the_tied_table():
 def test_no_token_of_a_causal_model_sees_those_after_it():
     positions = np.broadcast_to(np.arange(S), (B, S))
     for causal in (True, False):
-        model, variables, inputs = make_model(causal=causal, next_sentence=False)
+        model, variables, inputs = make_model(causal=causal, scan_layers=causal, next_sentence=False)
 
         def logits(word, model=model, variables=variables, inputs=inputs):
             params = {**variables["params"], "encoder": {**variables["params"]["encoder"]}}
@@ -211,7 +211,7 @@ def test_no_token_of_a_causal_model_sees_those_after_it():
 
 
 def test_remat_changes_no_number():
-    (model, variables, inputs), (again, others, _) = make_model(), make_model(remat=True)
+    (model, variables, inputs), (again, others, _) = make_model(), make_model(remat="full")
     assert jax.tree.structure(variables) == jax.tree.structure(others)
 
     def gradient(model):

@@ -13,7 +13,7 @@ from tests.fixtures.parameters import draw_parameters
 B, T, V = 2, 7, 11
 TINY = {"vocab_size": V, "num_layers": 2, "d_model": 8, "d_ff": 12, "num_heads": 2, "max_positions": 9}
 TOKENS = np.array([[EOS, 4, 5, 6, 4, 5, 7], [8, 9, EOS, 4, 4, 4, 10]])
-VARIANTS = [{}, {"norm": "pre", "activation": "swiglu", "num_layers": 1}]
+VARIANTS = [{}, {"norm": "pre", "activation": "swiglu", "scan_layers": True}]
 
 
 @functools.cache
@@ -64,7 +64,7 @@ def test_neither_padding_behind_nor_other_rows_have_influence():
 
 def test_recomputed_layers_are_the_same_model():
     model, variables, _ = make()
-    again = model.clone(remat=True)
+    again = model.clone(remat="full")
 
     def loss(model, variables):
         logits, _ = model.apply(variables, TOKENS, train=True, rngs={"dropout": jax.random.key(0)})

@@ -40,7 +40,8 @@ def make(*fields):
 VARIANTS = [
     {},
     {"norm": "pre", "activation": "gelu", "tie_embeddings": "two-way"},
-    {"positions": "learned", "activation": "swiglu", "tie_embeddings": "none", "d_k": 3, "d_v": 5, "remat": True},
+    {"positions": "learned", "activation": "swiglu", "tie_embeddings": "none", "d_k": 3, "d_v": 5}
+    | {"remat": "full", "scan_layers": True},
 ]
 
 
@@ -120,9 +121,9 @@ def test_hidden_times_kernel_is_the_logits():
     np.testing.assert_allclose(out["hidden"] @ out["output_kernel"], logits, rtol=1e-5, atol=1e-6)
 
 
-def test_remat_changes_only_memory():
+def test_remat_in_a_scan_changes_only_memory():
     model, variables, _ = make(("dropout", 0.0))
-    other = Model(**{**TINY, "remat": True, "dropout": 0.0})
+    other = Model(**{**TINY, "remat": "full", "scan_layers": True, "dropout": 0.0})
 
     def loss(model, params):
         return (model.apply(params, SOURCE, TARGET, train=True, rngs={"dropout": jax.random.key(1)})[0] ** 2).sum()

@@ -16,8 +16,9 @@ from tests.conftest import ROOT, with_devices
 
 ALWAYS = {"train.log_every": 1, "train.eval_every": 12, "train.checkpoint_every": 1000, "train.steps": 12}
 LOSS_ONLY = {"eval.max_segments": 0, "train.early_stopping_metric": "loss"}
-TOGETHER = {**LOSS_ONLY, "train.accumulate": 2, "model.remat": True}
-FLOAT32 = {"train.accumulate": 2, "model.remat": True, "model.dtype": "float32", "train.steps": 8}
+TOGETHER = {**LOSS_ONLY, "train.accumulate": 2, "model.remat": "full", "model.scan_layers": True}
+TOGETHER |= {"model.num_decoder_layers": 2, "optimizer.warmup_steps": 40}
+FLOAT32 = {"train.accumulate": 2, "model.remat": "full", "model.dtype": "float32", "train.steps": 8}
 VARIANTS = {
     "data": ("quickstart", LOSS_ONLY),
     "tensor": ("quickstart", {**LOSS_ONLY, "mesh.model": 2}),
