@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 TEST_PACKAGES := $(VENV)/.test-packages
 SYSTEM_PACKAGES := slurm-wlm munge chromium procps
 
-.PHONY: help install quickstart test test-all system-packages format lint types lock clean
+.PHONY: help install quickstart test test-all test-gpu system-packages format lint types lock clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -38,10 +38,14 @@ quickstart: $(INSTALLED)  ## train, translate, score and draw on the embedded co
 	@echo; echo "Next: train on your own text: $(BIN)/nmt-jax train --config=configs/multi30k.py --config.data.directory=FOLDER --workdir=runs/mine (README, 'Your own text')"
 
 test: $(TEST_PACKAGES) lint types  ## format, lint, types and all tests that are not marked slow
-	$(BIN)/python -m pytest --quiet -n 2 --dist=worksteal -m "not slow"
+	$(BIN)/python -m pytest --quiet -n 2 --dist=worksteal -m "not slow and not gpu"
 
 test-all: test system-packages  ## the slow tests as well: SLURM, Chromium, several processes, kills, real training
-	$(BIN)/python -m pytest --quiet -n 2 --dist=worksteal -m slow
+	$(BIN)/python -m pytest --quiet -n 2 --dist=worksteal -m "slow and not gpu"
+
+test-gpu: $(TEST_PACKAGES)  ## the tests that compare a GPU with the CPU (CONTRIBUTING.md); says what to install
+	@$(BIN)/python -m tests.gpu.device
+	$(BIN)/python -m pytest --quiet -m gpu tests/gpu
 
 system-packages: ## Debian packages that slow tests need, installed with apt-get where one is missing (needs root)
 	@dpkg-query --show $(SYSTEM_PACKAGES) > /dev/null 2>&1 || { \

