@@ -11,6 +11,7 @@ from nmt_jax.data.vocabulary.vocab import BOS, PAD
 from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.layer_stack import REMAT, Step, run_layers
+from nmt_jax.models.layers.packing import embed_positions, restarting_positions, same_item
 from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
 
 CHOICES = {
@@ -94,26 +95,34 @@ class Model(nn.Module):
     def _run(self, layers: Sequence[nn.Module], step: Step, x: Array) -> tuple[Array, list[Any]]:
         return run_layers(layers, step, x, scan=self.scan_layers, remat=self.remat)
 
-    def _encode(self, source: Array, train: bool) -> tuple[Array, tuple[Array, ...]]:
-        mask = (source != PAD)[:, None, None, :]
+    def _encode(self, source: Array, train: bool, packing: Array | None = None) -> tuple[Array, tuple[Array, ...]]:
+        mask = (source != PAD)[:, None, None, :] if packing is None else same_item(packing, packing)
         x = self.source_embedding(source)
-        x = self.embedding_dropout(x + self.position(source.shape[1])[None], train)
+        x = self.embedding_dropout(x + embed_positions(self.position(source.shape[1]), packing), train)
         x, weights = self._run(self.encoder, lambda layer, x: layer(x, mask, train), x)
         return (self.encoder_norm(x) if self.norm == "pre" else x), tuple(weights)
 
-    def __call__(self, source: Array, target: Array, train: bool = False) -> tuple[Array, dict[str, Any]]:
+    def __call__(
+        self, source: Array, target: Array, train: bool = False, packing: tuple[Array, Array] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
         """Teacher forcing: source int[B, S], labels int[B, T] -> logits float[B, T, V] and intermediates.
 
+        packing: the numbers of the pairs, int[B, S] and int[B, T], in rows that hold several independent ones.
         `encoder`, `decoder`, `cross`: L attention weights each, float[B, H, ., .]. `hidden` float[B, T, D] and
         `output_kernel` float[D, V]: their product is the logits; a chunked loss uses them instead.
         """
-        encoded, encoder_weights = self._encode(source, train)
+        source_packing, target_packing = packing or (None, None)
+        encoded, encoder_weights = self._encode(source, train, source_packing)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         length = target.shape[1]
         causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
         mask = (source != PAD)[:, None, None, :]
+        if source_packing is not None and target_packing is not None:
+            inputs = jnp.where(restarting_positions(target_packing) == 0, BOS, inputs)
+            causal = causal & same_item(target_packing, target_packing)
+            mask = same_item(target_packing, source_packing)
         x = self.target_embedding(inputs)
-        x = self.embedding_dropout(x + self.target_position(length)[None], train)
+        x = self.embedding_dropout(x + embed_positions(self.target_position(length), target_packing), train)
 
         def decode(layer: DecoderLayer, x: Array) -> tuple[Array, tuple[Array, Array]]:
             x, weights, cross = layer(x, causal, layer.cross_attention.memory(encoded), mask, train)

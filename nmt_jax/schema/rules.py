@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 EMBEDDED = ("en", "de")  # the languages of the embedded corpus
+PACKED = {"translate": "transformer"}  # the model of each task whose rows may hold several items
 
 
 class Rule(NamedTuple):
@@ -48,9 +49,38 @@ def _weight_decay(config: dict[str, Any]) -> str:
     return ""
 
 
+def _packing_model(config: dict[str, Any]) -> str:
+    needed = PACKED.get(config["task"])
+    if config["data.packing"] and config["model_name"] != needed:
+        return (
+            f"config.data.packing=True: model_name={config['model_name']!r} cannot keep the items of a row apart; "
+            f"use model_name={needed!r}, or set data.packing=false"
+        )
+    return ""
+
+
+def _packing_positions(config: dict[str, Any]) -> str:
+    length, positions = config["data.max_length"], config["model.max_positions"]
+    if config["data.packing"] and config["model.positions"] == "learned" and length > positions:
+        return f"config.model.max_positions={positions}: packed rows have data.max_length={length} positions"
+    return ""
+
+
+def _packing_risk(config: dict[str, Any]) -> str:
+    if config["data.packing"] and config["loss.risk.metric"]:
+        return (
+            f"config.loss.risk.metric={config['loss.risk.metric']!r}: minimum risk needs one sentence per row; "
+            "set data.packing=false"
+        )
+    return ""
+
+
 RULES = (
     Rule(("data.source", "data.target"), _languages_differ),
     Rule(("data.corpus", "data.source", "data.target"), _embedded_languages),
     Rule(("optimizer.schedule", "optimizer.warmup_steps"), _noam),
     Rule(("optimizer.name", "optimizer.weight_decay"), _weight_decay),
+    Rule(("task", "model_name", "data.packing"), _packing_model),
+    Rule(("data.packing", "data.max_length", "model.positions", "model.max_positions"), _packing_positions),
+    Rule(("data.packing", "loss.risk.metric"), _packing_risk),
 )

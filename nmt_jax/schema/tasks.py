@@ -121,6 +121,11 @@ TASKS: dict[str, dict[str, Any]] = {
                 128, "Maximum length per side, including end of sentence; longer pairs are skipped.", low=2
             ),
             "num_buckets": NUM_BUCKETS,
+            "packing": Key(
+                False,
+                "Fill training rows of max_length tokens with several pairs that do not see each other, instead of "
+                "num_buckets shapes; model transformer.",
+            ),
             "cache": CACHE,
         },
         "vocab": {

@@ -44,7 +44,7 @@ class CharacterBlocks:
 
     def __init__(self, blocks: Blocks, characters: np.ndarray, classes: np.ndarray):
         self.blocks, self.characters, self.classes = blocks, characters, classes
-        self.shapes = blocks.shapes
+        self.shapes, self.padding = blocks.shapes, blocks.padding
 
     def __len__(self) -> int:
         return len(self.blocks)

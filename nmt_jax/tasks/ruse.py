@@ -82,6 +82,14 @@ class PairRows:
             features[row], target[row] = item
         return {"features": features, "target": target, "mask": np.arange(shape.rows) < len(items)}
 
+    def tokens(self, corpus: Any) -> dict[str, int]:
+        """None: vectors have no padding."""
+        return {}
+
+    def places(self, one: Any, other: Any) -> dict[str, Any]:
+        """See `tokens`."""
+        return {}
+
 
 class Ruse(Task):
     """The task of one workdir: predict the score of a translation from the vectors of it and its reference.

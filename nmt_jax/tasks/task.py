@@ -21,7 +21,10 @@ from nmt_jax.platforms import compiled
 
 
 class BatchSource(Protocol):
-    """Batches by number: batch n is a pure function of (corpus, settings, seed, n)."""
+    """Batches by number: batch n is a pure function of (corpus, settings, seed, n).
+
+    A source may also have `padding`, the share of padding in an epoch by what is padded, which is printed at the start.
+    """
 
     @property
     def shapes(self) -> Sequence[tuple[int, ...]]:
@@ -96,6 +99,11 @@ class Task(abc.ABC):
     def model(self) -> Any:
         """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
         return configs.build_model(model_class(self.config.model_name), self.config.model, **self.model_sizes())
+
+    @property
+    def packing(self) -> bool:
+        """Whether a row of the training batches holds several items; False in workdirs of older versions."""
+        return bool(self.config.data.get("packing"))
 
     @property
     def _train_rows(self) -> RowSlice:

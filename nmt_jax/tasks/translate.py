@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 from metrics_jax import BLEU
 from nmt_jax.data.batching.batches import Batches, PairLayout
 from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.batching.packed_pairs import PackedPairs
 from nmt_jax.data.prepared.parallel import PreparedCorpus, prepare
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import open_text
@@ -29,7 +30,7 @@ from nmt_jax.models.registry import model_class
 from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import token_loss
-from nmt_jax.tasks.task import Task, in_order
+from nmt_jax.tasks.task import BatchSource, Task, in_order
 from nmt_jax.tasks.vocab_files import load_or_train_vocab
 from nmt_jax.translation.requests import Hypothesis
 from nmt_jax.translation.translator import Translator
@@ -131,18 +132,22 @@ class Translate(Task):
             *([("lexicon", self.lexicon.report)] if self.lexicon else []),
         ]
 
-    def batches(self, steps: int) -> Batches:
+    def batches(self, steps: int) -> BatchSource:
         alpha = self.config.vocab.sampling_alpha
+        if self.packing:
+            options = {"batch_tokens": self.config.train.batch_tokens, "seed": self.config.seed, "steps": steps}
+            return PackedPairs(self.train_corpus, share=self._train_rows, sampling_alpha=alpha, **options)
         return self._train_batches(self.train_corpus, steps, PairLayout(self.num_sources), sampling_alpha=alpha)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, S, T)."""
         rows, source_length, target_length = shape
         several = (self.num_sources,) if self.num_sources > 1 else ()
-        return {
+        batch = {
             "source": np.full((rows, *several, source_length), EOS, np.int32),
             "target": np.full((rows, target_length), EOS, np.int32),
         }
+        return batch | ({f"{side}_packing": np.ones_like(batch[side]) for side in batch} if self.packing else {})
 
     def init(self, rng: jax.Array) -> Any:
         batch = self.dummy_batch((1, 2, 2))
@@ -178,6 +183,8 @@ class Translate(Task):
                         "predictions; use model_name='rnn'"
                     )
                 options["teacher_forcing"] = ratio
+        if "target_packing" in batch:
+            options["packing"] = (batch["source_packing"], batch["target_packing"])
         logits, out = self.model.apply({"params": params}, batch["source"], batch["target"], **options)
         weights = (batch["target"] != PAD).astype(jnp.float32)
         smoothing = self.config.loss.label_smoothing if step else 0.0

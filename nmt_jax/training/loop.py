@@ -182,12 +182,14 @@ class _Training:
     def _print_summary(self) -> None:
         devices = self.mesh.devices.flatten()
         train, params = self.config.train, self.state.params
+        padding = getattr(self.batches, "padding", {}).items()
         rows = [
             ("workdir", str(self.workdir) + (f", continued at step {self.step}" if self.step else "")),
             ("devices", f"{len(devices)} x {devices[0].device_kind} ({jax.process_count()} processes)"),
             ("parameters", f"{sum(leaf.size for leaf in jax.tree.leaves(params)):,}"),
             *self.task.summary(),
             ("shapes to compile", ", ".join(memory.format_shape(shape) for shape in self.batches.shapes)),
+            *([("padding", ", ".join(f"{share:.1%} of {name}" for name, share in padding))] if padding else []),
             ("tokens per batch", f"{train.batch_tokens:,}" + f" in {train.accumulate} parts" * (train.accumulate > 1)),
             ("steps", f"{train.steps:,}" + f", at most {train.minutes:g} minutes" * bool(train.minutes)),
             (

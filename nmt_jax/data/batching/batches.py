@@ -6,21 +6,20 @@ both (a box); a `Layout` defines how items fill the arrays of a batch.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import grain
 import numpy as np
 
 from nmt_jax.data.batching.epochs import Batch, EpochBatches
 from nmt_jax.data.batching.row_slice import ALL, RowSlice
-from nmt_jax.data.prepared.parallel import Pair, PreparedCorpus
+from nmt_jax.data.batching.segmentations import Corpus, Segmentations
+from nmt_jax.data.prepared.parallel import Pair
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
 
 _GRID = 32  # candidates for bucket limits on each side
-_BLOCK = 1 << 16  # items whose lengths are processed together; small, because the memory is not returned
 
 
 class Shape(NamedTuple):
@@ -29,21 +28,6 @@ class Shape(NamedTuple):
     rows: int
     first: int
     second: int
-
-
-class Corpus(Protocol):
-    """N items with two lengths each, neither larger than `max_length`."""
-
-    name: str
-    max_length: int
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """int32[N, 2]."""
-
-    def __len__(self) -> int: ...
-
-    def __getitems__(self, indices: np.ndarray) -> Sequence[Any]: ...
 
 
 class Layout(Protocol):
@@ -63,6 +47,12 @@ class Layout(Protocol):
 
     def arrays(self, items: Sequence[Any], shape: Shape) -> Batch:
         """The items as arrays, followed by empty rows up to `shape.rows`."""
+
+    def tokens(self, corpus: Any) -> dict[str, int]:
+        """Number of tokens of a corpus, by what is padded."""
+
+    def places(self, first: Any, second: Any) -> dict[str, Any]:
+        """Number of places for them in a row."""
 
 
 class PairLayout:
@@ -89,6 +79,14 @@ class PairLayout:
             "source": sources.fill(source_ids, (shape.rows, shape.first), self.num_sources),
             "target": sources.fill(target_ids, (shape.rows, shape.second), 1),
         }
+
+    def tokens(self, corpus: Corpus) -> dict[str, int]:
+        source, target = (int(total) for total in np.asarray(corpus.lengths).sum(axis=0, dtype=np.int64))
+        # Of several sources, a corpus has the length of the longest only.
+        return {"source": source, "target": target} if self.num_sources == 1 else {"target": target}
+
+    def places(self, first: Any, second: Any) -> dict[str, Any]:
+        return {"source": first, "target": second}
 
 
 class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
@@ -119,12 +117,10 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         `Vocab.sample`. layout: defaults to `PairLayout()`. key: the config key that `batch_tokens` comes from. Raises
         UserError if the longest item exceeds `batch_tokens`.
         """
-        self.corpus, self.sampling_alpha = corpus, sampling_alpha
-        self.layout = layout or PairLayout()
-        # Random segmentations are longer than the best one, so buckets are chosen for longer items.
-        self._stretch = _sampled_stretch(cast(PreparedCorpus, corpus), sampling_alpha) if sampling_alpha else np.ones(2)
+        self.corpus, self.layout = corpus, layout or PairLayout()
+        self._segmentations = Segmentations(corpus, sampling_alpha)
         histogram = np.zeros((corpus.max_length + 1, corpus.max_length + 1), np.int64)
-        for block in self._blocks():
+        for block in self._segmentations.lengths():
             np.add.at(histogram, (block[:, 0], block[:, 1]), 1)
         longest = int(self.layout.budget(*_outermost(histogram)))
         if batch_tokens < longest:
@@ -133,7 +129,7 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
                 f"in {corpus.name}; increase it, or reduce {self.layout.remedy}"
             )
         self.shapes = choose_shapes(histogram, batch_tokens, num_buckets, share.multiple_of, self.layout)
-        buckets = np.concatenate([self._bucket(block) for block in self._blocks()])
+        buckets = np.concatenate([self._bucket(block) for block in self._segmentations.lengths()])
         self._members = [np.flatnonzero(buckets == b).astype(np.int32) for b in range(len(self.shapes))]
         # int32[batches_per_epoch, 2]: the bucket of each batch of an epoch, and its first row in the bucket
         sized = enumerate(zip(self._members, self.shapes, strict=True))
@@ -141,13 +137,10 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         self._table = np.array(table, np.int32)
         super().__init__(len(self._table), share=share, seed=seed, steps=steps)
 
-    @functools.cached_property
-    def density(self) -> tuple[float, float]:
-        """Share of tokens that are not padding in an epoch, on each side, such as source and target."""
-        tokens = np.asarray(self.corpus.lengths).sum(0, dtype=np.int64)
-        shapes = np.array(self.shapes)[self._table[:, 0]].astype(np.int64)
-        first, second = tokens / (shapes[:, :1] * shapes[:, 1:]).sum(0)
-        return float(first), float(second)
+    def _usage(self) -> dict[str, tuple[int, int]]:
+        rows, first, second = np.array(self.shapes, np.int64)[self._table[:, 0]].T
+        places = self.layout.places(first, second)
+        return {name: (tokens, int(rows @ places[name])) for name, tokens in self.layout.tokens(self.corpus).items()}
 
     def _batch(self, epoch: int, position: int, order: tuple[list[np.ndarray], np.ndarray]) -> Batch:
         items, batches = order
@@ -155,25 +148,9 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         shape = self.shapes[bucket]
         rows = self.share.of(shape.rows)
         members = items[bucket][start + rows.start : start + rows.stop]
-        chosen = self._items(epoch * self.batches_per_epoch + position, members, shape) if len(members) else []
+        key = (self.seed, epoch * self.batches_per_epoch + position)
+        chosen = self._segmentations.read(members, np.array(shape[1:]), key) if len(members) else []
         return self.layout.arrays(chosen, shape._replace(rows=len(rows)))
-
-    def _items(self, n: int, members: np.ndarray, shape: Shape) -> Sequence[Any]:
-        best_segmentations = self.corpus.__getitems__(members)
-        if not self.sampling_alpha:
-            return best_segmentations
-        seeds = np.array([np.random.SeedSequence((self.seed, n, int(i))).generate_state(2) for i in members])
-        sampled = cast(PreparedCorpus, self.corpus).sample(members, self.sampling_alpha, seeds)
-        return [  # the rare sample that is too long for its bucket is replaced by the best segmentation
-            draw if all(sources.lengths(draw[side]).max() <= shape[1 + side] for side in (0, 1)) else best
-            for draw, best in zip(sampled, best_segmentations, strict=True)
-        ]
-
-    def _blocks(self) -> Iterator[np.ndarray]:
-        """Lengths int[N, 2] of the items, those of random segmentations included, block by block."""
-        for start in range(0, len(self.corpus), _BLOCK):
-            lengths = np.ceil(self.corpus.lengths[start : start + _BLOCK] * self._stretch)
-            yield np.minimum(lengths, self.corpus.max_length).astype(np.int32)
 
     def _bucket(self, lengths: np.ndarray) -> np.ndarray:
         """uint8[N]: the first bucket that holds each of lengths int[N, 2]; limits increase from bucket to bucket."""
@@ -228,14 +205,6 @@ def _outermost(histogram: np.ndarray) -> tuple[int, int]:
     """The sides of the smallest box that holds all items."""
     first, second = (int(np.flatnonzero(histogram.sum(1 - side))[-1]) for side in (0, 1))
     return first, second
-
-
-def _sampled_stretch(corpus: PreparedCorpus, alpha: float) -> np.ndarray:
-    """float[2]: the 95th percentile of (random length / best length), for source and target."""
-    indices = np.linspace(0, len(corpus) - 1, min(len(corpus), 1000)).astype(int)
-    seeds = np.random.default_rng(0).integers(1 << 32, size=(len(indices), 2), dtype=np.uint32)
-    sampled = [[sources.lengths(side).max() for side in pair] for pair in corpus.sample(indices, alpha, seeds)]
-    return np.quantile(np.array(sampled) / corpus.lengths[indices], 0.95, axis=0)
 
 
 def iterator(

@@ -126,6 +126,7 @@ class DocumentCorpus:
         table = np.array(found, np.int32)
         self.lengths, self.labels = table[:, :2], table[:, 2]
         self._pieces, self._ends = pieces, ends
+        self.num_tokens = sum(map(len, pieces))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -159,6 +160,12 @@ class DocumentLayout:
         label = np.full(shape.rows, NO_LABEL, np.int32)
         label[: len(items)] = [item.label for item in items]
         return {"words": _fill([item.sentences for item in items], shape), "label": label}
+
+    def tokens(self, corpus: DocumentCorpus) -> dict[str, int]:
+        return {"words": corpus.num_tokens}
+
+    def places(self, sentences: Any, words: Any) -> dict[str, Any]:
+        return {"words": sentences * words}
 
 
 def _fill(documents: Sequence[Sequence[Sequence[int] | np.ndarray]], shape: Shape) -> np.ndarray:

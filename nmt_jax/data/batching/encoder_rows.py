@@ -165,3 +165,9 @@ class RowLayout:
         if self.num_texts > 1:
             return batch
         return {name: array[:, 0] if array.ndim > 1 else array for name, array in batch.items()}
+
+    def tokens(self, corpus: RowCorpus) -> dict[str, int]:
+        return {"rows": sum(len(part) for item in corpus.items for part in _parts(item["ids"]))}
+
+    def places(self, length: Any, one: Any) -> dict[str, Any]:
+        return {"rows": length * one * self.num_texts}

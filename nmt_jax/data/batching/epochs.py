@@ -37,8 +37,17 @@ class EpochBatches(abc.ABC, Generic[Order]):
         epoch, position = divmod(n, self.batches_per_epoch)
         return self._batch(epoch, position, self._order(epoch))
 
+    @property
+    def padding(self) -> dict[str, float]:
+        """Share of padding in an epoch, by what is padded, such as "source" and "target"."""
+        return {name: 1 - tokens / places for name, (tokens, places) in self._usage().items()}
+
     def _drawn(self, epoch: int) -> Order:
         return self._draw_order(np.random.default_rng((self.seed, epoch)))
+
+    def _usage(self) -> dict[str, tuple[int, int]]:
+        """Number of tokens of an epoch, and of places for them, by what is padded; none if nothing is."""
+        return {}
 
     @abc.abstractmethod
     def _draw_order(self, random: np.random.Generator) -> Order:

@@ -111,6 +111,12 @@ class PairBatches(EpochBatches[np.ndarray]):
         self.max_length, self.shapes = max_length, [(self.rows, max_length)]
         super().__init__(-(-len(pairs) // self.rows), share=share, seed=seed, steps=steps)
 
+    def _usage(self) -> dict[str, tuple[int, int]]:
+        """Counts true second spans; random ones may be shorter or longer."""
+        several = np.diff(self.pairs.text.examples) > 1
+        special = 2 * len(self.pairs) + self.pairs.next_sentence * int(np.count_nonzero(several))
+        return {"rows": (len(self.pairs.text.ids) + special, self.batches_per_epoch * self.rows * self.max_length)}
+
     def _batch(self, epoch: int, position: int, order: np.ndarray) -> Batch:
         mine = self.share.of(self.rows)
         first = position * self.rows + mine.start

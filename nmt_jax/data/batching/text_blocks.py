@@ -41,6 +41,10 @@ class Blocks(EpochBatches[tuple[int, np.ndarray]]):
         self.blocks_per_epoch = -(-len(ids) // block_length)
         super().__init__(-(-self.blocks_per_epoch // rows), share=share, seed=seed, steps=steps)
 
+    def _usage(self) -> dict[str, tuple[int, int]]:
+        rows, length = self.shapes[0]
+        return {"blocks": (len(self.ids), self.batches_per_epoch * rows * length)}
+
     def _batch(self, epoch: int, position: int, order: tuple[int, np.ndarray]) -> Batch:
         offset, blocks = order
         rows, length = self.shapes[0]

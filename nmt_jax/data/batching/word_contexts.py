@@ -63,9 +63,15 @@ class Contexts(EpochBatches[_Epoch]):
         self.ids, self.window, self.shapes = ids, window, [(rows, block_length)]
         self.shares = np.asarray(shares, np.float32).copy()
         self.shares[NO_WORD] = 1.0
-        expected = float(np.bincount(ids, minlength=len(shares)) @ self.shares)
+        counts = np.bincount(ids, minlength=len(shares))
+        expected = float(counts @ self.shares)
+        self._expected_centres = int(expected - counts[NO_WORD])
         self.blocks_per_epoch = -(-int(expected + DEVIATIONS * expected**0.5) // block_length)
         super().__init__(-(-self.blocks_per_epoch // rows), share=share, seed=seed, steps=steps)
+
+    def _usage(self) -> dict[str, tuple[int, int]]:
+        rows, length = self.shapes[0]
+        return {"blocks": (self._expected_centres, self.batches_per_epoch * rows * length)}
 
     def _batch(self, epoch: int, position: int, order: _Epoch) -> Batch:
         rows, length = self.shapes[0]

@@ -63,7 +63,7 @@ class EncoderLayer(_SelfAttentionLayer):
     """Self-attention and feed-forward sublayers."""
 
     def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
-        """x float[B, S, D], mask bool[B, 1, 1, S] -> float[B, S, D], weights float[B, H, S, S]."""
+        """x float[B, S, D], mask bool[B, 1, 1 or S, S] -> float[B, S, D], weights float[B, H, S, S]."""
         x, weights = self._attend_to_itself(x, mask, train)
         return self._feed_forward(x, train), weights
 
@@ -90,7 +90,7 @@ class DecoderLayer(_SelfAttentionLayer):
     def __call__(
         self, x: Array, causal: Array, memory: tuple[Array, Array], mask: Array, train: bool
     ) -> tuple[Array, Array, Array]:
-        """x float[B, T, D], causal bool[1, 1, T, T], memory and mask of the source -> x, self and cross weights."""
+        """x float[B, T, D], causal bool[1 or B, 1, T, T], memory and mask of the source -> x, both weights."""
         x, weights = self._attend_to_itself(x, causal, train)
         x, cross = self._attend_to_source(x, memory, mask, train)
         return self._feed_forward(x, train), weights, cross

@@ -116,6 +116,35 @@ def test_cached_decoding_equals_the_full_pass_for_reordered_beams(variant):
         history = np.concatenate([history[np.arange(B)[:, None], parents], tokens[:, :, None]], axis=2)
 
 
+# Two pairs of different tokens in a row, and the same pairs in a row each.
+PACKED = {
+    "source": np.array([[4, 5, 6, 7, 8, PAD]]),
+    "target": np.array([[4, 5, 9, 10, 8, PAD, PAD]]),
+    "packing": (np.array([[1, 1, 1, 2, 2, 0]]), np.array([[1, 1, 2, 2, 2, 0, 0]])),
+}
+APART = {"source": np.array([[4, 5, 6], [7, 8, PAD]]), "target": np.array([[4, 5, PAD], [9, 10, 8]])}
+
+
+def test_packed_pairs_are_predicted_as_in_rows_of_their_own(variant):
+    packed, apart = (variant[2](**rows)[0] for rows in (PACKED, APART))
+    np.testing.assert_allclose(packed[0, :2], apart[0, :2], atol=1e-5)
+    np.testing.assert_allclose(packed[0, 2:5], apart[1], atol=1e-5)
+
+
+def test_no_pair_of_a_row_has_a_gradient_to_another():
+    model, variables, _ = make(("tie_embeddings", "none"))
+    tables = {name: variables["params"][name] for name in ("source_embedding", "target_embedding")}
+
+    def sums(tables):
+        _, out = model.apply({"params": {**variables["params"], **tables}}, **PACKED)
+        return jnp.stack([out["hidden"][0, :2].sum(0)[0], out["hidden"][0, 2:5].sum(0)[0]])
+
+    gradients = jax.jit(jax.jacrev(sums))(tables)
+    source, target = (np.abs(gradients[name]["table"]).max(axis=-1) > 0 for name in tables)  # [2, V]
+    assert [set(np.flatnonzero(pair)) for pair in source] == [{4, 5, 6}, {7, 8}]
+    assert [set(np.flatnonzero(pair)) for pair in target] == [{BOS, 4}, {BOS, 9, 10}]  # no label is its own input
+
+
 def test_hidden_times_kernel_is_the_logits():
     logits, out = make(*VARIANTS[2].items())[2](SOURCE, TARGET)
     np.testing.assert_allclose(out["hidden"] @ out["output_kernel"], logits, rtol=1e-5, atol=1e-6)

@@ -25,6 +25,7 @@ VARIANTS = {
     "fsdp": ("quickstart", {**LOSS_ONLY, "mesh.fsdp": True}),
     "accumulated": ("quickstart", TOGETHER),
     "all": ("quickstart", {**TOGETHER, "mesh.model": 2, "mesh.fsdp": True}),
+    "packed": ("quickstart", {**LOSS_ONLY, "data.packing": True}),
     "pretrain": ("bert_tiny", FLOAT32),
     "bidirectional": ("elmo", {"loss.num_sampled": 32, "train.steps": 3}),
     "word_vectors": ("fasttext", {"optimizer.schedule": "constant", "train.steps": 10}),

@@ -165,12 +165,13 @@ def test_sampling_depends_only_on_the_number_and_covers_all_pairs(toy):
     assert lengths[0] != lengths[1]
 
 
-def test_density_is_the_share_of_tokens_that_are_not_padding(toy):
+def test_padding_is_the_share_of_places_without_a_token(toy):
     batches = make(toy)
     whole = [batches[n] for n in range(len(batches))]
-    for share, key in zip(batches.density, ("source", "target"), strict=True):
-        real = sum((batch[key] != PAD).sum() for batch in whole)
-        assert share == pytest.approx(real / sum(batch[key].size for batch in whole))
+    assert list(batches.padding) == ["source", "target"]
+    for key, share in batches.padding.items():
+        empty = sum((batch[key] == PAD).sum() for batch in whole)
+        assert share == pytest.approx(empty / sum(batch[key].size for batch in whole))
 
 
 def padded_tokens(shapes, lengths) -> int:
