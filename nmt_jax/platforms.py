@@ -1,11 +1,11 @@
 """Choices that depend on the processor: implementations of operations, chunk sizes, compilation, memory.
 
-Several operations of the layers, losses and decoding have two implementations that compute the same function: a plain
-one in standard JAX, and one arranged for XLA's CPU compiler. A `Platform` names one implementation for each. Callers
-ask for the name (`current().dropout == "bytes"`), so that no model asks which processor runs it.
+Several operations of the layers, losses and decoding have two implementations that compute the same function: one for
+accelerators, mostly standard JAX, and one arranged for XLA's CPU compiler. A `Platform` names one implementation for
+each. Callers ask for the name (`current().dropout == "bytes"`), so that no model asks which processor runs it.
 
-Only the choices for CPUs rest on measurements (docs/results/performance.md). All other platforms get `PLAIN`, which
-has not been measured anywhere.
+The choices for CPUs rest on measurements (docs/results/performance.md), those for accelerators on what the compilers
+of TPUs and GPUs report (docs/results/accelerators.md).
 """
 
 import contextlib
@@ -30,40 +30,45 @@ XLA_LEVEL = "--xla_backend_optimization_level"
 
 @dataclasses.dataclass(frozen=True)
 class Platform:
-    """One choice per operation; the defaults are plain JAX.
+    """One choice per operation; the defaults are for accelerators.
 
+    activations: type of what lies between the products of a layer: that of the "model", or "float32" (`layers.basic`).
     gelu: "exact", or "approximate", within 1e-6 in float32 and 1e-4 before a bfloat16 product (`layers.basic`).
     product_gradient: "derived" by JAX, or "explicit" (`layers.basic.matmul`).
     transpose: of bfloat16 operands, left to XLA ("lazy") or "materialized" before the product (`layers.basic`).
-    dropout: a "bernoulli" draw per unit, or one of the "bytes" of a random word (`layers.basic`).
+    dropout: by a "hash" of key and position, or by one of the "bytes" of a random word per unit (`layers.basic`).
     cached_keys: attention caches keys as "rows" [T * K, Dk] or as "columns" [Dk, T * K] (`layers.attention`).
     batched_product: of word vectors, an "einsum", or "transposed" operands (`models.word_vectors`).
     row_lookup: table rows are numbered by an array as it is ("direct") or "flattened" (`models.word_vectors`).
     log_sigmoid: that of "jax", or one with a gradient by "tanh" (`losses.sampled`).
     top_k: over all values at once ("direct"), or over "blocks" first (`decoding.topk`).
+    loss_parts: the output loss is computed by parts of the "vocabulary" or of the "tokens" (`losses.cross_entropy`).
     logits_per_chunk: number of logits that a chunked loss holds at once (`losses.cross_entropy`).
     ngrams_per_chunk: number of n-gram vectors summed at once (`models.word_vectors`).
     translation_batch_tokens: upper bound of the tokens in a batch to translate; None for no bound.
     """
 
     name: str
+    activations: Literal["model", "float32"] = "model"
     gelu: Literal["exact", "approximate"] = "exact"
     product_gradient: Literal["derived", "explicit"] = "derived"
     transpose: Literal["lazy", "materialized"] = "lazy"
-    dropout: Literal["bernoulli", "bytes"] = "bernoulli"
+    dropout: Literal["hash", "bytes"] = "hash"
     cached_keys: Literal["rows", "columns"] = "rows"
     batched_product: Literal["einsum", "transposed"] = "einsum"
     row_lookup: Literal["direct", "flattened"] = "direct"
     log_sigmoid: Literal["jax", "tanh"] = "jax"
     top_k: Literal["direct", "blocks"] = "direct"
+    loss_parts: Literal["vocabulary", "tokens"] = "vocabulary"
     logits_per_chunk: int = 1 << 26  # 256 MiB of float32
     ngrams_per_chunk: int = 1 << 16
     translation_batch_tokens: int | None = None
 
 
-PLAIN = Platform("plain")
+ACCELERATOR = Platform("accelerator")
 CPU = Platform(
     "cpu",
+    activations="float32",
     gelu="approximate",
     product_gradient="explicit",
     transpose="materialized",
@@ -73,19 +78,20 @@ CPU = Platform(
     row_lookup="flattened",
     log_sigmoid="tanh",
     top_k="blocks",
+    loss_parts="tokens",
     logits_per_chunk=1 << 21,  # 8 MiB of float32 stay near the caches
     ngrams_per_chunk=1 << 12,  # their vectors fit the caches
     # The sentences of a batch wait for the longest; a CPU is busy with fewer of them than an accelerator.
     translation_batch_tokens=2560,
 )
-PLATFORMS = {"cpu": CPU}  # by the name of JAX's backend
+PLATFORMS = {"cpu": CPU}  # by the name of JAX's backend; all others are accelerators
 
 
 def current() -> Platform:
     """The platform that programs are traced for: the one set by `use`, else that of JAX's default backend."""
     import jax
 
-    return _override().value or PLATFORMS.get(jax.default_backend(), PLAIN)
+    return _override().value or PLATFORMS.get(jax.default_backend(), ACCELERATOR)
 
 
 @contextlib.contextmanager

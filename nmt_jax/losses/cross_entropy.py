@@ -1,12 +1,14 @@
 """Cross-entropy, computed in chunks, and the expected risk; each loss returns (sum, weight)."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax import platforms
+from nmt_jax.losses import vocabulary_chunks
 from nmt_jax.models.layers.basic import matmul, product, transposed
 
 
@@ -22,13 +24,24 @@ def smoothed_cross_entropy(logits: Array, labels: Array, label_smoothing: float)
 
 
 def cross_entropy(
-    hidden: Array, kernel: Array, labels: Array, weights: Array, label_smoothing: float = 0.0, dtype: str = "float32"
+    hidden: Array,
+    kernel: Array,
+    labels: Array,
+    weights: Array,
+    label_smoothing: float = 0.0,
+    dtype: str = "float32",
+    shards: int = 1,
 ) -> tuple[Array, Array]:
     """Label-smoothed cross-entropy of softmax(hidden kernel), in nats -> (sum, weight), float32 scalars.
 
-    hidden float[B, T, D], kernel float[D, V], labels int[B, T], weights float[B, T]. A scan over chunks of T computes
-    the loss and its gradient together, so that the B*T*V logits are computed only once and never held all at once.
+    hidden float[B, T, D], kernel float[D, V], labels int[B, T], weights float[B, T]. shards: number of devices over
+    which B is divided. The B*T*V logits are never held all at once: a scan computes the loss and its gradient together,
+    by chunks of T or by parts of the vocabulary.
     """
+    if platforms.current().loss_parts == "vocabulary":
+        shards = math.gcd(shards, len(labels))
+        h, y, w = (x.reshape(shards, -1, *x.shape[2:]) for x in (hidden, labels, weights))
+        return vocabulary_chunks.loss_sum(h, kernel.T, y, w, label_smoothing, dtype), jnp.sum(weights)
     chunk = functools.partial(_chunks, num_chunks=_num_chunks(labels.shape, kernel.shape[1]))
     total = _chunked_sum(chunk(hidden), kernel, chunk(labels), chunk(weights), label_smoothing, dtype)
     return total, jnp.sum(weights)
@@ -116,7 +129,7 @@ def _chunked_forward(
         # d loss / d logits = softmax - q, where q is the smoothed label
         onehot = (jnp.arange(vocab_size)[None, :] == y).astype(jnp.float32)
         d_logits = exponentials * (w / normalizer) - w * ((1 - label_smoothing) * onehot + label_smoothing / vocab_size)
-        d_hidden = product(d_logits, kernel_t, dtype).reshape(h.shape)
+        d_hidden = product(d_logits, kernel_t, dtype).reshape(h.shape).astype(h.dtype)
         return (total + jnp.sum(w * loss), d_kernel + product(transposed(rows, dtype), d_logits, dtype)), d_hidden
 
     start = (jnp.float32(0), jnp.zeros(kernel.shape, jnp.float32))
@@ -128,7 +141,7 @@ def _chunked_backward(
     label_smoothing: float, dtype: str, saved: tuple[Array, Array, Array], gradient: Array
 ) -> tuple[Array, Array, None, Array]:
     d_hidden, d_kernel, weights = saved
-    return gradient * d_hidden, gradient * d_kernel, None, jnp.zeros_like(weights)
+    return (gradient * d_hidden).astype(d_hidden.dtype), gradient * d_kernel, None, jnp.zeros_like(weights)
 
 
 _chunked_sum.defvjp(_chunked_forward, _chunked_backward)

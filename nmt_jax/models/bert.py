@@ -73,7 +73,7 @@ class Model(nn.Module):
         states, out = self.encoder.states(ids, mask, segments, train)
         x = jnp.take_along_axis(states[-1], positions[..., None], axis=1)
         x = self.transform_norm(activation(self.activation, self.dtype)(self.transform(x)))
-        hidden = jnp.concatenate([x, jnp.ones((*x.shape[:-1], 1))], axis=-1)
+        hidden = jnp.concatenate([x, jnp.ones((*x.shape[:-1], 1), x.dtype)], axis=-1)
         kernel = jnp.concatenate([self.encoder.embeddings.word.T, self.output_bias[None]])
         heads = {"hidden": hidden, "output_kernel": kernel}
         if self.next_sentence:

@@ -6,7 +6,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
+from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, activation_type, matmul
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
 from nmt_jax.models.layers.layer_stack import REMAT, run_layers
 from nmt_jax.models.layers.transformer_layers import EncoderLayer
@@ -76,7 +76,8 @@ class Model(nn.Module):
         """
         length = tokens.shape[1]
         causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
-        x = self.drop(self.embedding(tokens) + self.position(length)[None], train)
+        x = self.embedding(tokens) + self.position(length)[None]
+        x = self.drop(x.astype(activation_type(self.dtype)), train)
         x, attention = run_layers(
             self.layers, lambda layer, x: layer(x, causal, train), x, scan=self.scan_layers, remat=self.remat
         )
@@ -95,6 +96,7 @@ class Model(nn.Module):
         length = cache["past"][0][1].shape[2]
         mask = (jnp.arange(length) <= position)[None, None, None]
         x = self.embedding(tokens)[:, None] + self.position(length)[position][None, None]
+        x = x.astype(activation_type(self.dtype))
         for layer, old in zip(self.layers, cache["past"], strict=True):
             x, new = layer.step(x, old, position, mask)
             past.append(new)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.data.vocabulary.vocab import BOS, PAD
-from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, matmul
+from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, activation_type, matmul
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.layer_stack import REMAT, Step, run_layers
 from nmt_jax.models.layers.packing import embed_positions, restarting_positions, same_item
@@ -97,8 +97,8 @@ class Model(nn.Module):
 
     def _encode(self, source: Array, train: bool, packing: Array | None = None) -> tuple[Array, tuple[Array, ...]]:
         mask = (source != PAD)[:, None, None, :] if packing is None else same_item(packing, packing)
-        x = self.source_embedding(source)
-        x = self.embedding_dropout(x + embed_positions(self.position(source.shape[1]), packing), train)
+        x = self.source_embedding(source) + embed_positions(self.position(source.shape[1]), packing)
+        x = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
         x, weights = self._run(self.encoder, lambda layer, x: layer(x, mask, train), x)
         return (self.encoder_norm(x) if self.norm == "pre" else x), tuple(weights)
 
@@ -121,8 +121,8 @@ class Model(nn.Module):
             inputs = jnp.where(restarting_positions(target_packing) == 0, BOS, inputs)
             causal = causal & same_item(target_packing, target_packing)
             mask = same_item(target_packing, source_packing)
-        x = self.target_embedding(inputs)
-        x = self.embedding_dropout(x + embed_positions(self.target_position(length), target_packing), train)
+        x = self.target_embedding(inputs) + embed_positions(self.target_position(length), target_packing)
+        x = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
 
         def decode(layer: DecoderLayer, x: Array) -> tuple[Array, tuple[Array, Array]]:
             x, weights, cross = layer(x, causal, layer.cross_attention.memory(encoded), mask, train)
@@ -175,7 +175,7 @@ class Model(nn.Module):
         history = history.reshape(batch_size, 1, beam_size, -1)  # [B, 1, K, T * K]
         mask = cache["source_mask"][:, None, None, :]
         x = self.target_embedding(tokens.reshape(batch_size, beam_size))
-        x = x + self.target_position(ancestry.shape[1])[position][None, None]
+        x = (x + self.target_position(ancestry.shape[1])[position][None, None]).astype(activation_type(self.dtype))
         past, crosses = [], []
         for layer, old, memory in zip(self.decoder, cache["past"], cache["memory"], strict=True):
             x, new, cross = layer.step(x, old, position, history, memory, mask)

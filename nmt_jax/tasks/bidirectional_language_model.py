@@ -147,7 +147,7 @@ class BidirectionalLanguageModel(RunningText):
                 proposal = (log_uniform_probability(labels, size), log_uniform_probability(samples, size))
                 loss, _ = sampled_cross_entropy(hidden, kernel, labels, weights, samples, proposal, dtype)
             else:
-                loss, _ = losses.cross_entropy(hidden, kernel, labels, weights, dtype=dtype)
+                loss, _ = losses.cross_entropy(hidden, kernel, labels, weights, dtype=dtype, shards=self._row_shards)
             sums.append(loss)
         return sums
 

@@ -101,7 +101,7 @@ class LanguageModel(RunningText):
         labels, weights = batch["tokens"][:, 1:], batch["weights"]
         smoothing = self.config.loss.label_smoothing if step else 0.0
         logits, out = self.model.apply({"params": params}, batch["tokens"][:, :-1], **dropout_options(step))
-        return token_loss(logits, out, labels, weights, smoothing, self.model.dtype)
+        return token_loss(logits, out, labels, weights, smoothing, self.model.dtype, self._row_shards)
 
     def _check_positions(self, length: int, what: str) -> None:
         """Raise UserError if the model has a table of positions with fewer than `length` entries."""

@@ -26,15 +26,21 @@ def label_loss(logits: jax.Array, labels: jax.Array, smoothing: float) -> tuple[
 
 
 def token_loss(
-    logits: jax.Array, out: Mapping[str, Any], labels: jax.Array, weights: jax.Array, smoothing: float, dtype: str
+    logits: jax.Array,
+    out: Mapping[str, Any],
+    labels: jax.Array,
+    weights: jax.Array,
+    smoothing: float,
+    dtype: str,
+    shards: int,
 ) -> tuple[jax.Array, jax.Array]:
     """Return the (sum, weight) of the cross-entropy in nats of a sequence of tokens.
 
-    logits float[B, T, V] and the intermediates `out` of a model, labels int[B, T], weights float[B, T]. If the logits
-    are the product of `hidden` and `output_kernel`, the same loss is computed without holding all logits at once, and
-    jit drops the logits.
+    logits float[B, T, V] and the intermediates `out` of a model, labels int[B, T], weights float[B, T]. shards: number
+    of devices over which B is divided. If the logits are the product of `hidden` and `output_kernel`, the same loss is
+    computed without holding all logits at once, and jit drops the logits.
     """
     if "output_kernel" in out:
-        return cross_entropy(out["hidden"], out["output_kernel"], labels, weights, smoothing, dtype)
+        return cross_entropy(out["hidden"], out["output_kernel"], labels, weights, smoothing, dtype, shards)
     loss = smoothed_cross_entropy(logits, labels, smoothing)
     return jnp.sum(loss * weights), jnp.sum(weights)

@@ -158,8 +158,9 @@ class Pretrain(Task):
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
         """Cross-entropy of tokens and of next sentences in nats: (sum, number of predicted tokens)."""
         _, out = self._apply(params, batch, **dropout_options(step))
+        options: dict[str, Any] = {"dtype": self.model.dtype, "shards": self._row_shards}
         loss, weight = losses.cross_entropy(
-            out["hidden"], out["output_kernel"], batch["labels"], batch["weights"], dtype=self.model.dtype
+            out["hidden"], out["output_kernel"], batch["labels"], batch["weights"], **options
         )
         if "next_sentence" in out:
             # The factor is the same for all batches, so one division by the number of tokens serves both losses,

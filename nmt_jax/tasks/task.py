@@ -110,6 +110,11 @@ class Task(abc.ABC):
         """The rows of each training batch that this process builds."""
         return sharding.share(self.mesh, self.config.train.accumulate)
 
+    @property
+    def _row_shards(self) -> int:
+        """Number of devices over which the rows of a batch are divided."""
+        return int(self.mesh.shape["data"])
+
     def _train_batches(
         self, corpus: Corpus, steps: int, layout: Layout, *, num_buckets: int | None = None, sampling_alpha: float = 0.0
     ) -> Batches:

@@ -193,7 +193,7 @@ class Translate(Task):
                 "config.loss.label_smoothing: a copying model gives words of other source lines probability 0; set "
                 "config.loss.label_smoothing=0 or config.model.max_unknown=0"
             )
-        return token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype)
+        return token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype, self._row_shards)
 
     @functools.cached_property
     def dev_batches(self) -> Batches:

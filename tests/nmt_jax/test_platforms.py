@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import jax
+import jax.extend
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -23,14 +24,14 @@ from tests.conftest import ROOT
 
 def test_cpus_are_the_platform_of_these_tests_unless_another_is_used():
     assert platforms.current() is platforms.CPU
-    with platforms.use(platforms.PLAIN):
-        assert platforms.current() is platforms.PLAIN
+    with platforms.use(platforms.ACCELERATOR):
+        assert platforms.current() is platforms.ACCELERATOR
     assert platforms.current() is platforms.CPU
 
 
-def test_other_backends_are_plain(monkeypatch):
+def test_other_backends_are_accelerators(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
-    assert platforms.current() is platforms.PLAIN
+    assert platforms.current() is platforms.ACCELERATOR
 
 
 def test_a_traced_function_is_traced_again_for_another_platform():
@@ -43,9 +44,9 @@ def test_a_traced_function_is_traced_again_for_another_platform():
 
     for _ in range(2):
         function(1.0)
-        with platforms.use(platforms.PLAIN):
+        with platforms.use(platforms.ACCELERATOR):
             function(1.0)
-    assert traced == ["cpu", "plain"]
+    assert traced == ["cpu", "accelerator"]
 
 
 def transformer(key, dtype):
@@ -119,27 +120,42 @@ PROGRAMS = {
 
 
 def both(program):
-    """What a program computes with the implementations for CPUs, and with the plain ones."""
+    """What a program computes with the implementations for CPUs, and with those for accelerators."""
     run = jax.jit(program)
     ours = run(jax.random.key(0))
-    with platforms.use(platforms.PLAIN):
+    with platforms.use(platforms.ACCELERATOR):
         return ours, run(jax.random.key(0))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_both_implementations_compute_the_same(name):
-    ours, plain = both(PROGRAMS[name])
-    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5), ours, plain)
+    cpu, accelerator = both(PROGRAMS[name])
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5), cpu, accelerator)
 
 
 def test_both_implementations_compute_the_same_in_bfloat16():
-    ours, plain = both(functools.partial(transformer, dtype="bfloat16"))
-    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=0.05, atol=0.02), ours, plain)
+    cpu, accelerator = both(functools.partial(transformer, dtype="bfloat16"))
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=0.05, atol=0.02), cpu, accelerator)
 
 
-def test_every_choice_for_cpus_differs_from_the_plain_one():
+def test_every_choice_for_cpus_differs_from_that_for_accelerators():
     fields = dataclasses.fields(platforms.Platform)
     assert [field.name for field in fields if getattr(platforms.CPU, field.name) == field.default] == []
+
+
+def products(jaxpr):
+    """The operand types of all products in a program."""
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            yield tuple(operand.aval.dtype.name for operand in equation.invars)
+        for inner in jax.extend.core.jaxprs_in_params(equation.params):
+            yield from products(inner)
+
+
+def test_all_products_of_a_bfloat16_model_are_bfloat16_on_accelerators():
+    with platforms.use(platforms.ACCELERATOR):
+        program = jax.make_jaxpr(functools.partial(transformer, dtype="bfloat16"))(jax.random.key(0))
+    assert set(products(program.jaxpr)) == {("bfloat16", "bfloat16")}
 
 
 MALLOC = """
@@ -169,6 +185,7 @@ def test_large_blocks_are_reused_without_new_pages():
 
 COMPILE = """
 import jax
+import jax.extend
 from nmt_jax import platforms
 platforms.configure_compilation()
 print(jax.jit(lambda x: x + 1)(1.0))

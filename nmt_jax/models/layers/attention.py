@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax import platforms
-from nmt_jax.models.layers.basic import Dense, Dropout
+from nmt_jax.models.layers.basic import Dense, Dropout, activation_type
 from nmt_jax.models.layers.scores import make_score
 
 # The order in which the axes of keys [B, H, T * K, Dk] are cached, by `Platform.cached_keys`; its own inverse. A few
@@ -23,13 +23,36 @@ def attend(
     """softmax(Q K^T / sqrt(d_k)) V (Vaswani et al., 2017, eq. 1).
 
     query float[B, H, T, Dk], keys float[B, H, S, Dk], values float[B, H, S, Dv], mask bool broadcast to [B, H, T, S]
-    -> context float[B, H, T, Dv], weights float32[B, H, T, S]; masked positions have weight exactly 0.
-    `drop` is applied to the weights that average the values, not to those returned.
+    -> context [B, H, T, Dv] of the type of the query, weights float32[B, H, T, S]; masked positions have weight exactly
+    0. `drop` is applied to the weights that average the values, not to those returned.
     """
     scores = jnp.einsum("bhtd,bhsd->bhts", query, keys) * query.shape[-1] ** -0.5
-    scores = jnp.where(jnp.broadcast_to(mask, scores.shape), scores.astype(jnp.float32), MASKED)
-    weights = jax.nn.softmax(scores)
-    return jnp.einsum("bhts,bhsd->bhtd", drop(weights), values), weights
+    weights = softmax(jnp.where(jnp.broadcast_to(mask, scores.shape), scores, MASKED))
+    return jnp.einsum("bhts,bhsd->bhtd", drop(weights), values), weights.astype(jnp.float32)
+
+
+def softmax(scores: Array) -> Array:
+    """Softmax over the last axis of [..., S], computed in float32; the result has the type of the scores."""
+    return jax.nn.softmax(scores) if scores.dtype == jnp.float32 else _softmax(scores)
+
+
+@jax.custom_vjp
+def _softmax(scores: Array) -> Array:
+    return jax.nn.softmax(scores.astype(jnp.float32)).astype(scores.dtype)
+
+
+def _softmax_forward(scores: Array) -> tuple[Array, Array]:
+    weights = _softmax(scores)
+    return weights, weights
+
+
+def _softmax_backward(weights: Array, gradient: Array) -> tuple[Array]:
+    # The derived rule would keep the weights in float32 for the backward pass.
+    p, g = weights.astype(jnp.float32), gradient.astype(jnp.float32)
+    return ((p * (g - jnp.sum(p * g, axis=-1, keepdims=True))).astype(weights.dtype),)
+
+
+_softmax.defvjp(_softmax_forward, _softmax_backward)
 
 
 class MultiHeadAttention(nn.Module):
@@ -72,8 +95,9 @@ class MultiHeadAttention(nn.Module):
         """
         rows = max_length * beam_size
         shape = (batch_size, self.num_heads, rows, self.d_k)
-        keys = jnp.zeros(tuple(shape[axis] for axis in KEY_AXES[platforms.current().cached_keys]))
-        return keys, jnp.zeros((batch_size, self.num_heads, rows, self.d_v))
+        dtype = activation_type(self.dtype)
+        keys = jnp.zeros(tuple(shape[axis] for axis in KEY_AXES[platforms.current().cached_keys]), dtype)
+        return keys, jnp.zeros((batch_size, self.num_heads, rows, self.d_v), dtype)
 
     def extend(
         self, x: Array, memory: tuple[Array, Array], position: Array, mask: Array

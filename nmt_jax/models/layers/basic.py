@@ -1,7 +1,8 @@
 """Basic layers: matrix products and dense layers, activations, dropout, normalization, feed-forward, embeddings.
 
 With dtype "bfloat16" the operands of a product, and of both products of its gradient, are rounded to bfloat16
-(Micikevicius et al., 2018); everything between two products stays float32.
+(Micikevicius et al., 2018). What lies between two products is float32 on CPUs; on accelerators it has the model's type,
+so that half as many bytes move, while norms, softmax, loss and the optimizer still compute in float32.
 """
 
 import functools
@@ -20,8 +21,21 @@ def matmul(x: Array, kernel: Array, dtype: str = "float32") -> Array:
     """x float[..., D] times kernel float[D, F] -> float32[..., F]; operands rounded to `dtype`, sums in float32."""
     # In float32 XLA's CPU compiler copies the gradient transposed under JAX's own rule, which takes a tenth of a step;
     # in bfloat16 that rule would not round the gradient.
-    derived = platforms.current().product_gradient == "derived" and dtype == "float32"
-    return (_plain_matmul if derived else _matmul)(x, kernel, dtype)
+    if platforms.current().product_gradient == "derived" and dtype == "float32":
+        return _plain_matmul(x, kernel, dtype)
+    return _matmul(x, kernel, dtype, x.dtype.name)
+
+
+def activation_type(dtype: str) -> str:
+    """The type of activations between the products of a model that computes in `dtype`."""
+    return dtype if platforms.current().activations == "model" else "float32"
+
+
+def hidden_product(x: Array, kernel: Array, dtype: str) -> Array:
+    """x float[..., D] times kernel float[D, F] -> [..., F] in the type of activations."""
+    if activation_type(dtype) == "float32":
+        return matmul(x, kernel, dtype)
+    return jnp.dot(x.astype(dtype), kernel.astype(dtype))
 
 
 def product(a: Array, b: Array, dtype: str) -> Array:
@@ -42,19 +56,19 @@ def _plain_matmul(x: Array, kernel: Array, dtype: str) -> Array:
     return product(x.reshape(-1, x.shape[-1]), kernel, dtype).reshape(*x.shape[:-1], -1)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _matmul(x: Array, kernel: Array, dtype: str) -> Array:
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _matmul(x: Array, kernel: Array, dtype: str, x_dtype: str) -> Array:
     return _plain_matmul(x, kernel, dtype)
 
 
-def _matmul_forward(x: Array, kernel: Array, dtype: str) -> tuple[Array, tuple[Array, Array]]:
+def _matmul_forward(x: Array, kernel: Array, dtype: str, x_dtype: str) -> tuple[Array, tuple[Array, Array]]:
     return _plain_matmul(x, kernel, dtype), (x.astype(dtype), kernel)
 
 
-def _matmul_backward(dtype: str, saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+def _matmul_backward(dtype: str, x_dtype: str, saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
     x, kernel = saved
     rows = gradient.reshape(-1, gradient.shape[-1]).astype(dtype)
-    d_x = product(rows, transposed(kernel, dtype), dtype).reshape(x.shape)
+    d_x = product(rows, transposed(kernel, dtype), dtype).reshape(x.shape).astype(x_dtype)
     return d_x, product(transposed(x.reshape(-1, x.shape[-1]), dtype), rows, dtype)
 
 
@@ -71,12 +85,12 @@ class Dense(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        """x float[..., D] -> float32[..., features]."""
+        """x float[..., D] -> [..., features] in the type of activations."""
         kernel = self.param("kernel", self.kernel_init, (x.shape[-1], self.features))
-        y = matmul(x, kernel, self.dtype)
+        y = hidden_product(x, kernel, self.dtype)
         if self.use_bias:
             bias = self.param("bias", nn.initializers.zeros, (self.features,))
-            y = y + jnp.broadcast_to(bias, y.shape)
+            y = y + jnp.broadcast_to(bias, y.shape).astype(y.dtype)
         return y
 
 
@@ -105,6 +119,19 @@ def gelu_exact(x: Array) -> Array:
     return nn.gelu(x, approximate=False)
 
 
+@jax.custom_vjp
+def _relu(x: Array) -> Array:
+    """max(x, 0); the backward pass reads the result, which the next product keeps anyway, instead of x."""
+    return nn.relu(x)
+
+
+def _relu_forward(x: Array) -> tuple[Array, Array]:
+    y = nn.relu(x)
+    return y, y
+
+
+_relu.defvjp(_relu_forward, lambda y, gradient: (jnp.where(y > 0, gradient, 0),))
+
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": nn.relu,
     "gelu": nn.gelu,  # the approximation by tanh (Hendrycks and Gimpel, 2016, section 2)
@@ -115,6 +142,8 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 def activation(name: str, dtype: str) -> Callable[[Array], Array]:
     """Return the function `name` of ACTIVATIONS for use between two products in `dtype`."""
+    if name == "relu" and activation_type(dtype) != "float32":
+        return _relu
     if name != "gelu_erf":
         return ACTIVATIONS[name]
     if platforms.current().gelu == "exact":
@@ -127,13 +156,57 @@ def dropout(x: Array, rate: float, key: Array) -> Array:
 
     The mask is the same on any number of devices. On CPUs the rate is rounded to a multiple of 1/256.
     """
-    if platforms.current().dropout == "bernoulli":
-        return jnp.where(jax.random.bernoulli(key, 1.0 - rate, x.shape), x / (1.0 - rate), 0.0)
+    if platforms.current().dropout == "hash":
+        return _hashed_dropout(x, jax.random.key_data(key), rate)
     # One random byte per unit: a quarter of the random bits of a Bernoulli draw, the main cost of dropout on a CPU.
     keep = round(256 * (1 - rate))
     words = jax.random.bits(key, (*x.shape[:-1], -(-x.shape[-1] // 4)), jnp.uint32)
     units = jax.lax.bitcast_convert_type(words, jnp.uint8).reshape(*x.shape[:-1], -1)[..., : x.shape[-1]]
     return jnp.where(units < keep, x * (256 / keep), 0.0)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _hashed_dropout(x: Array, key: Array, rate: float) -> Array:
+    """Dropout by a mask that is computed where it is used, also in the backward pass: no random bits are in memory.
+
+    A unit is kept if the hash of its position and of key uint32[2] is below a threshold. Every device computes the part
+    of the mask that it needs.
+    """
+    kept = hash_positions(x.shape, key) < np.uint32(round((1.0 - rate) * 2**32))
+    return jnp.where(kept, x * (1.0 / (1.0 - rate)), 0.0).astype(x.dtype)
+
+
+def _hashed_dropout_forward(x: Array, key: Array, rate: float) -> tuple[Array, Array]:
+    return _hashed_dropout(x, key, rate), key
+
+
+def _hashed_dropout_backward(rate: float, key: Array, gradient: Array) -> tuple[Array, None]:
+    # Without the barrier XLA keeps the mask of the forward pass in memory.
+    return _hashed_dropout(gradient, jax.lax.optimization_barrier(key), rate), None
+
+
+_hashed_dropout.defvjp(_hashed_dropout_forward, _hashed_dropout_backward)
+
+
+def hash_positions(shape: tuple[int, ...], key: Array) -> Array:
+    """A pseudo-random number, uint32, for every position of an array of `shape`, from key uint32[2].
+
+    The mixing function is `lowbias32` (Wellons, 2018, "Prospecting for hash functions"), applied once per half of the
+    key.
+    """
+    position = jnp.zeros(shape, jnp.uint32)
+    for axis, size in enumerate(shape):
+        position = position * np.uint32(size) + jax.lax.broadcasted_iota(jnp.uint32, shape, axis)
+    for half in (key[0], key[1]):
+        position = _mix(position ^ jnp.broadcast_to(half, shape))
+    return position
+
+
+def _mix(x: Array) -> Array:
+    """A bijection of uint32 in which every bit of the result depends on all bits of x."""
+    x = (x ^ (x >> 16)) * np.uint32(0x7FEB352D)
+    x = (x ^ (x >> 15)) * np.uint32(0x846CA68B)
+    return x ^ (x >> 16)
 
 
 class Dropout(nn.Module):
@@ -166,21 +239,57 @@ class SequenceDropout(nn.Module):
         return x * Dropout(self.rate)(jnp.ones((*x.shape[:-2], 1, x.shape[-1])), train)
 
 
+def layer_norm(x: Array, scale: Array, bias: Array, epsilon: float) -> Array:
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis of [..., D] (Ba et al., 2016, eq. 4).
+
+    Computed in float32; the result has the type of x.
+    """
+    if x.dtype != jnp.float32:
+        return _narrow_layer_norm(x, scale, bias, epsilon)
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    normal = centred * jax.lax.rsqrt(jnp.mean(centred * centred, axis=-1, keepdims=True) + epsilon)
+    return normal * jnp.broadcast_to(scale, x.shape) + jnp.broadcast_to(bias, x.shape)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def _narrow_layer_norm(x: Array, scale: Array, bias: Array, epsilon: float) -> Array:
+    """`layer_norm` of bfloat16 that keeps only the mean and the deviation of a row in float32 for the backward pass."""
+    return layer_norm(x.astype(jnp.float32), scale, bias, epsilon).astype(x.dtype)
+
+
+def _narrow_forward(x: Array, scale: Array, bias: Array, epsilon: float) -> tuple[Array, tuple[Array, ...]]:
+    wide = x.astype(jnp.float32)
+    mean = jnp.mean(wide, axis=-1, keepdims=True)
+    factor = jax.lax.rsqrt(jnp.mean(jnp.square(wide - mean), axis=-1, keepdims=True) + epsilon)
+    return _narrow_layer_norm(x, scale, bias, epsilon), (x, mean, factor, scale)
+
+
+def _narrow_backward(epsilon: float, saved: tuple[Array, ...], gradient: Array) -> tuple[Array, Array, Array]:
+    x, mean, factor, scale = saved
+    # The barrier keeps XLA from computing them again, for which it would write `normal` to memory.
+    mean, factor = jax.lax.optimization_barrier((mean, factor))
+    normal, gradient = (x.astype(jnp.float32) - mean) * factor, gradient.astype(jnp.float32)
+    d_normal = gradient * jnp.broadcast_to(scale, x.shape)
+    parallel = normal * jnp.mean(d_normal * normal, axis=-1, keepdims=True)
+    d_x = factor * (d_normal - jnp.mean(d_normal, axis=-1, keepdims=True) - parallel)
+    rows = tuple(range(x.ndim - 1))
+    return d_x.astype(x.dtype), jnp.sum(gradient * normal, axis=rows), jnp.sum(gradient, axis=rows)
+
+
+_narrow_layer_norm.defvjp(_narrow_forward, _narrow_backward)
+
+
 class LayerNorm(nn.Module):
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis, in float32."""
+    """`layer_norm` with a learned scale and bias."""
 
     epsilon: float = 1e-6
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        """x float[..., D] -> float32[..., D]."""
+        """x [..., D] -> [..., D] of the same type."""
         scale = self.param("scale", nn.initializers.ones, (x.shape[-1],))
         bias = self.param("bias", nn.initializers.zeros, (x.shape[-1],))
-        x = x.astype(jnp.float32)
-        centred = x - jnp.mean(x, axis=-1, keepdims=True)
-        variance = jnp.mean(centred * centred, axis=-1, keepdims=True)
-        normal = centred * jax.lax.rsqrt(variance + self.epsilon)
-        return normal * jnp.broadcast_to(scale, x.shape) + jnp.broadcast_to(bias, x.shape)
+        return layer_norm(x, scale, bias, self.epsilon)
 
 
 class FeedForward(nn.Module):

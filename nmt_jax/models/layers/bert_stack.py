@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.models.layers.attention import attend
-from nmt_jax.models.layers.basic import Dense, Dropout, LayerNorm, activation, sinusoids
+from nmt_jax.models.layers.basic import Dense, Dropout, LayerNorm, activation, activation_type, sinusoids
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
 from nmt_jax.models.layers.layer_stack import REMAT, run_layers
 
@@ -31,6 +31,7 @@ class Embeddings(nn.Module):
     d_model: int
     epsilon: float
     dropout: float
+    dtype: str
     init_stddev: float
 
     def setup(self) -> None:
@@ -50,7 +51,7 @@ class Embeddings(nn.Module):
         x = self.word[ids] + self.position[None, self.first_position : self.first_position + length]
         if self.num_segments:
             x = x + (self.segment[None, :1] if segments is None else self.segment[segments])
-        return self.drop(self.norm(x), train)
+        return self.drop(self.norm(x).astype(activation_type(self.dtype)), train)
 
 
 class Layer(nn.Module):

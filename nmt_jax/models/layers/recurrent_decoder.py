@@ -238,8 +238,9 @@ class Decoder(nn.Module):
         return [context], weights
 
     def _readout(self, state: Array, x: Array, context: list[Array], train: bool) -> Array:
-        """The readout, the input of the output layer, float[B, K, R]."""
+        """The readout, the input of the output layer and part of the next state, float32[B, K, R]."""
         if self.style == "luong":
-            return self.drop(jnp.tanh(self.output(jnp.concatenate([*context, state], axis=-1))), train)
-        wide = self.output(jnp.concatenate([state, x, *context], axis=-1))
+            wide = self.output(jnp.concatenate([*context, state], axis=-1)).astype(jnp.float32)
+            return self.drop(jnp.tanh(wide), train)
+        wide = self.output(jnp.concatenate([state, x, *context], axis=-1)).astype(jnp.float32)
         return self.drop(wide.reshape(*wide.shape[:-1], self.d_readout, 2).max(axis=-1), train)

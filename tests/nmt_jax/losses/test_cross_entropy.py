@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +8,7 @@ import pytest
 
 from nmt_jax import platforms
 from nmt_jax.losses import cross_entropy as losses
+from nmt_jax.losses import vocabulary_chunks
 
 B, T, D, V = 3, 7, 5, 13
 
@@ -22,6 +24,10 @@ def case(seed=0):
 
 def chunks_of(num_logits):
     return platforms.use(dataclasses.replace(platforms.current(), logits_per_chunk=num_logits))
+
+
+def on_accelerators():
+    return platforms.use(platforms.ACCELERATOR)
 
 
 def dense(hidden, kernel, labels, weights, smoothing):
@@ -100,3 +106,30 @@ def test_log_probs_of_sequences_and_their_gradient_are_the_definition():
         np.testing.assert_allclose(found, expected, rtol=1e-5)
         for a, b in zip(d_found, d_expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("size", [4, 13, 100])  # 13 words in 4 parts, the last of one word; 1 part; less than 1 part
+def test_loss_and_gradient_are_the_definition_for_any_parts_of_the_vocabulary(smoothing, size, monkeypatch):
+    monkeypatch.setattr(vocabulary_chunks, "SIZE", size)
+    hidden, kernel, labels, weights = case()
+
+    def loss(h, k):
+        return 2.5 * losses.cross_entropy(h, k, labels, weights, smoothing, shards=3)[0]
+
+    with on_accelerators():
+        ours = jax.jit(jax.value_and_grad(loss, (0, 1)))(hidden, kernel)
+    definition = jax.jit(jax.value_and_grad(lambda h, k: 2.5 * dense(h, k, labels, weights, smoothing), (0, 1)))
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5), ours, definition(hidden, kernel))
+
+
+def test_the_number_of_shards_does_not_matter():
+    hidden, kernel, labels, weights = case()
+
+    def loss(h, k, shards):
+        return losses.cross_entropy(h, k, labels, weights, 0.1, shards=shards)[0]
+
+    with on_accelerators():
+        one, three, seven = (jax.value_and_grad(loss, (0, 1))(hidden, kernel, shards) for shards in (1, 3, 7))
+    for other in (three, seven):
+        jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), one, other)

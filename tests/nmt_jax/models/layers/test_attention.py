@@ -1,11 +1,11 @@
-"""Global and local attention for recurrent decoders."""
+"""Softmax, and global and local attention for recurrent decoders."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.layers.attention import Attention
+from nmt_jax.models.layers.attention import Attention, softmax
 
 B, Q, S, D = 2, 6, 7, 4
 LENGTHS = np.array([7, 3])
@@ -55,3 +55,13 @@ def test_local_p_predicts_where_to_look():
     # Behind the Gaussian of deviation D / 2 stands a softmax over the window.
     plain = np.where(inside, weights / np.exp(-(distance**2) / (2 * 1.0**2)), 0)
     np.testing.assert_allclose(plain.sum(axis=-1), 1, rtol=1e-4)
+
+
+def test_softmax_of_bfloat16_is_that_of_float32_rounded():
+    scores, push = (jax.random.normal(jax.random.key(seed), (5, 33)).astype(jnp.bfloat16) for seed in range(2))
+    y, pull = jax.vjp(softmax, scores)
+    exact, exact_pull = jax.vjp(softmax, scores.astype(jnp.float32))
+    np.testing.assert_array_equal(y, exact.astype(jnp.bfloat16))
+    (ours,), (expected,) = pull(push), exact_pull(push.astype(jnp.float32))
+    assert y.dtype == ours.dtype == jnp.bfloat16
+    np.testing.assert_allclose(np.asarray(ours, np.float32), expected, atol=0.01 * float(jnp.abs(expected).max()))

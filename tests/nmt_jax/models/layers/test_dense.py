@@ -9,7 +9,7 @@ from nmt_jax import platforms
 from nmt_jax.models.layers.basic import matmul
 
 
-@pytest.mark.parametrize("platform", [platforms.CPU, platforms.PLAIN], ids=lambda platform: platform.name)
+@pytest.mark.parametrize("platform", [platforms.CPU, platforms.ACCELERATOR], ids=lambda platform: platform.name)
 def test_gradient_of_matmul_in_bfloat16_is_the_float32_gradient_rounded(platform):
     rng = np.random.default_rng(0)
     x, w = jnp.asarray(rng.normal(size=(3, 5, 16)), jnp.float32), jnp.asarray(rng.normal(size=(16, 7)), jnp.float32)
