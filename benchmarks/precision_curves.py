@@ -61,7 +61,7 @@ def trained(page: str, workdir: pathlib.Path, given: dict[str, Any], dtype: str,
     from nmt_jax.training.run import train
     from nmt_jax.workdir import Workdir
 
-    chosen = platforms.CPU if dtype == "float32" else platforms.PLATFORMS.get(platform, platforms.PLAIN)
+    chosen = platforms.CPU if dtype == "float32" else platforms.PLATFORMS.get(platform, platforms.ACCELERATOR)
     settings = {key: str(value) for key, value in (given | {"model.dtype": dtype}).items()}
     with platforms.use(chosen):
         train(str(measure.ROOT / "configs" / f"{page}.py"), workdir, settings)

@@ -6,5 +6,5 @@ from nmt_jax import platforms
 from nmt_jax.__main__ import main
 
 if __name__ == "__main__":
-    with platforms.use(platforms.PLATFORMS.get("gpu", platforms.PLAIN)):
+    with platforms.use(platforms.ACCELERATOR):
         sys.exit(main(sys.argv[1:]))
