@@ -53,10 +53,13 @@ class Commands:
         """What a command writes to stdout on the CPU and on the device; the environment is that on the device."""
         return self.finish(self.start(*arguments), self.start(*arguments, count=1, **environment))
 
-    def train(self, page: str, workdir: pathlib.Path, changes: dict[str, object], count: int) -> subprocess.Popen[str]:
+    def train(
+        self, page: str, workdir: pathlib.Path, changes: dict[str, object], count: int, **environment: str
+    ) -> subprocess.Popen[str]:
         """Start training on the first `count` devices, on the CPU for 0."""
         flags = [f"--config.{name}={value}" for name, value in changes.items()]
-        return self.start("train", f"--config={ROOT}/configs/{page}", f"--workdir={workdir}", *flags, count=count)
+        command = ("train", f"--config={ROOT}/configs/{page}", f"--workdir={workdir}", *flags)
+        return self.start(*command, count=count, **environment)
 
 
 @pytest.fixture(scope="session")

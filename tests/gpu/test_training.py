@@ -17,6 +17,7 @@ pytestmark = pytest.mark.gpu
 STEPS = 3
 TOLERANCE = 1e-2  # of losses
 CASES = [(page, {}) for page in TRAINED] + [("quickstart", {"model.dtype": "bfloat16"})]
+CASES += [("quickstart", {"model.dtype": "bfloat16", "model.scan_layers": True, "model.remat": "dots"})]
 SHARED = {"data": {}, "model": {"mesh.model": 2}, "fsdp": {"mesh.fsdp": True}}
 
 
@@ -48,7 +49,8 @@ def test_steps_equal_those_of_the_cpu(page, changes, commands, tmp_path):
     assert_close(cpu, gpu, TOLERANCE)
 
 
-LONG = {"train.steps": 40, "train.checkpoint_every": 5, "train.eval_every": 40, "train.keep_last": 2}
+LONG = {"train.steps": 120, "train.checkpoint_every": 10, "train.eval_every": 120, "train.keep_last": 2}
+FLOAT32 = {"JAX_DEFAULT_MATMUL_PRECISION": "highest"}  # or other sums and kernels would show: products are in TF32
 
 
 def kill_at(process, workdir: pathlib.Path, step: int) -> None:
@@ -65,10 +67,10 @@ def kill_at(process, workdir: pathlib.Path, step: int) -> None:
 
 def test_a_killed_and_restarted_run_logs_the_same_losses(commands, tmp_path):
     page, whole, killed = "quickstart.py:smoke=true", tmp_path / "whole", tmp_path / "killed"
-    commands.finish(commands.train(page, whole, LONG, 1))
-    kill_at(commands.train(page, killed, LONG, 1), killed, 12)
-    commands.finish(commands.train(page, killed, LONG, 1))
-    assert [step for step, name, _ in losses(killed) if name == "loss"] == [*range(1, 41)]
+    commands.finish(commands.train(page, whole, LONG, 1, **FLOAT32))
+    kill_at(commands.train(page, killed, LONG, 1, **FLOAT32), killed, 12)
+    commands.finish(commands.train(page, killed, LONG, 1, **FLOAT32))
+    assert [step for step, name, _ in losses(killed) if name == "loss"] == [*range(1, 121)]
     assert_close(losses(whole), losses(killed), 1e-3)  # sums over threads of a GPU have no fixed order
 
 
@@ -78,6 +80,6 @@ def test_several_devices_log_the_losses_of_one(name, commands, tmp_path):
     if count == 1:
         pytest.skip("there is one device")
     page, changes = "quickstart.py:smoke=true", {"train.steps": 8, "train.eval_every": 8}  # dropout included
-    commands.finish(commands.train(page, tmp_path / "one", changes, 1))
-    commands.finish(commands.train(page, tmp_path / "several", changes | SHARED[name], count))
+    commands.finish(commands.train(page, tmp_path / "one", changes, 1, **FLOAT32))
+    commands.finish(commands.train(page, tmp_path / "several", changes | SHARED[name], count, **FLOAT32))
     assert_close(losses(tmp_path / "one"), losses(tmp_path / "several"), 1e-3)
