@@ -16,8 +16,12 @@ pytestmark = pytest.mark.gpu
 
 STEPS = 3
 TOLERANCE = 1e-2  # of losses
-CASES = [(page, {}) for page in TRAINED] + [("quickstart", {"model.dtype": "bfloat16"})]
-CASES += [("quickstart", {"model.dtype": "bfloat16", "model.scan_layers": True, "model.remat": "dots"})]
+BFLOAT16 = {"model.dtype": "bfloat16"}
+CASES = [(page, {}) for page in TRAINED] + [
+    ("quickstart", BFLOAT16),
+    ("quickstart", BFLOAT16 | {"data.packing": True}),
+    ("quickstart", BFLOAT16 | {"model.scan_layers": True, "model.remat": "dots"}),
+]
 SHARED = {"data": {}, "model": {"mesh.model": 2}, "fsdp": {"mesh.fsdp": True}}
 
 
