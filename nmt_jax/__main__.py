@@ -38,6 +38,11 @@ VERBS = {
         "--config=FILE[:ARGUMENT] --workdir=FOLDER [--seeds=N] [--parallel=K] [--collect] [FLAG …]",
         "--config=configs/rnn_luong.py --workdir=runs/luong --seeds=3 --only=model.attention=global",
     ),
+    "plan": Verb(
+        "compile a config for TPUs or GPUs that are not there: whether it fits, and what bounds its speed",
+        "--config=FILE[:ARGUMENT] --topology=NAME:SIZE [--topology=…] [--config.KEY=VALUE …] [FLAG …]",
+        "--config=configs/transformer.py --topology=v5e:4x4 --topology=h100:8",
+    ),
     "launch": Verb(
         "run train or sweep in several local processes, or on SLURM, Kubernetes or a TPU pod",
         "[--on=local|slurm|kubernetes|tpu] [--processes=N] [FLAG …] -- nmt-jax train|sweep …",

@@ -91,7 +91,12 @@ def current() -> Platform:
     """The platform that programs are traced for: the one set by `use`, else that of JAX's default backend."""
     import jax
 
-    return _override().value or PLATFORMS.get(jax.default_backend(), ACCELERATOR)
+    return _override().value or of_backend(jax.default_backend())
+
+
+def of_backend(name: str) -> Platform:
+    """The platform of a backend of JAX: cpu, gpu or tpu."""
+    return PLATFORMS.get(name, ACCELERATOR)
 
 
 @contextlib.contextmanager
@@ -129,10 +134,7 @@ def configure_compilation() -> Path:
     import jax
 
     check_environment()
-
-    configured = jax.config.values["jax_compilation_cache_dir"]
-    root = Path(os.environ.get("NMT_JAX_CACHE") or "~/.cache/nmt-jax").expanduser()
-    folder = Path(configured) if configured else root / "compilation"
+    folder = compilation_folder()
     jax.config.update("jax_compilation_cache_dir", str(folder))
     # By default JAX caches only what takes a second to compile: of a small model little but the training step.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
@@ -142,6 +144,15 @@ def configure_compilation() -> Path:
     if XLA_LEVEL not in flags and _only_cpus():
         os.environ["XLA_FLAGS"] = f"{flags} {XLA_LEVEL}=2".strip()
     return folder
+
+
+def compilation_folder() -> Path:
+    """The folder of compiled programs."""
+    import jax
+
+    configured = jax.config.values["jax_compilation_cache_dir"]
+    root = Path(os.environ.get("NMT_JAX_CACHE") or "~/.cache/nmt-jax").expanduser()
+    return Path(configured) if configured else root / "compilation"
 
 
 def check_environment() -> None:

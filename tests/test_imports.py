@@ -16,7 +16,7 @@ LAYERS = (
     ("nmt_jax.__main__",),
     ("nmt_jax.commands",),
     ("nmt_jax.reporting",),
-    ("nmt_jax.sweeps", "nmt_jax.launchers"),
+    ("nmt_jax.sweeps", "nmt_jax.launchers", "nmt_jax.planning"),
     ("nmt_jax.training",),
     ("nmt_jax.tasks.registry",),
     ("nmt_jax.tasks",),
@@ -28,6 +28,9 @@ LAYERS = (
     ("nmt_jax.models.layers",),
     ("nmt_jax.distributed",),
     ("nmt_jax.data",),
+    ("nmt_jax.planning.roofline",),
+    ("nmt_jax.planning.accelerators", "nmt_jax.planning.program_text", "nmt_jax.planning.arithmetic"),
+    ("nmt_jax.planning.replica_groups",),
     ("nmt_jax",),
     ("nmt_jax.schema",),
     ("metrics_jax",),  # the package and its registry

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -23,24 +24,25 @@ RULES = (
 )
 
 
-def make_mesh(model: int = 1) -> Mesh:
-    """Returns the mesh ("data", "model") of all devices; `model` devices share one copy of the parameters.
+def make_mesh(model: int = 1, devices: Sequence[jax.Device] | None = None) -> Mesh:
+    """Returns the mesh ("data", "model") of `devices`, by default of all; `model` of them share a copy of the model.
 
     Raises UserError if the number of devices is not divisible by `model`.
     """
-    devices = jax.device_count()
-    if model < 1 or devices % model:
-        error = f"mesh.model={model} does not divide the number of devices, {devices}"
-        raise UserError(f"{error}; use a divisor of {devices}")
-    return _lay_out(jax.devices(), model)
+    devices = jax.devices() if devices is None else devices
+    if model < 1 or len(devices) % model:
+        error = f"mesh.model={model} does not divide the number of devices, {len(devices)}"
+        raise UserError(f"{error}; use a divisor of {len(devices)}")
+    return _lay_out(devices, model)
 
 
 def local(mesh: Mesh) -> Mesh:
-    """Returns the mesh of the devices of this process; with a single process, `mesh` itself."""
-    return mesh if jax.process_count() == 1 else _lay_out(jax.local_devices(), 1)
+    """Returns the mesh of the devices of this process; if these are all, `mesh` itself."""
+    devices = [device for device in mesh.devices.flat if device.process_index == jax.process_index()]
+    return mesh if len(devices) == mesh.size else _lay_out(devices, 1)
 
 
-def _lay_out(devices: list[jax.Device], model: int) -> Mesh:
+def _lay_out(devices: Sequence[jax.Device], model: int) -> Mesh:
     # nn.Embed and nn.Dropout fail with Explicit axes, the default of jax.make_mesh.
     types = (AxisType.Auto, AxisType.Auto)
     return jax.make_mesh((len(devices) // model, model), ("data", "model"), axis_types=types, devices=devices)

@@ -13,6 +13,7 @@ from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.text_blocks import Blocks
 from nmt_jax.data.readers.monolingual import open_lines
 from nmt_jax.data.vocabulary import word_types
+from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.vocab import EOS
 from nmt_jax.data.vocabulary.word_types import WordTypes
 from nmt_jax.data.vocabulary.words import Words
@@ -119,6 +120,9 @@ class BidirectionalLanguageModel(RunningText):
         characters = np.full((rows, length + 1, self.model.max_characters), word_types.WORD_BEGIN, np.int16)
         classes = np.full((rows, length + 1), UNKNOWN, np.int32)
         return {"characters": characters, "classes": classes, "weights": np.ones((rows, length), np.float32)}
+
+    def stand_in(self) -> None:
+        self._assume(words=StandIn(1 + self.config.vocab.size))
 
     # Training and evaluation
 

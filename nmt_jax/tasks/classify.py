@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from nmt_jax.data.batching.batches import Batches
 from nmt_jax.data.batching.documents import DocumentCorpus, DocumentLayout, DocumentReader, document_batches, words_of
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
+from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.vocab import UNK, Vocab
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
@@ -99,6 +101,13 @@ class Classify(Task):
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, N, W)."""
         return {"words": np.full(shape, UNK, np.int32), "label": np.zeros(shape[0], np.int32)}
+
+    def stand_in(self) -> None:
+        self._assume(vocabulary=StandIn(self.config.vocab.size), labels=["0", "1"])
+
+    def row_lengths(self, share: float) -> tuple[int, ...]:
+        data = self.config.data
+        return math.ceil(share * data.max_sentences), math.ceil(share * data.max_words)
 
     def init(self, rng: jax.Array) -> Any:
         return self.model.init(rng, jnp.full((1, 1, 1), UNK, jnp.int32))["params"]

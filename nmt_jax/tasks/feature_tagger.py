@@ -3,28 +3,21 @@
 import functools
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from metrics_jax.embedding.lengths import bucket
 from metrics_jax.embedding.vectors import Vectors
 from nmt_jax.data.batching.batches import Shape
-from nmt_jax.data.batching.encoder_rows import Field, Item, RowLayout
+from nmt_jax.data.batching.encoder_rows import Field, Item, RowLayout, RowLimits
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.prepared.cache import cache_directory
 from nmt_jax.data.readers.tagged import open_tagged
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.elmo_features import Elmo, elmo_features, load_elmo
-from nmt_jax.tasks.tag import Sentence, Tag
+from nmt_jax.tasks.tag import TAGS, Sentence, Tag
 from nmt_jax.tasks.vocab_files import load_or_make, load_vectors
-
-
-class Limits(NamedTuple):
-    """The largest number of words in a row; there are no segments."""
-
-    max_length: int
-    segments: bool = False
 
 
 class FeatureRows(RowLayout):
@@ -75,11 +68,7 @@ class FeatureTagger(Tag):
 
         Raises UserError if there are no features, or if they differ from those that training started with.
         """
-        if not (self._vectors or self._elmo or self.config.vocab.size):
-            raise UserError(
-                "config.data.vectors, config.data.elmo, config.vocab.size: set at least one of word vectors, ELMo, and "
-                "the number of learned vectors"
-            )
+        self._check_features()
         sources = {"vectors": self._vectors, "elmo": self._elmo}
         fingerprints = {name: source.fingerprint for name, source in sources.items() if source}
         saved = load_or_make(self.workdir / "vocab" / "features.json", lambda: fingerprints)
@@ -100,6 +89,14 @@ class FeatureTagger(Tag):
                     f"config.model.layers={layers}: use mixture, or a layer of ELMo, 0 to {self._elmo.shape[0] - 1}"
                 )
         return shapes
+
+    def _check_features(self) -> None:
+        """Raise UserError if there are no features."""
+        if not (self.config.data.vectors or self.config.data.elmo or self.config.vocab.size):
+            raise UserError(
+                "config.data.vectors, config.data.elmo, config.vocab.size: set at least one of word vectors, ELMo, and "
+                "the number of learned vectors"
+            )
 
     def _look_up(self, words: Sequence[str]) -> np.ndarray:
         """The vectors of words, float32[S, Dx]."""
@@ -152,10 +149,16 @@ class FeatureTagger(Tag):
     @functools.cached_property
     def reader(self) -> Any:
         """The limits of a row."""
-        return Limits(self.config.data.max_length)
+        return RowLimits(self.config.data.max_length)
 
     def model_sizes(self) -> dict[str, Any]:
         return {"vocab_size": self.config.vocab.size, "num_outputs": len(self.tags)}
+
+    def stand_in(self) -> None:
+        """Vectors have width 300, and ELMo has the published size."""
+        self._check_features()
+        shapes = {"vectors": (300,), "elmo": (3, 1024)}
+        self._assume(shapes={name: shape for name, shape in shapes.items() if self.config.data[name]}, tags=TAGS)
 
     def warm_start(self, params: Any) -> Any:
         return params  # there is no encoder

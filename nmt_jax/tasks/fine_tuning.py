@@ -8,6 +8,7 @@ checkpoints.
 import abc
 import dataclasses
 import functools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from nmt_jax import config as configs
 from nmt_jax import pretrained
 from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.batches import Batches, Shape
-from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus, RowLayout, RowReader, num_pieces
+from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus, RowLayout, RowLimits, RowReader, num_pieces
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
@@ -110,21 +111,35 @@ class FineTuning(Task):
 
         def make() -> dict[str, Any]:
             if self.config.encoder.place:
-                encoder = self._pretrained
-                tokenizer, kind, max_length = encoder.tokenizer.model, encoder.kind, encoder.max_length
-                names = [field.name for field in dataclasses.fields(Bert)]
-                fields = {name: getattr(encoder.model, name) for name in names if name not in RUN_FIELDS}
+                tokenizer = self._pretrained.tokenizer
             else:
-                settings = self.config.encoder
-                kind, max_length = "bert", self.config.data.max_length
-                trained = Tokenizer.train(self.training_texts(), size=settings.vocab_size)
-                tokenizer = trained.model
-                fields = {name: settings[name] for name in SIZES}
-                fields |= {"vocab_size": len(trained), "max_positions": max_length}
-            write_text(self._tokenizer_file, tokenizer)  # first: if encoder.json exists, everything does
-            return {"kind": kind, "fields": fields, "max_length": max_length}
+                tokenizer = Tokenizer.train(self.training_texts(), size=self.config.encoder.vocab_size)
+            write_text(self._tokenizer_file, tokenizer.model)  # first: if encoder.json exists, everything does
+            return self._describe(len(tokenizer))
 
         return load_or_make(self.workdir / "vocab" / "encoder.json", make)
+
+    def _describe(self, vocab_size: int) -> dict[str, Any]:
+        """The description of the encoder; vocab_size: of a randomly initialised one."""
+        if self.config.encoder.place:
+            encoder = self._pretrained
+            names = [field.name for field in dataclasses.fields(Bert) if field.name not in RUN_FIELDS]
+            fields = {name: getattr(encoder.model, name) for name in names}
+            return {"kind": encoder.kind, "fields": fields, "max_length": encoder.max_length}
+        max_length = self.config.data.max_length
+        fields = {name: self.config.encoder[name] for name in SIZES}
+        fields |= {"vocab_size": vocab_size, "max_positions": max_length}
+        return {"kind": "bert", "fields": fields, "max_length": max_length}
+
+    def stand_in(self) -> None:
+        """The encoder is the one that `encoder.place` names, if it names one."""
+        description = self._describe(self.config.encoder.vocab_size)
+        segments = description["fields"].get("num_segments", 2) > 1
+        self._assume(description=description, reader=RowLimits(self.config.data.max_length, segments))
+
+    def row_lengths(self, share: float) -> tuple[int, ...]:
+        length = math.ceil(share * self.config.data.max_length)
+        return length, 1
 
     @property
     def _tokenizer_file(self) -> Path:

@@ -13,6 +13,7 @@ from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.text_blocks import Blocks, rows_per_batch, windows
 from nmt_jax.data.prepared import streams
 from nmt_jax.data.readers.monolingual import open_lines
+from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.next_logits import NextLogits, predict
 from nmt_jax.decoding.sampling import Sampling, sample
@@ -32,6 +33,9 @@ class RunningText(Task):
 
     measures = ("loss", "perplexity")
     unit = "tokens"
+
+    def row_lengths(self, share: float) -> tuple[int, ...]:
+        return (self.config.data.block_length,)
 
     def _blocks(self, ids: np.ndarray, steps: int) -> Blocks:
         """The training batches of a text int[N]."""
@@ -92,6 +96,9 @@ class LanguageModel(RunningText):
         """A batch of shape (rows, T)."""
         rows, length = shape
         return {"tokens": np.full((rows, length + 1), EOS, np.int32), "weights": np.ones((rows, length), np.float32)}
+
+    def stand_in(self) -> None:
+        self._assume(vocab=StandIn(self.config.vocab.size))
 
     def init(self, rng: jax.Array) -> Any:
         return self.model.init(rng, jnp.full((1, 2), EOS, jnp.int32))["params"]

@@ -15,10 +15,11 @@ import numpy as np
 from nmt_jax.data.batching.encoder_rows import RowReader
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.masking import MAX_MASKS, Corruption, LeftToRight, Masked, Masking, choose_masked
-from nmt_jax.data.batching.segment_pairs import NEXT, PairBatches, SegmentPairs
+from nmt_jax.data.batching.segment_pairs import NEXT, PairBatches, SegmentPairs, empty_rows
 from nmt_jax.data.prepared import segments
 from nmt_jax.data.prepared.segments import Segments
 from nmt_jax.data.readers.monolingual import open_documents
+from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
@@ -140,9 +141,16 @@ class Pretrain(Task):
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, S)."""
-        batch = self._make_train_batches(steps=1).empty(shape[0])
+        corruption = LeftToRight() if self.model.causal else self.masking()
+        batch = empty_rows(shape[0], self.config.data.max_length, corruption, self.model.next_sentence)
         filled = {"ids": self._special("[UNK]"), "weights": 1.0, "next_sentence": NEXT}
         return {name: np.full_like(array, filled.get(name, 0)) for name, array in batch.items()}
+
+    def stand_in(self) -> None:
+        self._assume(tokenizer=StandIn(self.config.vocab.size))
+
+    def row_lengths(self, share: float) -> tuple[int, ...]:
+        return (self.config.data.max_length,)
 
     def init(self, rng: jax.Array) -> Any:
         ids = jnp.zeros((1, 2), jnp.int32)

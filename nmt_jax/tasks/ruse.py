@@ -145,6 +145,14 @@ class Ruse(Task):
         width = sum(shape_of_states(encoder.embed)[1] for encoder in self.encoders)
         return 4 * width * len(self.config.encoders.layers)
 
+    def stand_in(self) -> None:
+        settings = self.config.encoders
+        widths = [pretrained.load(place).model.d_model for place in settings.places] or [settings.d_model]
+        self._assume(width=4 * sum(widths) * len(settings.layers))
+
+    def row_lengths(self, share: float) -> tuple[int, ...]:
+        return 1, 1
+
     # Pairs
 
     @functools.cached_property

@@ -86,6 +86,10 @@ class Sentences(FineTuning):
         """One output per label, or per column of scores."""
         return len(self.labels) or len(self.targets)
 
+    def stand_in(self) -> None:
+        super().stand_in()
+        self._assume(labels=[] if self.scores else ["0", "1"])
+
     # Texts
 
     def training_texts(self) -> Iterator[str]:

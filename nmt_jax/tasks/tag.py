@@ -18,6 +18,7 @@ from nmt_jax.tasks.fine_tuning import FineTuning
 from nmt_jax.tasks.vocab_files import load_or_make
 
 NO_TAG = -1  # label of tokens that do not begin a word
+TAGS = ["O", *(f"{prefix}-{name}" for name in ("LOC", "MISC", "ORG", "PER") for prefix in "BI")]  # of CoNLL-2003
 
 
 class Prediction(NamedTuple):
@@ -61,6 +62,10 @@ class Tag(FineTuning):
             return ["O", *(f"{prefix}-{name}" for name in sorted(types) for prefix in "BI")]
 
         return load_or_make(self.workdir / "vocab" / "tags.json", make)
+
+    def stand_in(self) -> None:
+        super().stand_in()
+        self._assume(tags=TAGS)
 
     @property
     def num_outputs(self) -> int:  # type: ignore[override]

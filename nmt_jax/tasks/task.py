@@ -2,6 +2,7 @@
 
 import abc
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -85,6 +86,21 @@ class Task(abc.ABC):
     def evaluate(self, params: Any) -> dict[str, float]:
         """Return `dev/loss` and the task's other measures on the development set."""
 
+    @abc.abstractmethod
+    def stand_in(self) -> None:
+        """Assume the sizes in the config for what is read from data.
+
+        Then `model`, `init`, `dummy_batch` and `loss_fn` need no data, and nothing is written; there are no batches.
+        """
+
+    @abc.abstractmethod
+    def row_lengths(self, share: float) -> tuple[int, ...]:
+        """Return the lengths of a row, such as (S, T), at this share of the limits in the config, if rows differ."""
+
+    def num_tokens(self, shape: tuple[int, ...]) -> int:
+        """Return how many tokens a batch of this shape counts towards `batch_tokens`."""
+        return math.prod(shape)
+
     def model_sizes(self) -> dict[str, Any]:
         """Return the fields of the model that are not in `config.model`, such as the size of the vocabulary."""
         return {}
@@ -99,6 +115,10 @@ class Task(abc.ABC):
     def model(self) -> Any:
         """The linen module that `config.model_name` and `config.model` describe; its fields are the schema."""
         return configs.build_model(model_class(self.config.model_name), self.config.model, **self.model_sizes())
+
+    def _assume(self, **values: Any) -> None:
+        """Set attributes that are otherwise computed from data when they are first used."""
+        vars(self).update(values)
 
     @property
     def packing(self) -> bool:

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from nmt_jax.data.batching.packed_pairs import PackedPairs
 from nmt_jax.data.prepared.parallel import PreparedCorpus, prepare
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import open_text
+from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
@@ -148,6 +150,18 @@ class Translate(Task):
             "target": np.full((rows, target_length), EOS, np.int32),
         }
         return batch | ({f"{side}_packing": np.ones_like(batch[side]) for side in batch} if self.packing else {})
+
+    def stand_in(self) -> None:
+        size, joint = self.config.vocab.size, self.config.vocab.joint
+        self._assume(vocabularies=(StandIn(size), StandIn(size, "" if joint else "target")), lexicon=None)
+
+    def row_lengths(self, share: float) -> tuple[int, ...]:
+        length = math.ceil((1.0 if self.packing else share) * self.config.data.max_length)
+        return length, length
+
+    def num_tokens(self, shape: tuple[int, ...]) -> int:
+        """Target tokens."""
+        return shape[0] * shape[2]
 
     def init(self, rng: jax.Array) -> Any:
         batch = self.dummy_batch((1, 2, 2))

@@ -13,6 +13,7 @@ from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.batching.word_contexts import Contexts, kept_share
 from nmt_jax.data.prepared.streams import prepare_words, read_texts
+from nmt_jax.data.vocabulary import stand_in
 from nmt_jax.data.vocabulary.words import Words, buckets
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
@@ -99,6 +100,12 @@ class WordVectors(Task):
         rows, length = shape
         words = np.ones((rows, length + 2 * self.model.window), np.int32)
         return {"words": words, "weights": np.ones((rows, length), np.float32)}
+
+    def stand_in(self) -> None:
+        self._assume(words=stand_in.words(self.config.vocab.size))
+
+    def row_lengths(self, share: float) -> tuple[int, ...]:
+        return (self.config.data.block_length,)
 
     def init(self, rng: jax.Array) -> Any:
         row = jnp.ones((1, 1 + 2 * self.model.window), jnp.int32)

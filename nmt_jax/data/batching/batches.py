@@ -6,6 +6,7 @@ both (a box); a `Layout` defines how items fill the arrays of a batch.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -141,6 +142,11 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         rows, first, second = np.array(self.shapes, np.int64)[self._table[:, 0]].T
         places = self.layout.places(first, second)
         return {name: (tokens, int(rows @ places[name])) for name, tokens in self.layout.tokens(self.corpus).items()}
+
+    @functools.cached_property
+    def counts(self) -> np.ndarray:
+        """int[shapes]: number of batches of each shape in an epoch."""
+        return np.bincount(self._table[:, 0], minlength=len(self.shapes))
 
     def _batch(self, epoch: int, position: int, order: tuple[list[np.ndarray], np.ndarray]) -> Batch:
         items, batches = order

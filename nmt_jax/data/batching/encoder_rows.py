@@ -28,6 +28,13 @@ class Pieces(NamedTuple):
     spans: np.ndarray
 
 
+class RowLimits(NamedTuple):
+    """The largest number of tokens in a row, and whether the encoder uses segment ids."""
+
+    max_length: int
+    segments: bool = False
+
+
 class RowReader:
     """Tokenizes texts, and builds rows of at most `max_length` tokens with the tokenizer's own template.
 

@@ -86,6 +86,15 @@ class SegmentPairs:
         return Row(np.concatenate(parts), len(first) + 2, label)
 
 
+def empty_rows(rows: int, max_length: int, corruption: Corruption, next_sentence: bool) -> Batch:
+    """A batch of empty rows, with weight 0."""
+    tokens, predictions = (rows, max_length), (rows, corruption.max_positions(max_length))
+    shapes = {"ids": tokens, "segments": tokens, "positions": predictions, "labels": predictions}
+    batch = {name: np.zeros(shape, np.int32) for name, shape in shapes.items()}
+    batch["weights"] = np.zeros(predictions, np.float32)
+    return batch | ({"next_sentence": np.full(rows, SINGLE, np.int32)} if next_sentence else {})
+
+
 class PairBatches(EpochBatches[np.ndarray]):
     """Batches of rows, in a new random order and with new corruptions in every epoch.
 
@@ -120,7 +129,7 @@ class PairBatches(EpochBatches[np.ndarray]):
     def _batch(self, epoch: int, position: int, order: np.ndarray) -> Batch:
         mine = self.share.of(self.rows)
         first = position * self.rows + mine.start
-        batch = self.empty(len(mine))
+        batch = empty_rows(len(mine), self.max_length, self.corruption, self.pairs.next_sentence)
         for row, example in enumerate(order[first : first + len(mine)]):
             random = np.random.default_rng((self.seed, epoch, int(example)))
             drawn = self.pairs.draw(int(example), random)
@@ -134,14 +143,6 @@ class PairBatches(EpochBatches[np.ndarray]):
             if self.pairs.next_sentence:
                 batch["next_sentence"][row] = drawn.second
         return batch
-
-    def empty(self, rows: int) -> Batch:
-        """Empty rows, with weight 0."""
-        tokens, predictions = (rows, self.max_length), (rows, self.corruption.max_positions(self.max_length))
-        shapes = {"ids": tokens, "segments": tokens, "positions": predictions, "labels": predictions}
-        batch = {name: np.zeros(shape, np.int32) for name, shape in shapes.items()}
-        batch["weights"] = np.zeros(predictions, np.float32)
-        return batch | ({"next_sentence": np.full(rows, SINGLE, np.int32)} if self.pairs.next_sentence else {})
 
     def _draw_order(self, random: np.random.Generator) -> np.ndarray:
         return random.permutation(len(self.pairs))

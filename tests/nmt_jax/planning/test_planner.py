@@ -1,0 +1,103 @@
+"""Plans, for the peaks of an accelerator but compiled for the CPU of this machine."""
+
+import json
+
+import jax
+import pytest
+
+from nmt_jax import config as configs
+from nmt_jax.errors import UserError
+from nmt_jax.planning import planner, table
+from nmt_jax.planning.accelerators import Topology
+from nmt_jax.planning.compilation import TooLargeError
+from nmt_jax.planning.estimate import Estimate
+from nmt_jax.planning.planner import Request, candidates
+from nmt_jax.planning.roofline import Roofline
+from tests.conftest import ROOT
+
+STEP = Estimate("train", (64, 8, 8), 512, devices=4, limit=10.0, peak=30.0, arguments=4.0, temporaries=26.0)
+
+
+def config(**changes):
+    overrides = {key.replace("__", "."): str(value) for key, value in changes.items()}
+    return configs.load(str(ROOT / "configs" / "quickstart.py:smoke=true"), overrides)
+
+
+def plan(topology, request, **changes):
+    return planner.plan_config(config(**changes), topology, jax.devices()[:1], request)
+
+
+def test_a_plan_is_remembered(capsys):
+    """The second time nothing is compiled, and the values are the same."""
+    topology, request = Topology.parse("v5e:1x1"), Request(["eval"])
+    first, second = plan(topology, request), plan(topology, request)
+    lines = capsys.readouterr().err.splitlines()
+    assert "known" in lines[1]
+    (one,), (other,) = first.estimates, second.estimates
+    assert other == one.__class__(**{**vars(one), "compile_seconds": 0.0})
+    assert one.fits
+    assert one.peak >= one.arguments > 4 * first.num_parameters
+    assert one.utilization <= 1
+    assert one.tokens_per_second == one.tokens / max(one.roofline)
+    (values,) = json.loads(table.as_json([first]))
+    assert values["parameters"] == first.num_parameters
+    assert values["programs"][0]["bound"] == one.bound
+    heading, rows = table.as_text([first]).split("| ---")[0], table.as_text([first]).count("\n| ")
+    assert "v5e:1x1: 1 device, each 197 TFLOP/s" in heading
+    assert rows == 3
+
+
+@pytest.mark.slow
+def test_settings_that_fit():
+    """A step that does not fit fits with its batch in parts, and the plan says so."""
+    whole = plan(Topology.parse("h100:1"), Request(["train"], (64, 64, 64), tries=0)).estimates[0]
+    small = Topology.parse("h100:1", {"memory": whole.arguments + whole.temporaries / 2})
+    found = plan(small, Request(["train"], (64, 64, 64)))
+    assert not found.estimates[0].fits
+    assert found.options
+    assert all(option.estimate.fits for option in found.options)
+    assert found.excess == 0
+    assert "train.accumulate" in found.options[0].changes
+    tiny = Topology.parse("h100:1", {"memory": 1e5})
+    nowhere = plan(tiny, Request(["train"], (64, 64, 64), tries=1))
+    assert 0 < nowhere.excess < whole.peak
+    assert not nowhere.options
+
+
+def test_candidates_where_a_step_does_not_fit():
+    found = [*candidates(config(), STEP)]
+    assert found[0] == {"mesh.fsdp": "true"}
+    assert found[1] == {"train.accumulate": "8"}
+    assert found[-1].keys() == {"mesh.fsdp", "train.accumulate", "model.remat", "mesh.model"}
+    assert len({str(changes) for changes in found}) == len(found)
+    alone = Estimate(**{**vars(STEP), "devices": 1})
+    assert all("mesh.fsdp" not in changes and "mesh.model" not in changes for changes in candidates(config(), alone))
+    for changes in found:
+        configs.override(config(), changes)
+
+
+def test_candidates_where_memory_binds():
+    fitting = Estimate(**{**vars(STEP), "limit": 40.0, "roofline": Roofline(1.0, 2.0, 1.5)})
+    assert [*candidates(config(train__batch_tokens=100), fitting)] == [
+        {"train.batch_tokens": "200"},
+        {"train.batch_tokens": "400"},
+    ]
+
+
+def test_a_mesh_that_does_not_divide_the_devices():
+    with pytest.raises(UserError, match=r"--topology=h100:1: mesh\.model=2 does not divide"):
+        plan(Topology.parse("h100:1"), Request(), mesh__model=2)
+
+
+@pytest.mark.parametrize(
+    ("message", "needed"),
+    [
+        ("Ran out of memory in memory space hbm. Used 20.50G of 15.75G hbm. Exceeded by 4.75G.", 20.5 * 2**30),
+        ("the total memory required for HLO temporaries (395.89G) exceeds available HBM (15.75G).", 395.89 * 2**30),
+        ("no number", float("inf")),
+    ],
+)
+def test_programs_that_the_compiler_refuses(message, needed):
+    assert TooLargeError(message).needed == needed
+    text = table.row(Estimate("train", (8, 8), 64, 1, 16e9, TooLargeError(message).needed), "train")
+    assert text[5].startswith("no")
