@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nmt_jax import platforms
 from nmt_jax.models import bert, gpt, transformer
 from nmt_jax.models.layers.basic import Dense, Dropout
 from nmt_jax.models.layers.layer_stack import REMAT, run_layers
@@ -105,7 +106,7 @@ LAYERS = {"d_model": D, "d_ff": 12, "num_heads": 2, "dropout": 0.0, "attention_d
 CASES = {
     "gpt": (gpt.Model(V, num_layers=2, **LAYERS), (ROWS,)),
     "transformer": (transformer.Model(V, V, num_encoder_layers=2, num_decoder_layers=3, **LAYERS), (ROWS, ROWS)),
-    "bert": (bert.Model(V, num_layers=2, **LAYERS), (ROWS, ROWS < 9, ROWS // 8, ROWS[:, :3] - 4)),
+    "bert": (bert.Model(V, num_layers=2, **LAYERS), (ROWS, ROWS < 9, ROWS // 8, ROWS[:, :3] % T)),
 }
 
 
@@ -136,7 +137,17 @@ def test_a_model_with_a_scan_returns_what_it_returns_without(name, remat):
     shapes = jax.eval_shape(other.init, jax.random.key(0), *inputs)
     assert jax.tree.map(jnp.shape, variables) == jax.tree.map(jnp.shape, shapes)
     found, expected = (results(one, variables, inputs) for one in (other, model))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(expected))
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), found, expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_layers_keep_the_type_of_their_input_on_accelerators(name):
+    model, inputs = CASES[name]
+    model = model.clone(dtype="bfloat16", scan_layers=True)
+    with platforms.use(platforms.ACCELERATOR):
+        variables = jax.eval_shape(model.init, jax.random.key(0), *inputs)
+        jax.eval_shape(model.apply, variables, *inputs)  # a scan refuses a type that changes
 
 
 def test_the_schema_names_the_policies():
