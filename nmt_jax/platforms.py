@@ -37,6 +37,7 @@ class Platform:
     product_gradient: "derived" by JAX, or "explicit" (`layers.basic.matmul`).
     transpose: of bfloat16 operands, left to XLA ("lazy") or "materialized" before the product (`layers.basic`).
     dropout: by a "hash" of key and position, or by one of the "bytes" of a random word per unit (`layers.basic`).
+    attention: by two products and a "softmax", or by a kernel of "cudnn" where it has one (`layers.attention`).
     cached_keys: attention caches keys as "rows" [T * K, Dk] or as "columns" [Dk, T * K] (`layers.attention`).
     batched_product: of word vectors, an "einsum", or "transposed" operands (`models.word_vectors`).
     row_lookup: table rows are numbered by an array as it is ("direct") or "flattened" (`models.word_vectors`).
@@ -54,6 +55,7 @@ class Platform:
     product_gradient: Literal["derived", "explicit"] = "derived"
     transpose: Literal["lazy", "materialized"] = "lazy"
     dropout: Literal["hash", "bytes"] = "hash"
+    attention: Literal["softmax", "cudnn"] = "softmax"
     cached_keys: Literal["rows", "columns"] = "rows"
     batched_product: Literal["einsum", "transposed"] = "einsum"
     row_lookup: Literal["direct", "flattened"] = "direct"
@@ -84,7 +86,8 @@ CPU = Platform(
     # The sentences of a batch wait for the longest; a CPU is busy with fewer of them than an accelerator.
     translation_batch_tokens=2560,
 )
-PLATFORMS = {"cpu": CPU}  # by the name of JAX's backend; all others are accelerators
+GPU = dataclasses.replace(ACCELERATOR, name="gpu", attention="cudnn")
+PLATFORMS = {"cpu": CPU, "gpu": GPU}  # by the name of JAX's backend; all others are accelerators
 
 
 def current() -> Platform:

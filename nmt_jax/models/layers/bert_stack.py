@@ -85,7 +85,8 @@ class Layer(nn.Module):
             return y.reshape(*y.shape[:2], self.num_heads, -1).swapaxes(1, 2)
 
         query, keys, values = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
-        context, weights = attend(query, keys, values, mask, drop=lambda weights: self.weight_dropout(weights, train))
+        drop = (lambda weights: self.weight_dropout(weights, train)) if train and self.attention_dropout else None
+        context, weights = attend(query, keys, values, mask, drop)
         y = self.attention_output(context.swapaxes(1, 2).reshape(x.shape))
         x = self.attention_norm(x + self.drop(y, train))
         y = self.ffn_output(activation(self.activation, self.dtype)(self.ffn_hidden(x)))

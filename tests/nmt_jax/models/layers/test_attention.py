@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.layers.attention import Attention, softmax
+from nmt_jax import platforms
+from nmt_jax.models.layers.attention import Attention, attend, fused_context, softmax
 
 B, Q, S, D = 2, 6, 7, 4
 LENGTHS = np.array([7, 3])
@@ -65,3 +66,14 @@ def test_softmax_of_bfloat16_is_that_of_float32_rounded():
     (ours,), (expected,) = pull(push), exact_pull(push.astype(jnp.float32))
     assert y.dtype == ours.dtype == jnp.bfloat16
     np.testing.assert_allclose(np.asarray(ours, np.float32), expected, atol=0.01 * float(jnp.abs(expected).max()))
+
+
+def test_attention_without_cudnn_is_that_of_other_accelerators():
+    query, keys, values = (jax.random.normal(jax.random.key(seed), (2, 3, 32, 8), jnp.bfloat16) for seed in range(3))
+    mask = jnp.tril(jnp.ones((32, 32), bool))[None, None]
+    with platforms.use(platforms.GPU):
+        assert fused_context(query, keys, values, mask) is None
+        ours = attend(query, keys, values, mask)
+    with platforms.use(platforms.ACCELERATOR):
+        others = attend(query, keys, values, mask)
+    jax.tree.map(np.testing.assert_array_equal, ours, others)
