@@ -1,12 +1,11 @@
-r"""Loss curves in the precision of accelerators beside those in float32, executed on a CPU.
+"""Loss curves in the precision of accelerators beside those in float32, executed on a CPU.
 
-    python -m benchmarks.precision_curves --folder=FOLDER [--steps=400] [--dropout=0.0] [--platform=gpu] \
-[--output=curves.png]
+    python -m benchmarks.precision_curves --folder=FOLDER [--steps=400] [--dropout=0.0] [--output=curves.png]
 
 Two models, each trained twice from one seed on the same batches: the Transformer of `configs/multi30k.py` on Multi30k,
 and a BERT of 3 layers on its German captions. One run is in float32 with the choices for CPUs, the other in bfloat16
-with the choices of `nmt_jax.platforms` for the accelerator `--platform`. Runs without dropout (the default) differ in
-nothing but precision; platforms draw different masks. Runs are continued from FOLDER after an interruption.
+with those for accelerators (`nmt_jax.platforms`). Without dropout (the default) both compute the same function;
+platforms draw different masks. Runs are continued from FOLDER after an interruption.
 
 One JSON line per model: the loss of both runs (the mean of the last tenth of the steps), their mean and largest
 relative difference over the second half, and the dev losses. The picture has one column per model.
@@ -40,7 +39,7 @@ def captions(folder: pathlib.Path) -> pathlib.Path:
 
 
 def changes(steps: int, dropout: float, folder: pathlib.Path) -> dict[str, dict[str, Any]]:
-    """Return the changed config keys of each page; sizes are such that all runs together take ten CPU-minutes."""
+    """Return the changed config keys of each page; the models and batches are small enough for a CPU."""
     warmup = max(steps // 2, 1)
     train = {"steps": steps, "eval_every": steps, "checkpoint_every": max(steps // 4, 1), "batch_tokens": 2048}
     common = {f"train.{key}": value for key, value in {**COMMON, **train}.items()}
@@ -55,13 +54,13 @@ def changes(steps: int, dropout: float, folder: pathlib.Path) -> dict[str, dict[
     }
 
 
-def trained(page: str, workdir: pathlib.Path, given: dict[str, Any], dtype: str, platform: str) -> list[dict[str, Any]]:
+def trained(page: str, workdir: pathlib.Path, given: dict[str, Any], dtype: str) -> list[dict[str, Any]]:
     """Train a page in `workdir` in a precision, and return the rows of its log."""
     from nmt_jax import platforms
     from nmt_jax.training.run import train
     from nmt_jax.workdir import Workdir
 
-    chosen = platforms.CPU if dtype == "float32" else platforms.PLATFORMS.get(platform, platforms.ACCELERATOR)
+    chosen = platforms.CPU if dtype == "float32" else platforms.ACCELERATOR
     settings = {key: str(value) for key, value in (given | {"model.dtype": dtype}).items()}
     with platforms.use(chosen):
         train(str(measure.ROOT / "configs" / f"{page}.py"), workdir, settings)
@@ -83,7 +82,7 @@ def figures(runs: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
     return found | {"mean_difference": float(difference.mean()), "largest_difference": float(difference.max())}
 
 
-def drawn(runs: dict[str, dict[str, list[dict[str, Any]]]], label: str) -> Any:
+def drawn(runs: dict[str, dict[str, list[dict[str, Any]]]]) -> Any:
     """Return the figure: the losses of each model in both precisions, and below them their relative difference."""
     from nmt_jax.reporting.plots.style import SYSTEMS, new_figure
 
@@ -93,7 +92,7 @@ def drawn(runs: dict[str, dict[str, list[dict[str, Any]]]], label: str) -> Any:
         curves = [losses(both[dtype]) for dtype in PAIR]
         window = np.ones(min(SMOOTHING, len(curves[0]))) / min(SMOOTHING, len(curves[0]))
         steps = np.arange(1, len(curves[0]) + 1)
-        names = ("float32", f"bfloat16 as on {label}")
+        names = ("float32, CPU", "bfloat16, accelerator")
         for curve, name, color, style in zip(curves, names, SYSTEMS[1::-1], ("-", "--"), strict=True):
             smooth = np.convolve(curve, window, mode="valid")
             first = (len(curve) - len(smooth)) // 2
@@ -111,7 +110,6 @@ def main() -> None:
     parser.add_argument("--folder", type=pathlib.Path, required=True, help="Folder of the workdirs.")
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--dropout", type=float, default=0.0)
-    parser.add_argument("--platform", default="gpu", help="Key of PLATFORMS in nmt_jax/platforms.py; plain if unknown.")
     parser.add_argument("--pages", default="multi30k,bert_tiny")
     parser.add_argument("--output", type=pathlib.Path, help="Picture; by default curves.png in the folder.")
     options = parser.parse_args()
@@ -125,15 +123,13 @@ def main() -> None:
     given = changes(options.steps, options.dropout, folder)
     for page in options.pages.split(","):
         start = time.perf_counter()
-        runs[page] = {
-            dtype: trained(page, folder / f"{page}-{dtype}", given[page], dtype, options.platform) for dtype in PAIR
-        }
+        runs[page] = {dtype: trained(page, folder / f"{page}-{dtype}", given[page], dtype) for dtype in PAIR}
         seconds = time.perf_counter() - start
         measure.report(
             benchmark="precision_curves", page=page, steps=options.steps, seconds=seconds, **figures(runs[page])
         )
     with drawing():
-        save(drawn(runs, options.platform.upper()), output)
+        save(drawn(runs), output)
 
 
 if __name__ == "__main__":
