@@ -1,7 +1,7 @@
 r"""Training speed on accelerators: tokens per second and model FLOPs utilization (MFU), beside PyTorch.
 
     python -m benchmarks.accelerator_training [--models=transformer_base,bert_large] [--peer=PYTHON] \
-[--peak_tflops=989] [--dtype=bfloat16] [--rows=N] [--length=N] [--steps=20] [KEY=VALUE ...]
+[--peak_tflops=N] [--dtype=bfloat16] [--rows=N] [--length=N] [--steps=20] [KEY=VALUE ...]
 
 The training step of the pages `transformer.py` and `bert_base.py` (and their larger sizes) with dropout and optimizer,
 on random tokens in full rows: 64 source and 64 target tokens, or 512 tokens of which 15 % are predicted. `--rows` is
@@ -13,8 +13,9 @@ peer take turns, each in a new process, so that neither holds memory that the ot
 warms up, and measures three rounds of steps.
 
 Operations are 6 per weight of a matrix product and token, plus attention over full squares, forward and backward,
-without recomputation (`random_tasks.py`); MFU is operations per second and device over `--peak_tflops`. Without that
-flag it is left out. `matmul_tflops` is the rate of a bfloat16 product of 8192 x 8192 (`--matmul`) in the same process.
+without recomputation (`random_tasks.py`); MFU is operations per second and device over the device's peak in bfloat16
+(`nmt_jax/planning/accelerators.py`, or `--peak_tflops`; without either it is left out). `matmul_tflops` is the rate of
+a bfloat16 product of 8192 x 8192 (`--matmul`) in the same process.
 `ratio` is ours over the peer's, both per device. One JSON line per model, with medians over all rounds.
 """
 
@@ -59,6 +60,7 @@ def inner(given: dict[str, Any]) -> None:
     import jax
 
     from benchmarks import random_tasks
+    from nmt_jax.planning.accelerators import topology_of
 
     page, rows, length, vocabulary = given["model"]
     shape = {"rows": rows * jax.device_count(), "length": length, "vocabulary": vocabulary}
@@ -85,6 +87,8 @@ def inner(given: dict[str, Any]) -> None:
     figures = {"seconds": seconds, "first_step": compiled, "loss": loss, "parameters": parameters, "memory": memory}
     figures |= {"tokens": problem.tokens / devices, "operations": problem.operations / devices}
     figures |= {"device": f"{devices} x {jax.devices()[0].device_kind}", "jax": jax.__version__}
+    topology = topology_of(jax.devices())
+    figures["peak"] = topology.accelerator.flops if topology else 0.0
     print(json.dumps(figures | {"matmul": matmul_rate(given["matmul"])}))
 
 
@@ -110,7 +114,8 @@ def peer_model(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def compared(name: str, mine: list[dict[str, Any]], theirs: list[dict[str, Any]], peak: float) -> dict[str, Any]:
-    """Return the figures to report; peak in operations per second, 0 if unknown."""
+    """Return the figures to report; peak in operations per second, 0 for that of the device if it is known."""
+    peak = peak or mine[0]["peak"]
     first, seconds = mine[0], statistics.median(second for one in mine for second in one["seconds"])
     rate, matmul = first["operations"] / seconds, statistics.median(one["matmul"] for one in mine)
     figures: dict[str, Any] = {"model": name, "device": first["device"], "jax": first["jax"]}
