@@ -75,7 +75,7 @@ class ContextualMetric(EncoderMetric):
     """A metric that scores one pair of texts at a time by their token vectors; the corpus score is the mean.
 
     Subclasses are dataclasses with these fields. encoder: makes the token vectors. layer: the hidden state whose
-    vectors are compared, unless the subclass overrides `encoded`. idf: the token weights; "uniform", a fitted `Idf`, or
+    vectors are compared, unless the subclass overrides `selection`. idf: the weights; "uniform", a fitted `Idf`, or
     "references", which counts frequencies in the references of each call, so that the score of a segment depends on the
     references of the others (`fitted` freezes them). long: the treatment of texts that exceed the encoder's
     `max_length`, see `encode`. White space around a text is ignored.
@@ -103,8 +103,14 @@ class ContextualMetric(EncoderMetric):
         raise NotImplementedError
 
     def encoded(self, texts: Sequence[str]) -> Encoded:
-        """The token vectors of N texts; by default those of the metric's `layer`."""
-        return encode(self.encoder, texts, (self.layer,), long=self.long)
+        """The token vectors of N texts."""
+        layers, combine = self.selection
+        return encode(self.encoder, texts, layers, combine=combine, long=self.long)
+
+    @property
+    def selection(self) -> tuple[tuple[int, ...], str]:
+        """The layers whose states are the token vectors, and how they are combined; by default `layer` alone."""
+        return (self.layer,), "concatenate"
 
     def over_references(self, values: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """Values of the segments float64[N, C] from those of all references float64[R, C]; owner int[R]: the segments.

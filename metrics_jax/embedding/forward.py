@@ -44,14 +44,13 @@ class Forward:
         partial = embed if isinstance(embed, jax.tree_util.Partial) else jax.tree_util.Partial(embed)
         self._embed = jax.device_put(partial, everywhere)
         one_by_one = inspect.isgeneratorfunction(partial.func)
-        self._select = _layers_one_by_one if one_by_one else _all_layers
         self._padded = functools.partial(bucket, max_length=max_length, steps=8 if one_by_one else 4)
         count, width = shape_of_states(embed, self._padded(1), len(self._devices))
         if not layers or not all(-count <= layer < count for layer in layers):
             raise ValueError(f"layers {layers}: the encoder has layers 0 (embeddings) to {count - 1}")
         self.layers = tuple(layer % count for layer in layers)
         self.width = width * {"concatenate": len(layers), "mean": 1, "power_means": 3}[combine]
-        self._combine = functools.partial(_combined, combine=combine, normalize=normalize)
+        self._states = functools.partial(combined_states, layers=self.layers, combine=combine, normalize=normalize)
 
     def __call__(self, rows: Sequence[np.ndarray], batch_tokens: int | None) -> Iterator[tuple[int, np.ndarray]]:
         """Yields (row number, vectors float32[S, E]) of rows int[S] of 1 to max_length ids each, longest first.
@@ -111,7 +110,7 @@ class Forward:
             ids[index, : len(rows[number])] = rows[number]
             mask[index, : len(rows[number])] = True
         ids, mask = jax.device_put((ids, mask), self._by_rows)
-        return self._combine(self._select(self._embed, ids, mask, layers=self.layers))
+        return self._states(self._embed, ids, mask)
 
 
 def shape_of_states(embed: Embed, length: int = 1, height: int = 1) -> tuple[int, int]:
@@ -119,6 +118,14 @@ def shape_of_states(embed: Embed, length: int = 1, height: int = 1) -> tuple[int
     ids = jax.ShapeDtypeStruct((height, length), np.int32)
     states = jax.eval_shape(lambda ids, mask: [*embed(ids, mask)], ids, jax.ShapeDtypeStruct(ids.shape, bool))
     return len(states), states[0].shape[-1]
+
+
+def combined_states(
+    embed: jax.tree_util.Partial, ids: Array, mask: Array, *, layers: tuple[int, ...], combine: str, normalize: bool
+) -> Array:
+    """The vectors float32[B, S, E] of a batch: the states of these layers, none of them negative, combined."""
+    select = _layers_one_by_one if inspect.isgeneratorfunction(embed.func) else _all_layers
+    return _combined(select(embed, ids, mask, layers=layers), combine=combine, normalize=normalize)
 
 
 def _layers_one_by_one(embed: Embed, ids: Array, mask: Array, layers: tuple[int, ...]) -> list[Array]:

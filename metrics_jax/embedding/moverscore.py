@@ -3,14 +3,13 @@
 import dataclasses
 import functools
 import string
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from metrics_jax.api import MOST_ORDER, check_range, starts
 from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
-from metrics_jax.embedding.encoder import Encoded, Encoder, encode
+from metrics_jax.embedding.encoder import Encoded, Encoder
 from metrics_jax.embedding.exact_transport import Problem
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.token_batches import Side, Units
@@ -69,9 +68,9 @@ class MoverScore(ContextualMetric):
     def hypothesis_weights(self) -> Idf | None:
         return super().hypothesis_weights if self.hypothesis_idf is None else self.hypothesis_idf
 
-    def encoded(self, texts: Sequence[str]) -> Encoded:
-        combine = "power_means" if self.variant == "v1" else "mean"
-        return encode(self.encoder, texts, self.layers, combine=combine, long=self.long)
+    @property
+    def selection(self) -> tuple[tuple[int, ...], str]:
+        return self.layers, "power_means" if self.variant == "v1" else "mean"
 
     def units(self, encoded: Encoded, idf: Idf | None) -> Units:
         ids, inverse = np.unique(encoded.ids, return_inverse=True)

@@ -3,18 +3,23 @@
 import pathlib
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from absl import flags
 
+import metrics_jax
 from nmt_jax import config as configs
 from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_override_flag, overrides, values
 from nmt_jax.errors import UserError
 from nmt_jax.planning import accelerators
 from nmt_jax.planning.accelerators import Topology
+from nmt_jax.pretrained.metrics import DTYPES
 from nmt_jax.schema.number_flags import define_float, define_integer
 
 KINDS = ("train", "eval", "decode")
+METRICS = ("bertscore", "moverscore", "yisi1", "twmd")
+OF_CONFIGS = ("config", "override", "programs", "workdir", "tries")  # flags
 PEAKS = {  # flags, the fields that they replace, and their units
     "peak_tflops": ("flops", 1e12, "Peak of bfloat16 products in TFLOP/s, for a device that is not in the list."),
     "bandwidth_gbs": ("bandwidth", 1e9, "Bandwidth of device memory in GB/s."),
@@ -37,6 +42,11 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("workdir", None, help_text, flag_values)
     help_text = "Number of other settings to compile where a step does not fit or is not bound by arithmetic."
     define_integer(flag_values, "tries", 4, help_text, low=0, high=20)
+    help_text = f"Plan metrics with an encoder in place of a config: some of {', '.join(METRICS)}."
+    flags.DEFINE_list("metrics", [], help_text, flag_values)
+    flags.DEFINE_string("encoder", None, "Encoder of the metrics: model folder or installed package.", flag_values)
+    flags.DEFINE_enum("dtype", "float32", DTYPES, "Data type of the encoder's matrix products.", flag_values)
+    flags.DEFINE_boolean("download", False, "Download the encoder of this name from the Hugging Face Hub.", flag_values)
     for name, (_, _, help_text) in PEAKS.items():
         define_float(flag_values, name, None, help_text, above=0)
     flags.DEFINE_enum("format", "text", ["text", "json"], "Output format; text is Markdown.", flag_values)
@@ -53,21 +63,17 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     given = values(flag_values, *PEAKS)
     changes = {field: given[name] * unit for name, (field, unit, _) in PEAKS.items() if given[name]}
     topologies = [Topology.parse(text, changes) for text in flag_values.topology]
-    if not flag_values.config:
-        raise UserError("nmt-jax plan needs --config=FILE, for example --config=configs/transformer.py")
-    config = configs.load(flag_values.config, overrides(flag_values))
-    if unknown := sorted(set(flag_values.programs) - set(KINDS)):
-        raise UserError(f"--programs={unknown[0]}: use some of {', '.join(KINDS)}")
     batch = _shape(flag_values.batch) if flag_values.batch else None
-    accelerators.prepare_environment()
-    # Imported here: JAX takes seconds, and reads its environment when it is imported.
-    from nmt_jax.planning import planner, table
-    from nmt_jax.training.run import check_model
+    if flag_values.metrics:
+        streams.check_effect(flag_values, OF_CONFIGS, False, "with --metrics")
+        plans = _of_metrics(flag_values, topologies, batch)
+    elif flag_values.config:
+        streams.check_effect(flag_values, ("encoder", "dtype", "download"), False, "without --metrics")
+        plans = _of_config(flag_values, topologies, batch)
+    else:
+        raise UserError("nmt-jax plan needs --config=FILE, for example --config=configs/transformer.py, or --metrics")
+    from nmt_jax.planning import table
 
-    check_model(config)
-    workdir = pathlib.Path(flag_values.workdir) if flag_values.workdir else None
-    request = planner.Request(flag_values.programs, batch, workdir, flag_values.tries)
-    plans = [planner.plan_config(config, topology, topology.devices(), request) for topology in topologies]
     print(table.WRITERS[flag_values.format](plans))
     for plan in plans:
         if plan.excess:
@@ -76,6 +82,41 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
                 f"lacks {plan.excess / 1e9:.2f} GB; use more or larger devices, or a smaller model or batch"
             )
     return 0
+
+
+def _of_config(flag_values: flags.FlagValues, topologies: list[Topology], batch: tuple[int, ...] | None) -> list[Any]:
+    """The plans of a config."""
+    config = configs.load(flag_values.config, overrides(flag_values))
+    if unknown := sorted(set(flag_values.programs) - set(KINDS)):
+        raise UserError(f"--programs={unknown[0]}: use some of {', '.join(KINDS)}")
+    accelerators.prepare_environment()
+    # Imported here: JAX takes seconds, and reads its environment when it is imported.
+    from nmt_jax.planning import planner
+    from nmt_jax.training.run import check_model
+
+    check_model(config)
+    workdir = pathlib.Path(flag_values.workdir) if flag_values.workdir else None
+    request = planner.Request(flag_values.programs, batch, workdir, flag_values.tries)
+    return [planner.plan_config(config, topology, topology.devices(), request) for topology in topologies]
+
+
+def _of_metrics(flag_values: flags.FlagValues, topologies: list[Topology], batch: tuple[int, ...] | None) -> list[Any]:
+    """The plans of metrics with an encoder."""
+    for spec in flag_values.metrics:
+        if spec.partition("|")[0] not in METRICS:
+            raise UserError(f"--metrics={spec}: nothing of it is planned; use some of {', '.join(METRICS)}")
+    if not flag_values.encoder:
+        raise UserError(f"--metrics={flag_values.metrics[0]} needs --encoder=PLACE, a model folder or package")
+    accelerators.prepare_environment()
+    from nmt_jax.planning import planner
+    from nmt_jax.pretrained import load_encoder
+
+    encoder = load_encoder(**{"place": flag_values.encoder, **values(flag_values, "dtype", "download")})
+    try:
+        opened = [metrics_jax.parse(spec, encoder=encoder) for spec in flag_values.metrics]
+    except ValueError as error:
+        raise UserError(f"--metrics: {error}") from None
+    return [planner.plan_metrics(opened, topology, topology.devices(), batch) for topology in topologies]
 
 
 def _shape(text: str) -> tuple[int, ...]:

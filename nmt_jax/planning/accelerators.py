@@ -121,6 +121,17 @@ class Topology:
         return math.prod(self.shape)
 
     @property
+    def machine(self) -> "Topology":
+        """The part of it that one process has, which evaluates and translates: two devices along two axes of a TPU."""
+        most = (2, 2, 1) if self.accelerator.backend == "tpu" else (PER_MACHINE,)
+        return dataclasses.replace(self, shape=tuple(map(min, self.shape, most)))
+
+    @property
+    def single(self) -> "Topology":
+        """One device of it."""
+        return dataclasses.replace(self, shape=(1,) * len(self.shape))
+
+    @property
     def network(self) -> float:
         """Bytes/s that each device sends to the others over all links that the topology uses, in one direction.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
@@ -15,7 +16,7 @@ from nmt_jax import config as configs
 from nmt_jax import platforms
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.planning import programs
+from nmt_jax.planning import metric_programs, programs
 from nmt_jax.planning.accelerators import Topology
 from nmt_jax.planning.estimate import Estimate, estimate, traced_for
 from nmt_jax.planning.programs import Program, Shape
@@ -64,7 +65,7 @@ def plan_config(config: ConfigDict, topology: Topology, devices: Sequence[Any], 
     """
     mesh = _mesh(config, topology, devices)
     with traced_for(mesh):
-        task, shapes = _prepare(config, mesh, request)
+        task, shapes = _prepare(config, mesh, request, _local(mesh, topology))
         built = list(_programs(config, task, shapes, request.kinds))
         num_parameters = programs.num_parameters(task)
     estimates = tuple(_announced(program, topology) for program in built)
@@ -78,6 +79,29 @@ def plan_config(config: ConfigDict, topology: Topology, devices: Sequence[Any], 
     fits = steps[0].fits or bool(options)
     excess = 0.0 if fits else min(one.peak - one.limit for one in [steps[0], *(option.estimate for option in tried)])
     return plan._replace(options=tuple(options), excess=excess)
+
+
+def plan_metrics(
+    metrics: Sequence[Any], topology: Topology, devices: Sequence[Any], batch: Shape | None = None
+) -> Plan:
+    """Compile what metrics with one encoder run on the devices of one process, and return what it needs.
+
+    metrics: metrics of metrics_jax. batch: rows and length; by default full batches. Raises UserError for a batch of
+    another shape.
+    """
+    mesh = _local(sharding.make_mesh(devices=devices), topology)
+    single = sharding.make_mesh(devices=list(mesh.devices.flat) if mesh.size == 1 else topology.single.devices())
+    encoder = metrics[0].encoder
+    shapes = metric_programs.shapes(encoder, mesh, batch)
+    built = [metric_programs.encoding(metric, mesh, shape) for metric in metrics for shape in shapes]
+    built += [metric_programs.comparison(metric, single, shape[1]) for metric in metrics for shape in shapes]
+    num_parameters = sum(leaf.size for leaf in jax.tree.leaves(encoder.embed))
+    origin = (
+        "--batch"
+        if batch
+        else f"full batches of the longest rows, and of rows of {programs.TYPICAL:.0%} of that length"
+    )
+    return Plan(topology, num_parameters, origin, tuple(_announced(program, topology) for program in built))
 
 
 def candidates(config: ConfigDict, step: Estimate) -> Iterator[Changes]:
@@ -153,8 +177,17 @@ def _mesh(config: ConfigDict, topology: Topology, devices: Sequence[Any]) -> Mes
         raise UserError(f"--topology={topology}: {error}") from None
 
 
-def _prepare(config: ConfigDict, mesh: Mesh, request: Request) -> tuple[Task, programs.BatchShapes]:
-    task = programs.prepare_task(config, mesh, request.workdir)
+def _local(mesh: Mesh, topology: Topology) -> Mesh:
+    """The mesh of the devices of one process; compilers do not accept a part of a topology."""
+    if len({device.process_index for device in mesh.devices.flat}) == 1:
+        return mesh
+    return sharding.make_mesh(devices=topology.machine.devices())
+
+
+def _prepare(
+    config: ConfigDict, mesh: Mesh, request: Request, local_mesh: Mesh | None = None
+) -> tuple[Task, programs.BatchShapes]:
+    task = programs.prepare_task(config, mesh, request.workdir, local_mesh)
     return task, programs.batch_shapes(task, request.batch, request.workdir is not None)
 
 
@@ -172,6 +205,8 @@ def _programs(config: ConfigDict, task: Task, shapes: programs.BatchShapes, kind
 def _announced(program: Program, topology: Topology, changes: Changes | None = None) -> Estimate:
     """Estimate a program, and tell the time that it took."""
     start = time.monotonic()
+    parts = (topology, topology.machine, topology.single)
+    topology = next(part for part in parts if part.num_devices == program.mesh.size)
     found = estimate(program, topology, platforms.compilation_folder() / "plan")
     settings = "".join(f", {name}={value}" for name, value in (changes or {}).items())
     how = f"compiled in {found.compile_seconds:.0f} s" if found.compile_seconds else "known"

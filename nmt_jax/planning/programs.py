@@ -57,9 +57,10 @@ class BatchShapes(NamedTuple):
     origin: str
 
 
-def prepare_task(config: ConfigDict, mesh: Mesh, workdir: Path | None) -> Task:
-    """Return the task of a workdir, or one that needs no data."""
+def prepare_task(config: ConfigDict, mesh: Mesh, workdir: Path | None, local_mesh: Mesh | None = None) -> Task:
+    """Return the task of a workdir, or one that needs no data; local_mesh: the devices of one of several processes."""
     task = make_task(config, workdir or Path("no-workdir"), mesh)
+    task.local_mesh = local_mesh or mesh
     if workdir is None:
         task.stand_in()
     return task

@@ -10,7 +10,18 @@ from nmt_jax.planning.estimate import Estimate
 from nmt_jax.planning.planner import Plan
 
 HEADER = (
-    *("program", "batch", "arguments GB", "temporaries GB", "peak GB", "fits", "TFLOP", "memory GB", "network GB"),
+    *(
+        "program",
+        "batch",
+        "devices",
+        "arguments GB",
+        "temporaries GB",
+        "peak GB",
+        "fits",
+        "TFLOP",
+        "memory GB",
+        "network GB",
+    ),
     *("arithmetic ms", "memory ms", "network ms", "bound by", "tokens/s at most", "MFU at most"),
 )
 
@@ -29,12 +40,12 @@ def row(estimate: Estimate, name: str) -> list[str]:
     """Return the cells of an estimate, as in HEADER."""
     shape = "x".join(map(str, estimate.shape))
     if estimate.roofline is None:
-        return [name, shape, "", "", _gigabytes(estimate.peak), _fits(estimate)] + [""] * 9
+        return [name, shape, str(estimate.devices), "", "", _gigabytes(estimate.peak), _fits(estimate)] + [""] * 9
     times = [f"{1000 * seconds:.3g}" for seconds in estimate.roofline]
     amounts = [f"{estimate.flops / 1e12:.3g}", _gigabytes(estimate.bytes_accessed), _gigabytes(estimate.bytes_sent)]
     memory = [_gigabytes(size) for size in (estimate.arguments, estimate.temporaries, estimate.peak)]
     speed = [f"{estimate.tokens_per_second:,.0f}", f"{estimate.utilization:.0%}"]
-    return [name, shape, *memory, _fits(estimate), *amounts, *times, estimate.bound, *speed]
+    return [name, shape, str(estimate.devices), *memory, _fits(estimate), *amounts, *times, estimate.bound, *speed]
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -5,6 +5,7 @@ import json
 import jax
 import pytest
 
+import metrics_jax
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 from nmt_jax.planning import planner, table
@@ -13,7 +14,9 @@ from nmt_jax.planning.compilation import TooLargeError
 from nmt_jax.planning.estimate import Estimate
 from nmt_jax.planning.planner import Request, candidates
 from nmt_jax.planning.roofline import Roofline
+from nmt_jax.pretrained import load_encoder
 from tests.conftest import ROOT
+from tests.fixtures import tiny_encoder_folder
 
 STEP = Estimate("train", (64, 8, 8), 512, devices=4, limit=10.0, peak=30.0, arguments=4.0, temporaries=26.0)
 
@@ -100,4 +103,19 @@ def test_a_mesh_that_does_not_divide_the_devices():
 def test_programs_that_the_compiler_refuses(message, needed):
     assert TooLargeError(message).needed == needed
     text = table.row(Estimate("train", (8, 8), 64, 1, 16e9, TooLargeError(message).needed), "train")
-    assert text[5].startswith("no")
+    assert text[6].startswith("no")
+
+
+def test_metrics(tmp_path):
+    """The forward pass has the arithmetic of the encoder's layers up to the selected one; a comparison its products."""
+    encoder = load_encoder(tiny_encoder_folder.write(tmp_path / "encoder"))
+    metrics = [metrics_jax.parse(spec, encoder=encoder) for spec in ("bertscore|layer:1", "moverscore|layers:1+2")]
+    found = planner.plan_metrics(metrics, Topology.parse("v5e:1x1"), jax.devices()[:1], (8, 32))
+    one, two, greedy, moved = found.estimates
+    layer = 8 * 32 * (8 * 16**2 + 4 * 16 * 32 + 4 * 32 * 16)
+    assert (one.program, one.flops, two.flops) == ("encode for bertscore", layer, 2 * layer)
+    rows, length = greedy.shape
+    assert greedy.flops == 2 * rows * length**2 * 16
+    assert moved.flops == 2 * rows * length**2 * 3 * 16  # minimum, mean and maximum
+    with pytest.raises(UserError, match="an encoder needs two numbers"):
+        planner.plan_metrics(metrics, Topology.parse("v5e:1x1"), jax.devices()[:1], (8, 32, 32))
