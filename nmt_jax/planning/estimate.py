@@ -93,8 +93,9 @@ class Estimate:
 
 
 def traced_for(mesh: Mesh) -> contextlib.AbstractContextManager[None]:
-    """Within this context, programs are traced for the devices of a mesh."""
-    return platforms.use(platforms.of_backend(mesh.devices.flat[0].platform))
+    """Within this context, programs are traced for the devices of a mesh; cuDNN's kernels need a GPU to compile."""
+    platform = platforms.of_backend(mesh.devices.flat[0].platform)
+    return platforms.use(dataclasses.replace(platform, attention="softmax"))
 
 
 def estimate(program: Program, topology: Topology, folder: Path) -> Estimate:
