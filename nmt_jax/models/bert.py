@@ -62,15 +62,23 @@ class Model(nn.Module):
             self.next_sentence_dense = Dense(2, kernel_init=init)
 
     def __call__(
-        self, ids: Array, mask: Array, segments: Array, positions: Array, train: bool = False
+        self,
+        ids: Array,
+        mask: Array,
+        segments: Array,
+        positions: Array,
+        train: bool = False,
+        packing: Array | None = None,
     ) -> tuple[Array, dict[str, Array]]:
         """Ids and segments int[B, S], mask bool[B, S], positions int[B, P] -> logits float[B, P, V] at those positions.
 
         Intermediates: `hidden` float[B, P, D + 1] and `output_kernel` float[D + 1, V], whose product is the logits, for
         a chunked loss; with next_sentence also `next_sentence` float[B, 2], the logits of "the second sentence follows
         the first" and of "it does not".
+        packing: the number of each token's example, int[B, S], in rows that hold several independent ones; the
+        next-sentence head reads only the first of them.
         """
-        states, out = self.encoder.states(ids, mask, segments, train)
+        states, out = self.encoder.states(ids, mask, segments, train, packing)
         x = jnp.take_along_axis(states[-1], positions[..., None], axis=1)
         x = self.transform_norm(activation(self.activation, self.dtype)(self.transform(x)))
         hidden = jnp.concatenate([x, jnp.ones((*x.shape[:-1], 1), x.dtype)], axis=-1)

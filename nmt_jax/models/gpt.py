@@ -9,6 +9,7 @@ from jax import Array
 from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, activation_type, matmul
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
 from nmt_jax.models.layers.layer_stack import REMAT, run_layers
+from nmt_jax.models.layers.packing import embed_positions, same_item
 from nmt_jax.models.layers.transformer_layers import EncoderLayer
 
 CHOICES = {
@@ -68,15 +69,20 @@ class Model(nn.Module):
     def _hidden(self, x: Array) -> Array:
         return self.final_norm(x) if self.norm == "pre" else x
 
-    def __call__(self, tokens: Array, train: bool = False) -> tuple[Array, dict[str, Any]]:
+    def __call__(
+        self, tokens: Array, train: bool = False, packing: Array | None = None
+    ) -> tuple[Array, dict[str, Any]]:
         """Tokens int[B, T] -> logits float[B, T, V], at t those of token t + 1, and intermediates.
 
+        packing: the number of each token's line, int[B, T], in rows that hold several independent ones.
         `attention`: L weights float[B, H, T, T]. `hidden` float[B, T, D] and `output_kernel` float[D, V]: their product
         is the logits; a chunked loss uses them instead. Raises ValueError if T exceeds max_positions.
         """
         length = tokens.shape[1]
         causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
-        x = self.embedding(tokens) + self.position(length)[None]
+        if packing is not None:
+            causal = causal & same_item(packing, packing)
+        x = self.embedding(tokens) + embed_positions(self.position(length), packing)
         x = self.drop(x.astype(activation_type(self.dtype)), train)
         x, attention = run_layers(
             self.layers, lambda layer, x: layer(x, causal, train), x, scan=self.scan_layers, remat=self.remat

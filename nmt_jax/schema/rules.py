@@ -4,7 +4,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 EMBEDDED = ("en", "de")  # the languages of the embedded corpus
-PACKED = {"translate": "transformer"}  # the model of each task whose rows may hold several items
+PACKED = {
+    "translate": "transformer",
+    "language_model": "gpt",
+    "pretrain": "bert",
+}  # the model of each task whose rows may hold several items
 
 
 class Rule(NamedTuple):
@@ -50,7 +54,7 @@ def _weight_decay(config: dict[str, Any]) -> str:
 
 
 def _packing_model(config: dict[str, Any]) -> str:
-    needed = PACKED.get(config["task"])
+    needed = PACKED[config["task"]]
     if config["data.packing"] and config["model_name"] != needed:
         return (
             f"config.data.packing=True: model_name={config['model_name']!r} cannot keep the items of a row apart; "
@@ -63,6 +67,15 @@ def _packing_positions(config: dict[str, Any]) -> str:
     length, positions = config["data.max_length"], config["model.max_positions"]
     if config["data.packing"] and config["model.positions"] == "learned" and length > positions:
         return f"config.model.max_positions={positions}: packed rows have data.max_length={length} positions"
+    return ""
+
+
+def _packing_next_sentence(config: dict[str, Any]) -> str:
+    if config["data.packing"] and config["model.next_sentence"]:
+        return (
+            "config.model.next_sentence=True: the lengths of random next sentences are not known when packed rows are "
+            "planned; set it to false, or data.packing=false"
+        )
     return ""
 
 
@@ -83,4 +96,5 @@ RULES = (
     Rule(("task", "model_name", "data.packing"), _packing_model),
     Rule(("data.packing", "data.max_length", "model.positions", "model.max_positions"), _packing_positions),
     Rule(("data.packing", "loss.risk.metric"), _packing_risk),
+    Rule(("data.packing", "model.next_sentence"), _packing_next_sentence),
 )

@@ -177,6 +177,11 @@ TASKS: dict[str, dict[str, Any]] = {
         "data": {
             **LINES,
             "block_length": max_row(64, "Length of a training block.", "tokens", low=2),
+            "packing": Key(
+                False,
+                "Read every line on its own, also in evaluation: rows of block_length tokens hold several lines that "
+                "do not see each other; model gpt.",
+            ),
             "cache": CACHE,
         },
         "vocab": {
@@ -341,6 +346,10 @@ TASKS: dict[str, dict[str, Any]] = {
             "dev_share": Key(0.05, "Fraction of documents held out, spread over all files.", above=0, below=1),
             "size": count(4000, "grammar: number of training sentences."),
             "max_length": max_row(128, "Length of a row, including [CLS] and [SEP].", "tokens", low=5),
+            "packing": Key(
+                False,
+                "Fill training rows with several examples that do not see each other; needs model.next_sentence=false.",
+            ),
             "cache": CACHE,
         },
         "vocab": {

@@ -10,6 +10,7 @@ import numpy as np
 
 from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.batching.packed_lines import PackedLines
 from nmt_jax.data.batching.text_blocks import Blocks, rows_per_batch, windows
 from nmt_jax.data.prepared import streams
 from nmt_jax.data.readers.monolingual import open_lines
@@ -17,12 +18,13 @@ from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.next_logits import NextLogits, predict
 from nmt_jax.decoding.sampling import Sampling, sample
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import dropout_options, token_loss
-from nmt_jax.tasks.task import Task
+from nmt_jax.tasks.task import Task, in_order
 from nmt_jax.tasks.vocab_files import load_or_train_vocab
 
 ROWS = 32  # samples drawn together; the number is fixed, so that one program serves all
@@ -87,14 +89,21 @@ class LanguageModel(RunningText):
             ("vocabulary", f"{len(self.vocab)} ({self.config.vocab.algorithm})"),
         ]
 
-    def batches(self, steps: int) -> Blocks:
+    def batches(self, steps: int) -> Blocks | PackedLines:
         self._check_positions(self.config.data.block_length, "config.data.block_length")
-        self._windows(self._text("dev").ids)  # invalid settings are reported now, not at the first evaluation
-        return self._blocks(self._text("train").ids, steps)
+        self._scored(self._text("dev").ids)  # invalid settings are reported now, not at the first evaluation
+        ids = self._text("train").ids
+        if not self.packing:
+            return self._blocks(ids, steps)
+        options = {"batch_tokens": self.config.train.batch_tokens, "seed": self.config.seed, "steps": steps}
+        return PackedLines(ids, block_length=self.config.data.block_length, share=self._train_rows, **options)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, T)."""
         rows, length = shape
+        if self.packing:
+            tokens, ones = np.full(shape, EOS, np.int32), np.ones(shape, np.int32)
+            return {"inputs": tokens, "labels": tokens, "packing": ones, "weights": ones.astype(np.float32)}
         return {"tokens": np.full((rows, length + 1), EOS, np.int32), "weights": np.ones((rows, length), np.float32)}
 
     def stand_in(self) -> None:
@@ -105,10 +114,14 @@ class LanguageModel(RunningText):
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
         """Cross-entropy of every next token in nats, with label smoothing in training: (sum, weight)."""
-        labels, weights = batch["tokens"][:, 1:], batch["weights"]
+        options = dropout_options(step)
+        if "packing" in batch:
+            inputs, labels, options["packing"] = batch["inputs"], batch["labels"], batch["packing"]
+        else:
+            inputs, labels = batch["tokens"][:, :-1], batch["tokens"][:, 1:]
         smoothing = self.config.loss.label_smoothing if step else 0.0
-        logits, out = self.model.apply({"params": params}, batch["tokens"][:, :-1], **dropout_options(step))
-        return token_loss(logits, out, labels, weights, smoothing, self.model.dtype, self._row_shards)
+        logits, out = self.model.apply({"params": params}, inputs, **options)
+        return token_loss(logits, out, labels, batch["weights"], smoothing, self.model.dtype, self._row_shards)
 
     def _check_positions(self, length: int, what: str) -> None:
         """Raise UserError if the model has a table of positions with fewer than `length` entries."""
@@ -127,12 +140,25 @@ class LanguageModel(RunningText):
         """Return consecutive lines as token ids int32[N], with EOS after each line."""
         return np.array([token for ids in streams.encode(lines, self.vocab) for token in ids], np.int32)
 
+    def _scored(self, ids: np.ndarray) -> Iterator[Batch]:
+        """Batches in which every token of a text int[N] is predicted once: as `_windows`, or each line on its own."""
+        if not self.packing:
+            return self._windows(ids)
+        settings, length = self.config.eval, self.config.data.block_length
+        options = {
+            "batch_tokens": settings.batch_tokens,
+            "context": settings.context,
+            "key": "config.eval.batch_tokens",
+        }
+        return in_order(PackedLines(ids, block_length=length, share=sharding.share(self.local_mesh), **options))
+
     def surprise(self, params: Any, ids: np.ndarray) -> tuple[float, float]:
         """Return the negative log-probability in nats of a text int[N] that ends in EOS, and its number of tokens.
 
-        Every token is predicted once, after at least `eval.context` tokens if there are that many.
+        Every token is predicted once, after at least `eval.context` tokens if there are that many; with `data.packing`,
+        only tokens of the same line count.
         """
-        nats, tokens = self._totals(self._eval_loss, params, self._windows(ids))
+        nats, tokens = self._totals(self._eval_loss, params, self._scored(ids))
         check_outputs(nats)
         return nats, tokens
 

@@ -15,6 +15,7 @@ import numpy as np
 from nmt_jax.data.batching.encoder_rows import RowReader
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.masking import MAX_MASKS, Corruption, LeftToRight, Masked, Masking, choose_masked
+from nmt_jax.data.batching.packed_examples import PackedExamples, fill_examples
 from nmt_jax.data.batching.segment_pairs import NEXT, PairBatches, SegmentPairs, empty_rows
 from nmt_jax.data.prepared import segments
 from nmt_jax.data.prepared.segments import Segments
@@ -116,7 +117,9 @@ class Pretrain(Task):
         except ValueError as error:
             raise UserError(f"config.corrupt: {error}") from None
 
-    def _pair_batches(self, text: Segments, corruption: Corruption, **options: Any) -> PairBatches:
+    def _row_batches(
+        self, kind: type[PairBatches | PackedExamples], text: Segments, masking: Masking, **options: Any
+    ) -> Any:
         """Batches of at least 8 rows, so that 1, 2, 4 and 8 devices see the same ones."""
         max_length, positions = self.config.data.max_length, self.model.max_positions
         if max_length > positions:
@@ -124,33 +127,45 @@ class Pretrain(Task):
         pairs = SegmentPairs(
             text, next_sentence=self.model.next_sentence, cls=self._special("[CLS]"), sep=self._special("[SEP]")
         )
-        corruption = LeftToRight() if self.model.causal else corruption
-        return PairBatches(pairs, corruption, max_length=max_length, **options)
+        return kind(pairs, self._corruption(masking), max_length=max_length, **options)
+
+    def _corruption(self, masking: Masking) -> Corruption:
+        """The masking, or that of left-to-right language modelling: none."""
+        return LeftToRight() if self.model.causal else masking
 
     @functools.cached_property
     def _make_train_batches(self) -> Any:
         """Function that returns the training batches of `steps` steps."""
         options = {"batch_tokens": self.config.train.batch_tokens, "share": self._train_rows, "seed": self.config.seed}
-        return functools.partial(self._pair_batches, self.train_text, self.masking(), **options)
+        kind = PackedExamples if self.packing else PairBatches
+        return functools.partial(self._row_batches, kind, self.train_text, self.masking(), **options)
 
-    def batches(self, steps: int) -> PairBatches:
+    def batches(self, steps: int) -> PairBatches | PackedExamples:
         if (name := self.config.initialization) not in INITIALIZATIONS:
             raise UserError(f"config.initialization={name!r}: use one of {', '.join(INITIALIZATIONS)}")
         _ = self.dev_batches  # errors in the development text are reported now, not at the first evaluation
         return self._make_train_batches(steps=steps)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
-        """A batch of shape (rows, S)."""
-        corruption = LeftToRight() if self.model.causal else self.masking()
-        batch = empty_rows(shape[0], self.config.data.max_length, corruption, self.model.next_sentence)
-        filled = {"ids": self._special("[UNK]"), "weights": 1.0, "next_sentence": NEXT}
+        """A batch of shape (rows, S), or with packing (rows, S, P)."""
+        if self.packing:
+            batch = fill_examples([], [], [], shape)
+        else:
+            rows, length = shape
+            batch = empty_rows(rows, length, self._corruption(self.masking()), self.model.next_sentence)
+        filled = {"ids": self._special("[UNK]"), "packing": 1, "weights": 1.0, "next_sentence": NEXT}
         return {name: np.full_like(array, filled.get(name, 0)) for name, array in batch.items()}
 
     def stand_in(self) -> None:
         self._assume(tokenizer=StandIn(self.config.vocab.size))
 
     def row_lengths(self, share: float) -> tuple[int, ...]:
-        return (self.config.data.max_length,)
+        length = self.config.data.max_length
+        return (length, self._corruption(self.masking()).max_positions(length)) if self.packing else (length,)
+
+    def num_tokens(self, shape: tuple[int, ...]) -> int:
+        """All tokens."""
+        return shape[0] * shape[1]
 
     def init(self, rng: jax.Array) -> Any:
         ids = jnp.zeros((1, 2), jnp.int32)
@@ -160,8 +175,8 @@ class Pretrain(Task):
         return params
 
     def _apply(self, params: Any, batch: dict[str, jax.Array], **options: Any) -> tuple[jax.Array, dict[str, Any]]:
-        ids = batch["ids"]
-        return self.model.apply({"params": params}, ids, ids != 0, batch["segments"], batch["positions"], **options)
+        ids, inputs = batch["ids"], (batch["segments"], batch["positions"])
+        return self.model.apply({"params": params}, ids, ids != 0, *inputs, packing=batch.get("packing"), **options)
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
         """Cross-entropy of tokens and of next sentences in nats: (sum, number of predicted tokens)."""
@@ -187,7 +202,9 @@ class Pretrain(Task):
         """
         masking = dataclasses.replace(self.masking(), share=0.15, mask=1.0, random=0.0, whole_words=False)
         share = sharding.share(self.local_mesh)
-        return self._pair_batches(self.dev_text, masking, batch_tokens=self.config.eval.batch_tokens, share=share)
+        return self._row_batches(
+            PairBatches, self.dev_text, masking, batch_tokens=self.config.eval.batch_tokens, share=share
+        )
 
     @compiled()
     def _measure(self, params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, ...]:

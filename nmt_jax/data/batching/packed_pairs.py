@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.data.batching.packing import PackedBatches, fill_rows, row_sides
+from nmt_jax.data.batching.packing import PackedBatches, fill_rows
 from nmt_jax.data.batching.row_slice import ALL, RowSlice
 from nmt_jax.data.batching.segmentations import Corpus, Segmentations
 
@@ -30,13 +30,12 @@ class PackedPairs(PackedBatches):
         """batch_tokens: maximum number of target tokens of a batch. share, steps, sampling_alpha: as for `Batches`."""
         self._segmentations = Segmentations(corpus, sampling_alpha)
         lengths = np.concatenate(list(self._segmentations.lengths()))
-        sides = row_sides(lengths, corpus.max_length)
         source, target = (int(total) for total in np.asarray(corpus.lengths).sum(axis=0, dtype=np.int64))
         super().__init__(
             lengths,
-            sides,
+            corpus.max_length,
             {"source": source, "target": target},
-            row_tokens=sides[1],
+            counted=1,
             batch_tokens=batch_tokens,
             share=share,
             seed=seed,

@@ -65,17 +65,40 @@ def round_lengths(lengths: np.ndarray) -> np.ndarray:
     return -(-lengths // step) * step
 
 
-def row_sides(lengths: np.ndarray, most: int) -> tuple[int, ...]:
-    """The sides of a row for items of lengths int[N, D], which are at most `most`.
+class Plan(NamedTuple):
+    """The sides of a row, the kind int[N] of each item, the number of items of each kind, and the rows."""
 
-    The side with the most tokens gets `most` places. The others get as many as the same items need on average, rounded
-    up or down to a multiple of ALIGNMENT, whichever takes fewer places, but enough for the longest item.
+    sides: tuple[int, ...]
+    kinds: np.ndarray
+    counts: np.ndarray
+    patterns: list[Pattern]
+
+    @property
+    def places(self) -> int:
+        """The places of all rows, on all sides."""
+        return sum(pattern.rows for pattern in self.patterns) * sum(self.sides)
+
+
+def make_plan(lengths: np.ndarray, most: int) -> Plan:
+    """Plan rows for items of lengths int[N, D], which are at most `most`.
+
+    The side with the most tokens gets `most` places. The others get about as many as the same items need on average:
+    the multiple of ALIGNMENT that takes the fewest places, but enough for the longest item.
     """
-    total, longest = lengths.sum(axis=0, dtype=np.int64), lengths.max(axis=0)
-    average = most * total / total.max()
-    rounded = np.stack([np.ceil(average / ALIGNMENT), np.floor(average / ALIGNMENT)]) * ALIGNMENT
-    rounded = np.where(total == total.max(), most, np.clip(rounded, longest, most)).astype(int)
-    return min(itertools.product(*rounded.T.tolist()), key=lambda sides: float((total / sides).max() * sum(sides)))
+    total, longest = lengths.sum(axis=0, dtype=np.int64), -(-lengths.max(axis=0) // ALIGNMENT) * ALIGNMENT
+    average = most * total // total.max() // ALIGNMENT * ALIGNMENT
+    near = np.clip([average + extra * ALIGNMENT for extra in range(3)], longest, most)
+    near = np.where(total == total.max(), most, near)
+    choices = sorted(set(itertools.product(*near.T.tolist())))
+    return min((_planned(lengths, sides) for sides in choices), key=lambda plan: plan.places)
+
+
+def _planned(lengths: np.ndarray, sides: tuple[int, ...]) -> Plan:
+    limits = np.array(sides)
+    codes = np.ravel_multi_index(np.minimum(round_lengths(lengths), limits).T, limits + 1)
+    found, kinds, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    of_kinds = np.stack(np.unravel_index(found, limits + 1), axis=1)
+    return Plan(sides, kinds, counts, plan_rows(of_kinds, counts, sides))
 
 
 class PackedOrder(NamedTuple):
@@ -95,10 +118,10 @@ class PackedBatches(EpochBatches[PackedOrder]):
     def __init__(
         self,
         lengths: np.ndarray,
-        sides: Sequence[int],
+        most: int,
         tokens: Mapping[str, int],
         *,
-        row_tokens: int,
+        counted: int = 0,
         batch_tokens: int,
         share: RowSlice,
         seed: int,
@@ -107,25 +130,23 @@ class PackedBatches(EpochBatches[PackedOrder]):
     ):
         """Plans the rows.
 
-        lengths: int[N, D], the places that each item may take on the sides of a row, which has `sides` places. tokens:
-        the name of each side that may be padded, and the number of all tokens. row_tokens: what a row counts of
-        `batch_tokens`, the maximum of a batch; but there are at least `share.multiple_of` rows, and a multiple of it.
-        share: the rows that this process builds. steps: number of batches; None for one epoch. keys: the config keys of
-        `batch_tokens` and of the length of a row. Raises UserError if a row exceeds `batch_tokens`.
+        lengths: int[N, D], the places that each item may take on the sides of a row. most: places of the longest side.
+        tokens: the name of each side that may be padded, and the number of all tokens. counted: the side whose places
+        count towards `batch_tokens`, their maximum in a batch; but there are at least `share.multiple_of` rows, and a
+        multiple of it. share: the rows that this process builds. steps: number of batches; None for one epoch. keys:
+        the config keys of `batch_tokens` and of `most`. Raises UserError if a row exceeds `batch_tokens`.
         """
+        plan = make_plan(lengths, most)
+        row_tokens = plan.sides[counted]
         if batch_tokens < row_tokens:
             raise UserError(
                 f"{keys[0]} = {batch_tokens} is less than the {row_tokens} tokens of a packed row; "
                 f"increase it, or reduce {keys[1]}"
             )
         rows = max(batch_tokens // row_tokens // share.multiple_of, 1) * share.multiple_of
-        self.shapes: list[tuple[int, ...]] = [(rows, *sides)]
-        limits = np.array(sides)
-        codes = np.ravel_multi_index(np.minimum(round_lengths(lengths), limits).T, limits + 1)
-        kinds, of_item, counts = np.unique(codes, return_inverse=True, return_counts=True)
-        self._members = np.split(np.argsort(of_item, kind="stable").astype(np.int32), counts.cumsum()[:-1])
-        patterns = plan_rows(np.stack(np.unravel_index(kinds, limits + 1), axis=1), counts, sides)
-        rows_of_kinds = [pattern.kinds for pattern in patterns for _ in range(pattern.rows)]
+        self.shapes: list[tuple[int, ...]] = [(rows, *plan.sides)]
+        self._members = np.split(np.argsort(plan.kinds, kind="stable").astype(np.int32), plan.counts.cumsum()[:-1])
+        rows_of_kinds = [pattern.kinds for pattern in plan.patterns for _ in range(pattern.rows)]
         self._starts = np.cumsum([0, *map(len, rows_of_kinds)])
         # The places of the items of the first kind, then those of the second kind, and so on.
         self._places = np.argsort(np.fromiter(itertools.chain.from_iterable(rows_of_kinds), np.int32), kind="stable")

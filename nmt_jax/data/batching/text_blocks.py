@@ -71,10 +71,7 @@ def windows(ids: np.ndarray, *, block_length: int, context: int, rows: int) -> I
     sees at least `context` preceding tokens. EOS is prepended to the text. The windows do not depend on `rows`, the
     batch size. Raises UserError immediately if `context` is negative or leaves nothing to predict.
     """
-    if not 0 <= context < block_length:
-        raise UserError(
-            f"config.eval.context={context} must be at least 0 and less than config.data.block_length={block_length}"
-        )
+    check_context(context, block_length)
     stride = block_length - context
     count = 1 + max(0, -(-(len(ids) - block_length) // stride))
 
@@ -90,6 +87,14 @@ def windows(ids: np.ndarray, *, block_length: int, context: int, rows: int) -> I
             yield batch
 
     return batches()
+
+
+def check_context(context: int, block_length: int) -> None:
+    """Raise UserError if `context` is negative or leaves nothing of a block to predict."""
+    if not 0 <= context < block_length:
+        raise UserError(
+            f"config.eval.context={context} must be at least 0 and less than config.data.block_length={block_length}"
+        )
 
 
 def rows_per_batch(batch_tokens: int, block_length: int, multiple_of: int, key: str) -> int:

@@ -17,6 +17,7 @@ from nmt_jax.models.layers.attention import attend
 from nmt_jax.models.layers.basic import Dense, Dropout, LayerNorm, activation, activation_type, sinusoids
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
 from nmt_jax.models.layers.layer_stack import REMAT, run_layers
+from nmt_jax.models.layers.packing import embed_positions, same_item
 
 CHOICES = {"activation": ("gelu_erf", "gelu", "relu"), "dtype": ("float32", "bfloat16"), "remat": tuple(REMAT)}
 
@@ -43,12 +44,13 @@ class Embeddings(nn.Module):
         self.norm = LayerNorm(self.epsilon)
         self.drop = Dropout(self.dropout)
 
-    def __call__(self, ids: Array, segments: Array | None, train: bool) -> Array:
-        """Ids and segments int[B, S] -> float[B, S, D]."""
+    def __call__(self, ids: Array, segments: Array | None, train: bool, packing: Array | None = None) -> Array:
+        """Ids and segments int[B, S] -> float[B, S, D]; packing int[B, S]: as for `Bert.states`."""
         length = ids.shape[1]
         if length > self.max_positions:
             raise ValueError(f"a sequence has {length} tokens, but max_positions={self.max_positions}")
-        x = self.word[ids] + self.position[None, self.first_position : self.first_position + length]
+        table = self.position[self.first_position : self.first_position + length]
+        x = self.word[ids] + embed_positions(table, packing)
         if self.num_segments:
             x = x + (self.segment[None, :1] if segments is None else self.segment[segments])
         return self.drop(self.norm(x).astype(activation_type(self.dtype)), train)
@@ -157,17 +159,20 @@ class Bert(nn.Module):
         hidden, intermediates = self.states(ids, mask, segments, train)
         return jnp.stack(hidden), intermediates
 
-    def visible(self, mask: Array) -> Array:
+    def visible(self, mask: Array, packing: Array | None = None) -> Array:
         """The positions that each token attends to: mask bool[B, S] -> bool[B, 1, 1 or S, S]."""
-        mask = mask[:, None, None, :]
+        mask = mask[:, None, None, :] if packing is None else same_item(packing, packing)
         return mask & jnp.tril(jnp.ones((mask.shape[-1],) * 2, bool))[None, None] if self.causal else mask
 
     def states(
-        self, ids: Array, mask: Array, segments: Array | None, train: bool
+        self, ids: Array, mask: Array, segments: Array | None, train: bool, packing: Array | None = None
     ) -> tuple[list[Array], dict[str, Any]]:
-        """As `__call__`, but the hidden states are a list: using only the last does not cost a stack of all."""
-        x = self.embeddings(ids, segments, train)
-        visible = self.visible(mask)
+        """As `__call__`, but the hidden states are a list: using only the last does not cost a stack of all.
+
+        packing: the number of each token's example, int[B, S], in rows that hold several independent ones.
+        """
+        x = self.embeddings(ids, segments, train, packing)
+        visible = self.visible(mask, packing)
         draws = train or self.is_initializing()  # inside jit, random streams would differ
 
         def step(layer: Layer, x: Array) -> tuple[Array, tuple[Array, Array]]:

@@ -71,6 +71,36 @@ def test_tokens_see_both_sides_and_know_their_places():
     assert len(np.unique(states[0, 0].round(5), axis=0)) == S
 
 
+PACKED = {"ids": np.array([[1, 2, 3, 4, 5, 0, 0]]), "packing": np.array([[1, 1, 1, 2, 2, 0, 0]])}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_packed_examples_have_the_states_of_rows_of_their_own(causal):
+    model, variables, _, _ = make(causal=causal, pooler=False, first_position=2)
+
+    def states(ids, packing=None):
+        return model.apply(variables, ids, ids != 0, None, False, packing, method="states")[0][-1]
+
+    packed = states(**PACKED)[0]
+    apart = states(np.array([[1, 2, 3], [4, 5, 0]]))
+    np.testing.assert_allclose(packed[:3], apart[0], atol=1e-5)
+    np.testing.assert_allclose(packed[3:5], apart[1, :2], atol=1e-5)
+
+
+def test_no_example_of_a_row_has_a_gradient_to_another():
+    model, variables, _, _ = make(pooler=False)
+    ids, packing = PACKED["ids"], PACKED["packing"]
+
+    def sums(word):
+        params = {**variables["params"], "embeddings": {**variables["params"]["embeddings"], "word": word}}
+        states = model.apply({"params": params}, ids, ids != 0, None, False, packing, method="states")[0][-1][0, :, 0]
+        return jnp.stack([states[:3].sum(), states[3:5].sum()])
+
+    gradient = jax.jit(jax.jacrev(sums))(variables["params"]["embeddings"]["word"])  # [2, V, D]
+    seen = [set(np.flatnonzero(example)) for example in np.abs(gradient).max(axis=-1) > 0]
+    assert seen == [{1, 2, 3}, {4, 5}]
+
+
 def test_segments_are_a_table_of_their_own():
     model, variables, ids, mask = make()
     hidden, _ = model.apply(variables, ids, mask)

@@ -62,6 +62,31 @@ def test_neither_padding_behind_nor_other_rows_have_influence():
     np.testing.assert_allclose(apply(padded)[0][:, :4], whole[:, :4], atol=1e-6)
 
 
+PACKED, PACKING = np.array([[EOS, 4, 5, 6, 7, PAD, PAD]]), np.array([[1, 1, 2, 2, 2, 0, 0]])
+
+
+@pytest.mark.parametrize("fields", [*VARIANTS, {"scan_layers": True}])
+def test_packed_lines_are_predicted_as_in_rows_of_their_own(fields):
+    model, variables, apply = make(**fields)
+    packed = jax.jit(model.apply)(variables, PACKED, packing=PACKING)[0][0]
+    apart = apply(np.array([[EOS, 4, PAD], [5, 6, 7]]))[0]
+    np.testing.assert_allclose(packed[:2], apart[0, :2], atol=1e-5)
+    np.testing.assert_allclose(packed[2:5], apart[1], atol=1e-5)
+
+
+def test_no_line_of_a_row_has_a_gradient_to_another():
+    model, variables, _ = make()
+
+    def sums(table):
+        params = {**variables["params"], "embedding": {"table": table}}
+        hidden = model.apply({"params": params}, PACKED, packing=PACKING)[1]["hidden"][0, :, 0]
+        return jax.numpy.stack([hidden[:2].sum(), hidden[2:5].sum()])
+
+    gradient = jax.jit(jax.jacrev(sums))(variables["params"]["embedding"]["table"])  # [2, V, D]
+    seen = [set(np.flatnonzero(line)) for line in np.abs(gradient).max(axis=-1) > 0]
+    assert seen == [{EOS, 4}, {5, 6, 7}]
+
+
 def test_recomputed_layers_are_the_same_model():
     model, variables, _ = make()
     again = model.clone(remat="full")

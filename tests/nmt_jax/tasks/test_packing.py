@@ -11,7 +11,12 @@ from nmt_jax.tasks.registry import make_task
 from tests.conftest import ROOT
 from tests.fixtures.parameters import draw_parameters
 
-PAGES = {"translate": ("quickstart", {})}
+PAGES = {
+    "translate": ("quickstart", {}),
+    "pretrain": ("bert_tiny", {"model.next_sentence": "false", "model.dtype": "float32"}),
+    "left_to_right": ("bert_tiny", {"model.next_sentence": "false", "model.causal": "true"}),
+    "language_model": ("gpt", {"data.block_length": "32"}),
+}
 
 
 @pytest.fixture(scope="module", params=PAGES)
@@ -38,13 +43,36 @@ def test_the_loss_per_token_of_an_epoch_is_the_same(tasks):
         totals.append(task._totals(task._eval_loss, params, epoch))
     (packed, packed_weight), (apart, weight) = totals
     assert packed_weight == weight > 0
-    assert packed / weight == pytest.approx(apart / weight, abs=1e-5)
+    # Without packing, the lines of a language model see each other.
+    assert (packed / weight == pytest.approx(apart / weight, abs=1e-5)) == (task.config.task != "language_model")
 
 
 def test_less_of_a_batch_is_padding(tasks):
     packed, apart = (task.batches(1).padding for task in tasks)
     assert set(packed) == set(apart)
-    assert sum(packed.values()) < 0.6 * sum(apart.values())
+    if tasks[0].config.task == "language_model":
+        assert packed["blocks"] < 0.2  # there is none in a text without lines
+    else:
+        assert sum(packed.values()) < 0.9 * sum(apart.values())
+
+
+def test_a_packed_language_model_reads_lines_on_their_own(tmp_path):
+    packed, apart = (
+        make_task(
+            configs.load(f"{ROOT}/configs/gpt.py:smoke=true", {"data.packing": packing, "data.block_length": "12"}),
+            tmp_path,
+            sharding.make_mesh(),
+        )
+        for packing in ("true", "false")
+    )
+    params = draw_parameters(packed.init)
+    lines = ["der alte Mann schläft .", "", "sie sieht das Haus nicht , und der Mann sieht es auch nicht .", "ja"]
+    assert len(packed.encode(lines[2:3])) == 15  # in two parts, of which the second repeats 8 tokens
+    nats, tokens = packed.surprise(params, packed.encode(lines))
+    alone = [apart.surprise(params, apart.encode([line])) for line in lines]
+    assert tokens == sum(count for _, count in alone) == len(packed.encode(lines))
+    assert nats / tokens == pytest.approx(sum(one for one, _ in alone) / tokens, abs=1e-5)
+    assert nats != pytest.approx(apart.surprise(params, apart.encode(lines))[0], rel=1e-4)
 
 
 def test_the_dummy_batch_has_the_arrays_of_a_batch(tasks):
@@ -75,6 +103,9 @@ def test_the_dummy_batch_has_the_arrays_of_a_batch(tasks):
             {"model.positions": "learned", "model.max_positions": "100", "data.max_length": "128"},
             r"config\.model\.max_positions=100: packed rows have data\.max_length=128 positions",
         ),
+        ("rnn_lm", {}, r"config\.data\.packing=True: model_name='rnn_lm' .* use model_name='gpt'"),
+        ("bert_tiny", {}, r"config\.model\.next_sentence=True: the lengths of random next sentences are not known"),
+        ("elmo", {}, r"unknown config key 'data\.packing'"),
         ("glue", {}, r"unknown config key 'data\.packing'"),
     ],
 )

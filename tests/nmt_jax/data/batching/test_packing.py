@@ -8,7 +8,7 @@ import pytest
 
 from nmt_jax.data.batching.batches import Batches, iterator
 from nmt_jax.data.batching.packed_pairs import PackedPairs
-from nmt_jax.data.batching.packing import plan_rows, round_lengths, row_sides
+from nmt_jax.data.batching.packing import make_plan, plan_rows, round_lengths
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.errors import UserError
@@ -151,12 +151,13 @@ def test_rounded_lengths_are_few_and_hardly_longer():
 
 
 def test_the_sides_of_a_row_are_in_proportion_to_the_tokens():
-    assert row_sides(np.array([[10, 20], [20, 40]]), 128) == (64, 128)
-    assert row_sides(np.array([[10, 20], [20, 41]]), 128) == (64, 128)  # 63 rounded up
-    assert row_sides(np.array([[10, 19], [20, 39]]), 128) == (64, 128)  # 66 rounded down
-    assert row_sides(np.array([[10, 20], [20, 40]]), 100) == (48, 100)
-    assert row_sides(np.array([[1], [7]]), 60) == (60,)
-    assert row_sides(np.array([[30, 5], [1, 70], [1, 70]]), 70) == (30, 70)  # enough for the longest item
+    def sides(lengths, most):
+        return make_plan(np.array(lengths), most).sides
+
+    assert sides([[10, 20], [20, 40]] * 9, 128) == (64, 128)
+    assert sides([[10, 20], [20, 40]] * 9, 100) == (56, 100)  # of 20 + 20 + 10
+    assert sides([[1], [7]], 60) == (60,)
+    assert sides([[30, 5], [1, 70], [1, 70]], 70) == (32, 70)  # enough for the longest item
 
 
 def test_hardly_any_padding_is_left_on_multi30k(shared):
