@@ -28,7 +28,7 @@ LAYERS = (
     ("nmt_jax.models.layers",),
     ("nmt_jax.distributed",),
     ("nmt_jax.data",),
-    ("nmt_jax.planning.roofline",),
+    ("nmt_jax.planning.roofline",),  # printed by training
     ("nmt_jax.planning.accelerators", "nmt_jax.planning.program_text", "nmt_jax.planning.arithmetic"),
     ("nmt_jax.planning.replica_groups",),
     ("nmt_jax",),

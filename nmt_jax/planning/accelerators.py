@@ -12,7 +12,7 @@ import importlib.util
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nmt_jax.errors import UserError
@@ -186,14 +186,16 @@ def prepare_environment() -> None:
         os.environ.setdefault(name, value)
 
 
-def topology_of(devices: Any) -> Topology | None:
-    """Return the topology of devices that are there, if their kind is known; of TPUs as a row."""
+def topology_of(devices: Sequence[Any]) -> Topology | None:
+    """Return the topology of devices that are there; None if their kind is not known."""
     kind = devices[0].device_kind
-    name = KINDS.get(kind) or next((name for name in ACCELERATORS if name.upper() in kind.upper().split()), None)
+    name = KINDS.get(kind) or next((name for name in ACCELERATORS if name.upper() in re.split(r"[ -]", kind)), None)
     if name is None:
         return None
-    axes = ACCELERATORS[name].sizes[0].count("x")
-    return Topology(name, (len(devices), *[1] * axes))
+    if ACCELERATORS[name].backend == "gpu":
+        return Topology(name, (len(devices),))
+    spans = [1 + max(axis) - min(axis) for axis in zip(*(device.coords for device in devices), strict=True)]
+    return Topology(name, tuple(spans[: 1 + ACCELERATORS[name].sizes[0].count("x")]))
 
 
 def listing() -> Iterator[str]:

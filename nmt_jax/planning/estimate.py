@@ -10,6 +10,7 @@ import jax
 from jax.sharding import Mesh
 
 from nmt_jax import platforms
+from nmt_jax.errors import UserError, one_line
 from nmt_jax.planning.accelerators import Topology
 from nmt_jax.planning.arithmetic import matrix_flops
 from nmt_jax.planning.compilation import TooLargeError, compile_or_read
@@ -108,7 +109,13 @@ def estimate(program: Program, topology: Topology, folder: Path) -> Estimate:
     common |= {"devices": mesh.size, "limit": device.memory, "peak_flops": device.flops}
     with traced_for(mesh):
         traced = program.trace()
-        lowered = traced.lower()
+        try:
+            lowered = traced.lower()
+        except RuntimeError as error:  # a callback needs the backend
+            raise UserError(
+                f"{topology}: the {program.kind} program needs a device to be compiled, perhaps because it calls the "
+                f"host, as loss.risk does ({one_line(str(error))[:80]})"
+            ) from error
     try:
         compiled, seconds = compile_or_read(lowered, str(topology), folder)
     except TooLargeError as error:

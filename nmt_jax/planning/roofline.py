@@ -1,8 +1,10 @@
 """The time that a program needs at least: by arithmetic, by memory and by network (Williams et al., 2009)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nmt_jax.planning.accelerators import Topology
+from nmt_jax.planning.arithmetic import matrix_flops
+from nmt_jax.planning.program_text import ProgramText
 
 
 class Roofline(NamedTuple):
@@ -28,3 +30,15 @@ class Roofline(NamedTuple):
     def seconds(self) -> float:
         """The least time: the three overlap."""
         return max(self)
+
+
+def bounds(topology: Topology, jaxpr: Any, text: str, tokens: int) -> str:
+    """Return the roofline of a training step as one line.
+
+    jaxpr, text: the step as traced and as compiled. tokens: of its batch.
+    """
+    program = ProgramText(text)
+    sent = sum(collective.sent for collective in program.collectives)
+    found = Roofline.of(topology, matrix_flops(jaxpr) / topology.num_devices, program.bytes_accessed, sent)
+    times = ", ".join(f"{name} {1000 * seconds:.3g} ms" for name, seconds in found._asdict().items())
+    return f"roofline of {topology}: {times}; at most {tokens / found.seconds:,.0f} tokens/s, bound by {found.binds}"

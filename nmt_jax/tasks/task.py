@@ -16,6 +16,7 @@ from nmt_jax.data.batching.batches import Batches, Corpus, Layout
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.distributed import sharding
+from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.models.registry import model_class
 from nmt_jax.platforms import compiled
@@ -86,16 +87,18 @@ class Task(abc.ABC):
     def evaluate(self, params: Any) -> dict[str, float]:
         """Return `dev/loss` and the task's other measures on the development set."""
 
-    @abc.abstractmethod
+    # What `nmt-jax plan` needs
+
     def stand_in(self) -> None:
         """Assume the sizes in the config for what is read from data.
 
         Then `model`, `init`, `dummy_batch` and `loss_fn` need no data, and nothing is written; there are no batches.
         """
+        raise UserError(f"config.task={self.config.task!r}: its sizes are not known without data")
 
-    @abc.abstractmethod
     def row_lengths(self, share: float) -> tuple[int, ...]:
         """Return the lengths of a row, such as (S, T), at this share of the limits in the config, if rows differ."""
+        raise UserError(f"config.task={self.config.task!r}: the lengths of its rows are not known without data")
 
     def num_tokens(self, shape: tuple[int, ...]) -> int:
         """Return how many tokens a batch of this shape counts towards `batch_tokens`."""

@@ -19,6 +19,8 @@ from nmt_jax.distributed.processes import Processes, Vote
 from nmt_jax.distributed.sharding import gather, make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts, Watchdog
+from nmt_jax.planning.accelerators import topology_of
+from nmt_jax.planning.roofline import bounds
 from nmt_jax.progress import RunProgress, print_table
 from nmt_jax.tasks.task import Task
 from nmt_jax.training import memory
@@ -206,7 +208,8 @@ class _Training:
         batch = shard_batch(self.task.dummy_batch(shape), self.mesh)
         start = time.monotonic()
         try:
-            program = self.train_step.lower(self.state, batch).compile()
+            traced = self.train_step.trace(self.state, batch)
+            program = traced.lower().compile()
         except jax.errors.JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
@@ -216,6 +219,8 @@ class _Training:
         self.display.note(
             f"compiled {memory.format_shape(shape)}, the largest shape, in {took:.1f} s: {size} per device"
         )
+        if topology := topology_of(list(self.mesh.devices.flat)):
+            self.display.note(bounds(topology, traced.jaxpr.jaxpr, program.as_text(), self.task.num_tokens(shape)))
 
     @property
     def _largest(self) -> tuple[int, ...]:

@@ -1,10 +1,15 @@
 """Topologies by name, and what the compilers need to know of them."""
 
+import itertools
+import types
+
+import jax
+import jax.numpy as jnp
 import pytest
 
 from nmt_jax.errors import UserError
-from nmt_jax.planning.accelerators import ACCELERATORS, Topology, listing
-from nmt_jax.planning.roofline import Roofline
+from nmt_jax.planning.accelerators import ACCELERATORS, Topology, listing, topology_of
+from nmt_jax.planning.roofline import Roofline, bounds
 
 
 @pytest.mark.parametrize("name", ACCELERATORS)
@@ -52,6 +57,39 @@ def test_roofline():
     assert Roofline.of(topology, 100, 200, 3).binds == "memory"
     assert Roofline.of(topology, 100, 20, 30).seconds == 30
     assert Roofline.of(Topology.parse("v5e:1x1"), 1, 1, 0).network == 0
+
+
+def tpus(kind, *sizes):
+    """Devices as JAX shows them on a TPU."""
+    return [types.SimpleNamespace(device_kind=kind, coords=place) for place in itertools.product(*map(range, sizes))]
+
+
+@pytest.mark.parametrize(
+    ("devices", "topology"),
+    [
+        (tpus("TPU v5 lite", 4, 2, 1), "v5e:4x2"),
+        (tpus("TPU v5", 2, 2, 2), "v5p:2x2x2"),
+        ([types.SimpleNamespace(device_kind="NVIDIA H100 80GB HBM3")] * 8, "h100:8"),
+        ([types.SimpleNamespace(device_kind="NVIDIA A100-SXM4-80GB")], "a100:1"),
+    ],
+)
+def test_devices_that_are_there(devices, topology):
+    assert str(topology_of(devices)) == topology
+
+
+def test_other_devices_have_no_roofline():
+    assert topology_of(jax.devices()) is None
+
+
+def test_roofline_of_a_training_step():
+    def step(x):
+        return jnp.tanh(x @ x)
+
+    x, topology = jnp.ones((64, 64)), Topology.parse("h100:1", {"flops": 2 * 64**3 * 100})
+    traced = jax.jit(step).trace(x)
+    line = bounds(topology, traced.jaxpr.jaxpr, traced.lower().compile().as_text(), tokens=64)
+    assert line.startswith("roofline of h100:1: arithmetic 10 ms, memory ")
+    assert line.endswith("at most 6,400 tokens/s, bound by arithmetic")
 
 
 def test_listing():
