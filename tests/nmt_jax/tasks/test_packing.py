@@ -1,5 +1,7 @@
 """Training on packed rows: the same loss per token as without packing, over the same items."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from nmt_jax import config as configs
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.registry import make_task
+from nmt_jax.training.run import train
+from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
 from tests.fixtures.parameters import draw_parameters
 
@@ -17,9 +21,10 @@ PAGES = {
     "left_to_right": ("bert_tiny", {"model.next_sentence": "false", "model.causal": "true"}),
     "language_model": ("gpt", {"data.block_length": "32"}),
 }
+FAST, SLOW = ("translate", "pretrain", "language_model"), ("left_to_right",)
 
 
-@pytest.fixture(scope="module", params=PAGES)
+@pytest.fixture(scope="module", params=[*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def tasks(request, tmp_path_factory):
     """The same task with packing and without."""
     page, changes = PAGES[request.param]
@@ -87,6 +92,23 @@ def test_the_dummy_batch_has_the_arrays_of_a_batch(tasks):
         jax.grad(lambda params: task.loss_fn(params, dummy, None)[0]), jax.eval_shape(task.init, jax.random.key(0))
     )
     assert all(np.issubdtype(leaf.dtype, np.floating) for leaf in jax.tree.leaves(gradient))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "changes"), PAGES.values(), ids=PAGES)
+def test_a_packed_run_continues_where_it_was_stopped(page, changes, tmp_path, capsys):
+    every = {"train.log_every": "1", "train.checkpoint_every": "1", "train.eval_every": "4", **changes}
+
+    def run(name, steps):
+        settings = {**every, "data.packing": "true", "train.steps": str(steps)}
+        train(f"{ROOT}/configs/{page}.py:smoke=true", tmp_path / name, settings)
+        return [row["loss"] for row in Workdir(tmp_path / name).metrics() if "loss" in row]
+
+    whole = run("whole", 4)
+    assert re.search(r"^padding: [\d.]+% of ", capsys.readouterr().err, re.MULTILINE)
+    run("stopped", 2)
+    assert run("stopped", 4) == whole
+    assert len(whole) == 4
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,13 @@ def test_an_epoch_contains_every_document_once_in_few_shapes(corpus):
         assert (rows + 4) * sentences * longest > 300
 
 
+def test_padding_is_the_share_of_places_without_a_token(corpus):
+    batches = make(corpus)
+    arrays = [batches[n]["words"] for n in range(len(batches))]
+    empty = sum((array == PAD).sum() for array in arrays)
+    assert batches.padding["words"] == pytest.approx(empty / sum(map(np.size, arrays)))
+
+
 def test_a_batch_of_documents_depends_only_on_its_number(corpus):
     ahead, behind = make(corpus, steps=100), make(corpus, steps=60)
     wholes = {n: ahead[n] for n in (0, 31, 59)}

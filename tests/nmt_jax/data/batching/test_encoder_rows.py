@@ -95,6 +95,8 @@ def test_batches_hold_every_item_and_padding_is_masked():
             assert not batch["ids"][row, length:].any()
             seen += [int(batch["label"][row])] if length else []
     assert sorted(seen) == list(range(1, 12))
+    masks = [batches[n]["mask"] for n in range(len(batches))]
+    assert batches.padding["rows"] == pytest.approx(1 - sum(mask.sum() for mask in masks) / sum(map(np.size, masks)))
 
 
 def test_texts_encoded_separately_have_one_row_each():

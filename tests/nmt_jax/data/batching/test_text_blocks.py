@@ -46,6 +46,12 @@ def test_an_epoch_predicts_every_token_once(length):
         assert sorted(predicted(source[n] for n in numbers)) == sorted(following(length))
 
 
+def test_padding_is_the_share_of_places_without_weight():
+    source = blocks()
+    used = np.mean([source[n]["weights"] for n in range(source.batches_per_epoch)])
+    assert source.padding["blocks"] == pytest.approx(1 - used)
+
+
 def test_each_epoch_has_a_new_offset_and_order():
     source = blocks(steps=1000)
     first, second = (predicted(source[n] for n in range(e * 4, e * 4 + 4)) for e in (0, 1))

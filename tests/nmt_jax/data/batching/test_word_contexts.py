@@ -40,6 +40,12 @@ def test_every_word_is_a_centre_once_per_epoch_between_its_neighbours(length):
         assert sorted(centre for n in numbers for centre in centres(source[n])) == sorted(expected)
 
 
+def test_padding_is_the_share_of_places_without_weight():
+    source = contexts()
+    used = np.mean([source[n]["weights"] for n in range(source.batches_per_epoch)])
+    assert source.padding["blocks"] == pytest.approx(1 - used)
+
+
 def test_the_probability_of_keeping_a_word_is_the_published_one():
     """Mikolov et al. (2013b), eq. 5, and t / f of their program, at t = 1e-3."""
     counts = np.array([0, 900_000, 99_000, 1_000])
