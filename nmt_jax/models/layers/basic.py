@@ -266,8 +266,6 @@ def _narrow_forward(x: Array, scale: Array, bias: Array, epsilon: float) -> tupl
 
 def _narrow_backward(epsilon: float, saved: tuple[Array, ...], gradient: Array) -> tuple[Array, Array, Array]:
     x, mean, factor, scale = saved
-    # The barrier keeps XLA from computing them again, for which it would write `normal` to memory.
-    mean, factor = jax.lax.optimization_barrier((mean, factor))
     normal, gradient = (x.astype(jnp.float32) - mean) * factor, gradient.astype(jnp.float32)
     d_normal = gradient * jnp.broadcast_to(scale, x.shape)
     parallel = normal * jnp.mean(d_normal * normal, axis=-1, keepdims=True)
