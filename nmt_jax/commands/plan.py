@@ -64,6 +64,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     changes = {field: given[name] * unit for name, (field, unit, _) in PEAKS.items() if given[name]}
     topologies = [Topology.parse(text, changes) for text in flag_values.topology]
     batch = _shape(flag_values.batch) if flag_values.batch else None
+    trains = flag_values.metrics or "train" in flag_values.programs
+    streams.check_effect(flag_values, ("batch", "tries"), bool(trains), "without train among --programs")
     if flag_values.metrics:
         streams.check_effect(flag_values, OF_CONFIGS, False, "with --metrics")
         plans = _of_metrics(flag_values, topologies, batch)

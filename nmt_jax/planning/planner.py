@@ -207,9 +207,12 @@ def _announced(program: Program, topology: Topology, changes: Changes | None = N
     start = time.monotonic()
     parts = (topology, topology.machine, topology.single)
     topology = next(part for part in parts if part.num_devices == program.mesh.size)
-    found = estimate(program, topology, platforms.compilation_folder() / "plan")
     settings = "".join(f", {name}={value}" for name, value in (changes or {}).items())
-    how = f"compiled in {found.compile_seconds:.0f} s" if found.compile_seconds else "known"
     what = f"{topology}: {program.kind} {'x'.join(map(str, program.shape))}{settings}"
-    print(f"{what}: {how}, {time.monotonic() - start:.0f} s in all", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print(f"{what}: compiling, since {time.strftime('%H:%M:%S')} …", end="\r", file=sys.stderr, flush=True)
+    found = estimate(program, topology, platforms.compilation_folder() / "plan")
+    how = f"compiled in {found.compile_seconds:.0f} s" if found.compile_seconds else "known"
+    done = f"{what}: {how}, {time.monotonic() - start:.0f} s in all"
+    print(f"{done:<{len(what) + 32}}" if sys.stderr.isatty() else done, file=sys.stderr, flush=True)
     return found

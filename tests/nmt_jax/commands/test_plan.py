@@ -23,6 +23,11 @@ def test_list(nmt_jax):
         (["--metrics=bertscore", "--topology=h100:8"], "--metrics=bertscore needs --encoder=PLACE"),
         (["--metrics=bleu", "--encoder=x", "--topology=h100:8"], "--metrics=bleu: nothing of it is planned"),
         (["--metrics=bertscore", "--encoder=x", "--tries=2", "--topology=h100:8"], "--tries has no effect"),
+        (
+            ["--config=x", "--topology=h100:8", "--programs=eval", "--batch=8x8x8"],
+            "--batch has no effect without train",
+        ),
+        (["--config=x", "--topology=h100:8", "--encoder=x"], "--encoder has no effect without --metrics"),
         ([f"--config={PAGE}", "--topology=h200x:8"], "did you mean h200?"),
         ([f"--config={PAGE}", "--topology=v5e:2x2", "--programs=train,test"], "--programs=test: use some of train"),
         ([f"--config={PAGE}", "--topology=v5e:2x2", "--batch=512"], "--batch=512: write the number of rows"),
