@@ -149,7 +149,8 @@ class PackedBatches(EpochBatches[PackedOrder]):
         rows_of_kinds = [pattern.kinds for pattern in plan.patterns for _ in range(pattern.rows)]
         self._starts = np.cumsum([0, *map(len, rows_of_kinds)])
         # The places of the items of the first kind, then those of the second kind, and so on.
-        self._places = np.argsort(np.fromiter(itertools.chain.from_iterable(rows_of_kinds), np.int32), kind="stable")
+        of_places = np.fromiter(itertools.chain.from_iterable(rows_of_kinds), np.int32)
+        self._places = np.argsort(of_places, kind="stable").astype(np.int32)
         self._tokens = tokens
         super().__init__(-(-len(rows_of_kinds) // rows), share=share, seed=seed, steps=steps)
 
