@@ -17,18 +17,19 @@ COMPILERS = ("jax", "jaxlib", "libtpu", "jax-cuda13-pjrt")
 
 
 class Compiled(NamedTuple):
-    """The bytes of arguments, outputs, temporaries and donated arguments on each device, and the program's text."""
+    """The bytes of arguments, outputs, temporaries, donated arguments and code on each device; the program's text."""
 
     arguments: int
     outputs: int
     temporaries: int
     donated: int
+    code: int
     text: str
 
     @property
     def peak(self) -> int:
         """Bytes that the program needs on each device; outputs take the place of donated arguments."""
-        return self.arguments + self.temporaries + max(self.outputs - self.donated, 0)
+        return self.arguments + self.temporaries + max(self.outputs - self.donated, 0) + self.code
 
     @classmethod
     def of(cls, executable: Any) -> "Compiled":
@@ -39,6 +40,7 @@ class Compiled(NamedTuple):
             int(memory.output_size_in_bytes),
             int(memory.temp_size_in_bytes),
             int(memory.alias_size_in_bytes),
+            int(memory.generated_code_size_in_bytes),
             executable.as_text(),
         )
 
@@ -83,7 +85,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 
 def _key(program: str, target: str) -> str:
-    versions = []
+    versions = [" ".join(Compiled._fields)]
     for name in COMPILERS:
         try:
             versions.append(f"{name} {importlib.metadata.version(name)}")

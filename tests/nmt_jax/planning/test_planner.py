@@ -3,6 +3,7 @@
 import json
 
 import jax
+import numpy as np
 import pytest
 
 import metrics_jax
@@ -10,7 +11,7 @@ from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 from nmt_jax.planning import planner, table
 from nmt_jax.planning.accelerators import Topology
-from nmt_jax.planning.compilation import TooLargeError
+from nmt_jax.planning.compilation import Compiled, TooLargeError
 from nmt_jax.planning.estimate import Estimate
 from nmt_jax.planning.planner import Request, candidates
 from nmt_jax.planning.roofline import Roofline
@@ -65,6 +66,15 @@ def test_settings_that_fit():
     nowhere = plan(tiny, Request(["train"], (64, 64, 64), tries=1))
     assert 0 < nowhere.excess < whole.peak
     assert not nowhere.options
+
+
+def test_memory_is_that_of_the_compiler():
+    program = jax.jit(lambda x, y: (x @ y, x + 1), donate_argnums=0).lower(*[np.ones((64, 64), np.float32)] * 2)
+    memory, found = program.compile().memory_analysis(), Compiled.of(program.compile())
+    assert found.arguments == memory.argument_size_in_bytes == 2 * 4 * 64**2
+    assert found.temporaries == memory.temp_size_in_bytes
+    assert found.donated == 4 * 64**2  # one of the two results takes the place of an argument
+    assert found.peak == pytest.approx(3 * 4 * 64**2 + found.temporaries + found.code, abs=64)
 
 
 def test_candidates_where_a_step_does_not_fit():
