@@ -28,6 +28,7 @@ FREE = {
 }
 # Targets of custom calls that compute nothing.
 NAMING = ("AllocateBuffer", "ConcatBitcast", "Assume", "AsyncCollective")
+STARTING = '"AsyncCollectiveStart"'
 COPIES = {"copy-start", "copy", "slice-start"}
 SLICES = ("dynamic-slice", "slice", "gather")
 _SHAPE = re.compile(r"(\w+)\[([\d,]*)\](?:\{([\d,]*)(?::((?:T\([\d,*]+\))?)[^}]*?(?:S\((\d+)\))?\})?)?")
@@ -131,8 +132,15 @@ class ProgramText:
     def _communication(self) -> list[tuple[Collective, str, float]]:
         """Each collective with its name and the bytes of device memory that it reads and writes in all.
 
-        TPUs hide a collective behind several fused operations, each of which contains it; they share its channel.
+        TPUs hide a collective behind several fused operations, each of which contains it, perhaps in a loop; they share
+        its channel, and the first one starts it.
         """
+        started = {
+            channel
+            for computation in self.computations.values()
+            if any(STARTING in one.attributes for one in computation.values())
+            for channel in map(_channel, computation.values())
+        }
         found: dict[tuple[str, str], tuple[Collective, str, float]] = {}
         for name, instruction, times in self._placed(self.entry, 1):
             inside = _called(instruction) if instruction.operation == "fusion" else []
@@ -146,8 +154,10 @@ class ProgramText:
                     groups = groups_of(one.attributes)
                     if not groups or len(groups[0]) < 2:
                         continue
-                    channel = re.search(r"channel_id=(\d+)", one.attributes)
-                    key = (name, channel[1] if channel else one.name)
+                    channel = _channel(one)
+                    if channel in started and not any(STARTING in other.attributes for other in computation.values()):
+                        continue
+                    key = (name, channel)
                     operands = [computation[operand] for operand in one.operands if operand in computation]
                     size, memory = self._communicated(kind, one, operands)
                     found.setdefault(key, (Collective(kind, size, groups, times), one.name, times * memory))
@@ -368,6 +378,12 @@ def _padded(sizes: str, order: str, tile: str) -> int:
 def _array(shape: re.Match[str], spaces: Sequence[str | None]) -> Array:
     kind, sizes, order, tile, space = shape.groups()
     return Array(BYTES.get(kind, 0) * _padded(sizes, order or "", tile or ""), space in spaces)
+
+
+def _channel(instruction: Instruction) -> str:
+    """What identifies the collective that an instruction is a part of: its channel, or its own name."""
+    found = re.search(r"channel_id=(\d+)", instruction.attributes)
+    return found[1] if found else instruction.name
 
 
 def _root(computation: Computation) -> Instruction | None:

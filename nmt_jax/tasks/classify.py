@@ -107,7 +107,8 @@ class Classify(Task):
 
     def row_lengths(self, share: float) -> tuple[int, ...]:
         data = self.config.data
-        return math.ceil(share * data.max_sentences), math.ceil(share * data.max_words)
+        sentences = 1 if data.join else math.ceil(share * data.max_sentences)
+        return sentences, math.ceil(share * data.max_words)
 
     def init(self, rng: jax.Array) -> Any:
         return self.model.init(rng, jnp.full((1, 1, 1), UNK, jnp.int32))["params"]

@@ -108,6 +108,27 @@ def test_a_collective_behind_several_fusions_counts_once():
     assert text.bytes_accessed == 3 * 2 * SIZE + 5 * SIZE  # three negations; the gather reads one part and writes four
 
 
+def test_a_collective_behind_a_loop_counts_where_it_starts():
+    gathered = "f32[1024,512]{1,0:T(8,128)}"
+    gather = f"{gathered} all-gather(%p0), channel_id=9, replica_groups=[2,4]<=[8], dimensions={{0}}"
+    fused = f"""%start (p0: f32[256,512]) -> f32[1024,512] {{
+  %p0 = {TILED} parameter(0)
+  %all-gather.1 = {gather}
+  ROOT %c = {gathered} custom-call(%all-gather.1), custom_call_target="AsyncCollectiveStart"
+}}
+%step (p0: f32[256,512], g: f32[1024,512]) -> f32[1024,512] {{
+  %p0 = {TILED} parameter(0)
+  %g = {gathered} parameter(1)
+  %all-gather.2 = {gather}
+  ROOT %t = ({gathered}) tuple(%g)
+}}"""
+    loop = LOOP.replace("negate(%x)", "fusion(%x, %g), kind=kOutput, calls=%step")
+    body = f"""  %s = {gathered} fusion(%p), kind=kOutput, calls=%start
+  ROOT %w = (s32[], {TILED}) while(%t), condition=%condition, body=%body"""
+    (collective,) = ProgramText(program(body, f"{fused}\n{loop}")).collectives
+    assert (collective.times, collective.size) == (1, 4 * SIZE)
+
+
 @pytest.mark.parametrize(
     ("line", "size", "sent"),
     [
