@@ -32,7 +32,7 @@ def token_loss(
     weights: jax.Array,
     smoothing: float,
     dtype: str,
-    shards: int,
+    shards: int = 1,
 ) -> tuple[jax.Array, jax.Array]:
     """Return the (sum, weight) of the cross-entropy in nats of a sequence of tokens.
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from metrics_jax import Idf, MoverScore
-from metrics_jax.embedding import moverscore
+from metrics_jax.embedding import contextual
 from tests.fixtures import golden, minilm, tiny_encoder
 
 ENCODER = tiny_encoder.make()
@@ -45,7 +45,7 @@ def compare(shared, encoder, wanted) -> int:
 def test_equals_the_published_programs(shared, monkeypatch):
     """v1 and v2 with pyemd, recomputed with weights that sum to 1 and POT's exact solver."""
     encoder = minilm.load()
-    monkeypatch.setattr(moverscore, "encode", minilm.Read(encoder, shared, "moverscore"))
+    monkeypatch.setattr(contextual, "encode", minilm.Read(encoder, shared, "moverscore"))
     assert compare(shared, encoder, lambda case: True) > 100
 
 
