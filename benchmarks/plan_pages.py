@@ -31,7 +31,7 @@ HEADER = (
 )
 TITLE = """# Plans
 
-What the training step of every config page needs on accelerators, compiled without any
+What the training steps of config pages need on accelerators, compiled without any
 ([how to](../how-to/plan.md)): per device, for the largest batch that the config allows, {precision}. `tokens/s` is for
 all devices. The bounds assume that arithmetic, memory and network overlap perfectly.
 

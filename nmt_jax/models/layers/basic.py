@@ -172,7 +172,7 @@ def _hashed_dropout(x: Array, key: Array, rate: float) -> Array:
     A unit is kept if the hash of its position and of key uint32[2] is below a threshold. Every device computes the part
     of the mask that it needs.
     """
-    kept = hash_positions(x.shape, key) < np.uint32(round((1.0 - rate) * 2**32))
+    kept = hash_positions(x.shape, key) < np.uint32(min(round((1.0 - rate) * 2**32), 2**32 - 1))
     return jnp.where(kept, x * (1.0 / (1.0 - rate)), 0.0).astype(x.dtype)
 
 
@@ -191,8 +191,8 @@ _hashed_dropout.defvjp(_hashed_dropout_forward, _hashed_dropout_backward)
 def hash_positions(shape: tuple[int, ...], key: Array) -> Array:
     """A pseudo-random number, uint32, for every position of an array of `shape`, from key uint32[2].
 
-    The mixing function is `lowbias32` (Wellons, 2018, "Prospecting for hash functions"), applied once per half of the
-    key.
+    Positions are counted modulo 2^32: larger arrays repeat their numbers. The mixing function is `lowbias32` (Wellons,
+    2018, "Prospecting for hash functions"), applied once per half of the key.
     """
     position = jnp.zeros(shape, jnp.uint32)
     for axis, size in enumerate(shape):

@@ -51,3 +51,9 @@ def test_gradient_of_hashed_dropout_has_the_mask_of_the_value(dtype):
         (gradient,) = pull(jnp.ones_like(y))
     assert y.dtype == gradient.dtype == x.dtype
     np.testing.assert_array_equal(y, gradient)
+
+
+def test_hashed_dropout_of_almost_nothing_keeps_everything():
+    x = jnp.ones((30, 50))
+    with hashed():
+        np.testing.assert_array_equal(dropout(x, 1e-12, jax.random.key(0)), x)
