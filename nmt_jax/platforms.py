@@ -37,7 +37,9 @@ class Platform:
     product_gradient: "derived" by JAX, or "explicit" (`layers.basic.matmul`).
     transpose: of bfloat16 operands, left to XLA ("lazy") or "materialized" before the product (`layers.basic`).
     dropout: by a "hash" of key and position, or by one of the "bytes" of a random word per unit (`layers.basic`).
-    attention: by two products and a "softmax", or by a kernel of "cudnn" where it has one (`layers.attention`).
+    attention: by two products and a "softmax", or by a kernel of "cudnn" where it has one (`layers.scaled_attention`).
+    attention_weights: for the backward pass, they are "recomputed" or "kept" (`layers.scaled_attention`).
+    scale_gradient: its terms are "fused" into their sum, or "stored" in the model's type (`layers.basic.layer_norm`).
     cached_keys: attention caches keys as "rows" [T * K, Dk] or as "columns" [Dk, T * K] (`layers.attention`).
     batched_product: of word vectors, an "einsum", or "transposed" operands (`models.word_vectors`).
     row_lookup: table rows are numbered by an array as it is ("direct") or "flattened" (`models.word_vectors`).
@@ -56,6 +58,8 @@ class Platform:
     transpose: Literal["lazy", "materialized"] = "lazy"
     dropout: Literal["hash", "bytes"] = "hash"
     attention: Literal["softmax", "cudnn"] = "softmax"
+    attention_weights: Literal["recomputed", "kept"] = "recomputed"
+    scale_gradient: Literal["fused", "stored"] = "fused"
     cached_keys: Literal["rows", "columns"] = "rows"
     batched_product: Literal["einsum", "transposed"] = "einsum"
     row_lookup: Literal["direct", "flattened"] = "direct"
@@ -75,6 +79,7 @@ CPU = Platform(
     product_gradient="explicit",
     transpose="materialized",
     dropout="bytes",
+    attention_weights="kept",
     cached_keys="columns",
     batched_product="transposed",
     row_lookup="flattened",
@@ -86,7 +91,7 @@ CPU = Platform(
     # The sentences of a batch wait for the longest; a CPU is busy with fewer of them than an accelerator.
     translation_batch_tokens=2560,
 )
-GPU = dataclasses.replace(ACCELERATOR, name="gpu", attention="cudnn")
+GPU = dataclasses.replace(ACCELERATOR, name="gpu", attention="cudnn", scale_gradient="stored")
 PLATFORMS = {"cpu": CPU, "gpu": GPU}  # by the name of JAX's backend; all others are accelerators
 
 

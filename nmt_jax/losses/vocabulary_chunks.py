@@ -4,7 +4,7 @@ A first pass over the parts finds the log-normalizer of every token, a second on
 gradient. The logits of a part fit on the chip of a TPU, and the gradient of the output table is written once, part by
 part; by chunks of tokens (`losses.cross_entropy`), all of it would be read and written for every chunk.
 
-Shapes: P devices with N tokens each, C parts of SIZE words; V words in all.
+Shapes: P devices with N tokens each, C parts of W words; V words in all.
 """
 
 import functools
@@ -14,13 +14,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.attention import MASKED
+from nmt_jax.models.layers.scaled_attention import MASKED
 
-SIZE = 2048
+LOGITS, GRADIENTS = 2048, 4096  # words in a part, at most: a pass writes logits in float32, or gradients in 16 bits
+TILE = 16  # rows of a tile of 16-bit numbers on a TPU
 
 
 class Part(NamedTuple):
-    """The rows of the output table [SIZE, D] for some words, and the number [] of the first word."""
+    """The rows of the output table [W, D] for some words, and the number [] of the first word."""
 
     rows: Array
     first: Array
@@ -58,7 +59,8 @@ def _loss_and_normalizer(
         return Sums(top, total, label_logit, logit_sum), None
 
     zeros = jnp.zeros(labels.shape)
-    sums, _ = jax.lax.scan(add, Sums(jnp.full(labels.shape, MASKED), zeros, zeros, zeros), _parts(table, dtype))
+    start = Sums(jnp.full(labels.shape, MASKED), zeros, zeros, zeros)
+    sums, _ = jax.lax.scan(add, start, _parts(table, dtype, LOGITS))
     normalizer = sums.top + jnp.log(sums.total)
     losses = normalizer - (1 - label_smoothing) * sums.label_logit - label_smoothing * sums.logit_sum / len(table)
     return jnp.sum(weights * losses), normalizer
@@ -81,7 +83,7 @@ def _forward(
         d_rows = jnp.einsum("pnv,pnd->pvd", d_logits, hidden.astype(dtype), preferred_element_type=jnp.float32)
         return d_hidden, d_rows
 
-    d_hidden, d_rows = jax.lax.scan(add, jnp.zeros(hidden.shape, jnp.float32), _parts(table, dtype))
+    d_hidden, d_rows = jax.lax.scan(add, jnp.zeros(hidden.shape, jnp.float32), _parts(table, dtype, GRADIENTS))
     d_table = jnp.sum(d_rows, axis=1).reshape(-1, table.shape[1])[: len(table)]
     return total, (d_hidden.astype(hidden.dtype), d_table, weights)
 
@@ -96,15 +98,16 @@ def _backward(
 loss_sum.defvjp(_forward, _backward)
 
 
-def _parts(table: Array, dtype: str) -> Part:
-    """The table [V, D] as C parts with zeros at the end: rows [C, SIZE, D] and first words int[C]."""
-    count = -(-len(table) // SIZE)
-    rows = jnp.pad(table.astype(dtype), ((0, count * SIZE - len(table)), (0, 0)))
-    return Part(rows.reshape(count, SIZE, -1), SIZE * jnp.arange(count))
+def _parts(table: Array, dtype: str, most: int) -> Part:
+    """The table [V, D] as C parts of at most `most` words, zeros at the end: rows [C, W, D] and first words int[C]."""
+    count = -(-len(table) // most)
+    size = -(-len(table) // (count * TILE)) * TILE
+    rows = jnp.pad(table.astype(dtype), ((0, count * size - len(table)), (0, 0)))
+    return Part(rows.reshape(count, size, -1), size * jnp.arange(count))
 
 
 def _logits(hidden: Array, part: Part, vocab_size: int) -> tuple[Array, Array]:
-    """The words of a part int32[P, N, SIZE], and their logits float32[P, N, SIZE], MASKED beyond the vocabulary."""
+    """The words of a part int32[P, N, W], and their logits float32[P, N, W], MASKED beyond the vocabulary."""
     rows = part.rows
     logits = jnp.einsum("pnd,vd->pnv", hidden.astype(rows.dtype), rows, preferred_element_type=jnp.float32)
     words = part.first + jax.lax.broadcasted_iota(jnp.int32, logits.shape, 2)

@@ -60,7 +60,7 @@ class Model(nn.Module):
             )
             for _ in range(self.num_layers)
         ]
-        self.embedding = Embedding(self.vocab_size, self.d_model)
+        self.embedding = Embedding(self.vocab_size, self.d_model, self.dtype)
         self.position = Positions("learned", self.max_positions, self.d_model)
         self.drop = Dropout(self.dropout)
         if self.norm == "pre":

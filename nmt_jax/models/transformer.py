@@ -71,13 +71,13 @@ class Model(nn.Module):
         }
         self.encoder = [EncoderLayer(**layer) for _ in range(self.num_encoder_layers)]
         self.decoder = [DecoderLayer(**layer) for _ in range(self.num_decoder_layers)]
-        self.source_embedding = Embedding(self.source_vocab_size, self.d_model)
+        self.source_embedding = Embedding(self.source_vocab_size, self.d_model, self.dtype)
         if self.tie_embeddings == "three-way":
             self.target_embedding = self.source_embedding
         else:
-            self.target_embedding = Embedding(self.target_vocab_size, self.d_model)
+            self.target_embedding = Embedding(self.target_vocab_size, self.d_model, self.dtype)
         if self.tie_embeddings == "none":
-            self.output_table = Embedding(self.target_vocab_size, self.d_model)
+            self.output_table = Embedding(self.target_vocab_size, self.d_model, self.dtype)
         self.position = Positions(self.positions, self.max_positions, self.d_model)
         self.target_position = self.position
         if self.positions != "sinusoidal":

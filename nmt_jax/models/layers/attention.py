@@ -1,8 +1,5 @@
 """Multi-head attention, with a cache for decoding, and the global and local attention of recurrent decoders."""
 
-import logging
-from collections.abc import Callable
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -10,77 +7,12 @@ from jax import Array
 
 from nmt_jax import platforms
 from nmt_jax.models.layers.basic import Dense, Dropout, activation_type
+from nmt_jax.models.layers.scaled_attention import MASKED, attend
 from nmt_jax.models.layers.scores import make_score
-
-logger = logging.getLogger(__name__)
 
 # The order in which the axes of keys [B, H, T * K, Dk] are cached, by `Platform.cached_keys`; its own inverse. A few
 # queries multiply columns twice as fast on a CPU.
 KEY_AXES = {"rows": (0, 1, 2, 3), "columns": (0, 1, 3, 2)}
-MASKED = -1e9  # finite, so that the weights of a row without any position are uniform instead of NaN
-
-
-FUSED_LENGTH = 16  # the fewest queries for which a fused kernel is used
-
-
-def attend(
-    query: Array, keys: Array, values: Array, mask: Array, drop: Callable[[Array], Array] | None = None
-) -> tuple[Array, Array]:
-    """softmax(Q K^T / sqrt(d_k)) V (Vaswani et al., 2017, eq. 1).
-
-    query float[B, H, T, Dk], keys float[B, H, S, Dk], values float[B, H, S, Dv], mask bool broadcast to [B, H, T, S]
-    -> context [B, H, T, Dv] of the type of the query, weights float32[B, H, T, S]; masked positions have weight exactly
-    0. `drop` is applied to the weights that average the values, not to those returned.
-    """
-    scores = jnp.einsum("bhtd,bhsd->bhts", query, keys) * query.shape[-1] ** -0.5
-    weights = softmax(jnp.where(jnp.broadcast_to(mask, scores.shape), scores, MASKED))
-    context = fused_context(query, keys, values, mask) if drop is None else None
-    if context is None:
-        context = jnp.einsum("bhts,bhsd->bhtd", drop(weights) if drop else weights, values)
-    return context, weights.astype(jnp.float32)  # jit drops weights that are not used
-
-
-def fused_context(query: Array, keys: Array, values: Array, mask: Array) -> Array | None:
-    """The context of `attend` by a kernel that keeps no weights in memory (Dao et al., 2022); None where there is none.
-
-    cuDNN's kernels compute in 16 bits, for even lengths, and for heads whose width is a multiple of 8.
-    """
-    length, source_length, d_k = query.shape[2], keys.shape[2], query.shape[3]
-    if platforms.current().attention != "cudnn" or query.dtype == jnp.float32 or length < FUSED_LENGTH:
-        return None
-    if length % 2 or source_length % 2 or d_k % 8 or d_k != values.shape[3]:
-        return None
-    mask = jnp.broadcast_to(mask, (len(query), 1, length, source_length))
-    try:
-        query, keys, values = (x.swapaxes(1, 2) for x in (query, keys, values))
-        return jax.nn.dot_product_attention(query, keys, values, mask=mask, implementation="cudnn").swapaxes(1, 2)
-    except (NotImplementedError, RuntimeError) as error:  # no cuDNN, or not for this GPU
-        logger.info("attention without cuDNN: %s", error)
-        return None
-
-
-def softmax(scores: Array) -> Array:
-    """Softmax over the last axis of [..., S], computed in float32; the result has the type of the scores."""
-    return jax.nn.softmax(scores) if scores.dtype == jnp.float32 else _softmax(scores)
-
-
-@jax.custom_vjp
-def _softmax(scores: Array) -> Array:
-    return jax.nn.softmax(scores.astype(jnp.float32)).astype(scores.dtype)
-
-
-def _softmax_forward(scores: Array) -> tuple[Array, Array]:
-    weights = _softmax(scores)
-    return weights, weights
-
-
-def _softmax_backward(weights: Array, gradient: Array) -> tuple[Array]:
-    # The derived rule would keep the weights in float32 for the backward pass.
-    p, g = weights.astype(jnp.float32), gradient.astype(jnp.float32)
-    return ((p * (g - jnp.sum(p * g, axis=-1, keepdims=True))).astype(weights.dtype),)
-
-
-_softmax.defvjp(_softmax_forward, _softmax_backward)
 
 
 class MultiHeadAttention(nn.Module):
@@ -110,9 +42,9 @@ class MultiHeadAttention(nn.Module):
         return self.heads(self.key(x)), self.heads(self.value(x))
 
     def __call__(self, x: Array, memory: tuple[Array, Array], mask: Array, train: bool) -> tuple[Array, Array]:
-        """x float[B, T, D], mask bool[B or 1, 1, T or 1, S] -> float[B, T, D], weights float[B, H, T, S]."""
-        drop = (lambda weights: self.weight_dropout(weights, train)) if train and self.dropout else None
-        context, weights = attend(self.heads(self.query(x)), *memory, mask, drop)
+        """x float[B, T, D], mask bool[B or 1, 1, T or 1, S] -> float[B, T, D], weights float32[B, H, T, S]."""
+        query, key = self.heads(self.query(x)), self.weight_dropout.key(train)
+        context, weights = attend(query, *memory, mask, self.dropout, key)
         return self.output(context.swapaxes(1, 2).reshape(*x.shape[:2], -1)), weights
 
     def init_memory(self, batch_size: int, beam_size: int, max_length: int) -> tuple[Array, Array]:

@@ -142,8 +142,8 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 def activation(name: str, dtype: str) -> Callable[[Array], Array]:
     """Return the function `name` of ACTIVATIONS for use between two products in `dtype`."""
-    if name == "relu" and activation_type(dtype) != "float32":
-        return _relu
+    if activation_type(dtype) != "float32":
+        return _relu if name == "relu" else jax.checkpoint(gelu_exact if name == "gelu_erf" else ACTIVATIONS[name])
     if name != "gelu_erf":
         return ACTIVATIONS[name]
     if platforms.current().gelu == "exact":
@@ -209,6 +209,24 @@ def _mix(x: Array) -> Array:
     return x ^ (x >> 16)
 
 
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def dropped_relu(x: Array, rate: float, key: Array) -> Array:
+    """`dropout` of max(x, 0); the backward pass reads only the result: units of 0 have no gradient for both reasons."""
+    return dropout(nn.relu(x), rate, key)
+
+
+def _dropped_relu_forward(x: Array, rate: float, key: Array) -> tuple[Array, Array]:
+    y = dropped_relu(x, rate, key)
+    return y, y
+
+
+def _dropped_relu_backward(rate: float, y: Array, gradient: Array) -> tuple[Array, None]:
+    return jnp.where(y > 0, gradient * (1.0 / (1.0 - rate)), 0).astype(y.dtype), None
+
+
+dropped_relu.defvjp(_dropped_relu_forward, _dropped_relu_backward)
+
+
 class Dropout(nn.Module):
     """`dropout` with the module's own random stream; the identity outside training or if the rate is 0."""
 
@@ -217,9 +235,12 @@ class Dropout(nn.Module):
     @nn.compact
     def __call__(self, x: Array, train: bool) -> Array:
         """x float[..., D] -> float[..., D]."""
-        if not train or self.rate == 0.0:
-            return x
-        return dropout(x, self.rate, self.make_rng("dropout"))
+        key = self.key(train)
+        return x if key is None else dropout(x, self.rate, key)
+
+    def key(self, train: bool) -> Array | None:
+        """A random key for one mask; None if nothing is dropped."""
+        return self.make_rng("dropout") if train and self.rate else None
 
 
 class SequenceDropout(nn.Module):
@@ -271,7 +292,11 @@ def _narrow_backward(epsilon: float, saved: tuple[Array, ...], gradient: Array) 
     parallel = normal * jnp.mean(d_normal * normal, axis=-1, keepdims=True)
     d_x = factor * (d_normal - jnp.mean(d_normal, axis=-1, keepdims=True) - parallel)
     rows = tuple(range(x.ndim - 1))
-    return d_x.astype(x.dtype), jnp.sum(gradient * normal, axis=rows), jnp.sum(gradient, axis=rows)
+    terms = gradient * normal
+    if platforms.current().scale_gradient == "stored":
+        # XLA does not fuse them into their sum on GPUs, and would write them in float32.
+        terms = jax.lax.optimization_barrier(terms.astype(x.dtype)).astype(jnp.float32)
+    return d_x.astype(x.dtype), jnp.sum(terms, axis=rows), jnp.sum(gradient, axis=rows)
 
 
 _narrow_layer_norm.defvjp(_narrow_forward, _narrow_backward)
@@ -304,11 +329,14 @@ class FeedForward(nn.Module):
     @nn.compact
     def __call__(self, x: Array, train: bool) -> Array:
         """x float[..., D] -> float[..., D]; dropout is applied to the F hidden units."""
-        hidden = activation(self.activation, self.dtype)(Dense(self.d_ff, dtype=self.dtype, name="hidden")(x))
+        hidden = Dense(self.d_ff, dtype=self.dtype, name="hidden")(x)
+        drop = Dropout(self.dropout)
+        if self.activation == "relu" and hidden.dtype != jnp.float32 and (key := drop.key(train)) is not None:
+            return Dense(x.shape[-1], dtype=self.dtype, name="output")(dropped_relu(hidden, self.dropout, key))
+        hidden = activation(self.activation, self.dtype)(hidden)
         if self.activation == "swiglu":
             hidden = hidden * Dense(self.d_ff, dtype=self.dtype, name="gate")(x)
-        hidden = Dropout(self.dropout)(hidden, train)
-        return Dense(x.shape[-1], dtype=self.dtype, name="output")(hidden)
+        return Dense(x.shape[-1], dtype=self.dtype, name="output")(drop(hidden, train))
 
 
 class Embedding(nn.Module):
@@ -316,14 +344,15 @@ class Embedding(nn.Module):
 
     vocab_size: int
     d_model: int
+    dtype: str = "float32"
 
     def setup(self) -> None:
         init = nn.initializers.normal(self.d_model**-0.5)
         self.table = self.param("table", init, (self.vocab_size, self.d_model))
 
     def __call__(self, tokens: Array) -> Array:
-        """Tokens int[...] -> float[..., D], multiplied by sqrt(D) (Vaswani et al., 2017, section 3.4)."""
-        return self.table[tokens] * self.d_model**0.5
+        """Tokens int[...] -> [..., D] in the type of activations, times sqrt(D) (Vaswani et al., 2017, section 3.4)."""
+        return self.table[tokens].astype(activation_type(self.dtype)) * self.d_model**0.5
 
 
 @functools.lru_cache

@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.attention import attend
 from nmt_jax.models.layers.basic import Dense, Dropout, LayerNorm, activation, activation_type, sinusoids
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
 from nmt_jax.models.layers.layer_stack import REMAT, run_layers
 from nmt_jax.models.layers.packing import embed_positions, same_item
+from nmt_jax.models.layers.scaled_attention import attend
 
 CHOICES = {"activation": ("gelu_erf", "gelu", "relu"), "dtype": ("float32", "bfloat16"), "remat": tuple(REMAT)}
 
@@ -87,8 +87,8 @@ class Layer(nn.Module):
             return y.reshape(*y.shape[:2], self.num_heads, -1).swapaxes(1, 2)
 
         query, keys, values = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
-        drop = (lambda weights: self.weight_dropout(weights, train)) if train and self.attention_dropout else None
-        context, weights = attend(query, keys, values, mask, drop)
+        key = self.weight_dropout.key(train)
+        context, weights = attend(query, keys, values, mask, self.attention_dropout, key)
         y = self.attention_output(context.swapaxes(1, 2).reshape(x.shape))
         x = self.attention_norm(x + self.drop(y, train))
         y = self.ffn_output(activation(self.activation, self.dtype)(self.ffn_hidden(x)))

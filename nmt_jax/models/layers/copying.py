@@ -14,8 +14,8 @@ from jax import Array
 
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import UNK
-from nmt_jax.models.layers.attention import MASKED
 from nmt_jax.models.layers.basic import Dense
+from nmt_jax.models.layers.scaled_attention import MASKED
 
 
 def read_unknown(words: Array, vocab_size: int) -> Array:

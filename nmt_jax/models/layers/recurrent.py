@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.attention import MASKED
 from nmt_jax.models.layers.basic import Dense, SequenceDropout, product, transposed
+from nmt_jax.models.layers.scaled_attention import MASKED
 from nmt_jax.models.layers.scores import Additive
 
 State = tuple[Array, ...]  # float[..., H] each; the first is the output of the cell

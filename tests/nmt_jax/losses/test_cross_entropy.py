@@ -111,7 +111,8 @@ def test_log_probs_of_sequences_and_their_gradient_are_the_definition():
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("size", [4, 13, 100])  # 13 words in 4 parts, the last of one word; 1 part; less than 1 part
 def test_loss_and_gradient_are_the_definition_for_any_parts_of_the_vocabulary(smoothing, size, monkeypatch):
-    monkeypatch.setattr(vocabulary_chunks, "SIZE", size)
+    for name, value in {"LOGITS": size, "GRADIENTS": 2 * size, "TILE": 1}.items():
+        monkeypatch.setattr(vocabulary_chunks, name, value)
     hidden, kernel, labels, weights = case()
 
     def loss(h, k):

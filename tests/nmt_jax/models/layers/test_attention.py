@@ -1,12 +1,11 @@
-"""Softmax, and global and local attention for recurrent decoders."""
+"""Global and local attention for recurrent decoders."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax import platforms
-from nmt_jax.models.layers.attention import Attention, attend, fused_context, softmax
+from nmt_jax.models.layers.attention import Attention
 
 B, Q, S, D = 2, 6, 7, 4
 LENGTHS = np.array([7, 3])
@@ -56,24 +55,3 @@ def test_local_p_predicts_where_to_look():
     # Behind the Gaussian of deviation D / 2 stands a softmax over the window.
     plain = np.where(inside, weights / np.exp(-(distance**2) / (2 * 1.0**2)), 0)
     np.testing.assert_allclose(plain.sum(axis=-1), 1, rtol=1e-4)
-
-
-def test_softmax_of_bfloat16_is_that_of_float32_rounded():
-    scores, push = (jax.random.normal(jax.random.key(seed), (5, 33)).astype(jnp.bfloat16) for seed in range(2))
-    y, pull = jax.vjp(softmax, scores)
-    exact, exact_pull = jax.vjp(softmax, scores.astype(jnp.float32))
-    np.testing.assert_array_equal(y, exact.astype(jnp.bfloat16))
-    (ours,), (expected,) = pull(push), exact_pull(push.astype(jnp.float32))
-    assert y.dtype == ours.dtype == jnp.bfloat16
-    np.testing.assert_allclose(np.asarray(ours, np.float32), expected, atol=0.01 * float(jnp.abs(expected).max()))
-
-
-def test_attention_without_cudnn_is_that_of_other_accelerators():
-    query, keys, values = (jax.random.normal(jax.random.key(seed), (2, 3, 32, 8), jnp.bfloat16) for seed in range(3))
-    mask = jnp.tril(jnp.ones((32, 32), bool))[None, None]
-    with platforms.use(platforms.GPU):
-        assert fused_context(query, keys, values, mask) is None
-        ours = attend(query, keys, values, mask)
-    with platforms.use(platforms.ACCELERATOR):
-        others = attend(query, keys, values, mask)
-    jax.tree.map(np.testing.assert_array_equal, ours, others)
