@@ -192,19 +192,22 @@ def hash_positions(shape: tuple[int, ...], key: Array) -> Array:
     """A pseudo-random number, uint32, for every position of an array of `shape`, from key uint32[2].
 
     Positions are counted modulo 2^32: larger arrays repeat their numbers. The mixing function is `lowbias32` (Wellons,
-    2018, "Prospecting for hash functions"), applied once per half of the key.
+    2018, "Prospecting for hash functions"), with half of the mixed key before each of its two multiplications.
     """
-    position = jnp.zeros(shape, jnp.uint32)
-    for axis, size in enumerate(shape):
-        position = position * np.uint32(size) + jax.lax.broadcasted_iota(jnp.uint32, shape, axis)
-    for half in (key[0], key[1]):
-        position = _mix(position ^ jnp.broadcast_to(half, shape))
-    return position
+    # The numbers of rows are counted apart from those of columns, so that a unit takes no multiplication.
+    row = jnp.zeros((*shape[:-1], 1), jnp.uint32)
+    for axis, size in enumerate(shape[:-1]):
+        row = row * np.uint32(size) + jax.lax.broadcasted_iota(jnp.uint32, row.shape, axis)
+    column = jax.lax.broadcasted_iota(jnp.uint32, shape, len(shape) - 1)
+    first = _mix(key[0] ^ _mix(key[1], 0), 0)  # so that keys that differ in a few bits have nothing in common
+    x = jnp.broadcast_to(row * np.uint32(shape[-1]), shape) + column
+    return _mix(x ^ jnp.broadcast_to(first, shape), _mix(key[1] ^ first, 0))
 
 
-def _mix(x: Array) -> Array:
+def _mix(x: Array, key: Array | int) -> Array:
     """A bijection of uint32 in which every bit of the result depends on all bits of x."""
     x = (x ^ (x >> 16)) * np.uint32(0x7FEB352D)
+    x = x ^ jnp.broadcast_to(jnp.uint32(key), x.shape)
     x = (x ^ (x >> 15)) * np.uint32(0x846CA68B)
     return x ^ (x >> 16)
 
