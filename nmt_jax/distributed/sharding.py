@@ -12,15 +12,28 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.errors import UserError
 
-# Which axis of a parameter is split over "model", by a regular expression for the end of its name. The first matching
-# rule applies; parameters without a rule are replicated. Optimizer moments have the names of their parameters, and are
-# sharded like them. Attention heads and feed-forward units are split and summed once (Shoeybi et al., 2019, section 3).
-RULES = (
-    (r"(query|key|value|hidden|gate)/kernel", 1),
-    (r"(query|key|value|hidden|gate)/bias", 0),
-    (r"(attention|ffn)/output/kernel", 0),
-    (r"(embedding/table|embeddings/word|output_table|output_bias)", 0),  # the vocabulary
-    (r"(words|predicted|buckets)", 1),  # word vectors are looked up by rows
+# The axes of a parameter that may be split over "model", in order of preference, by a regular expression for the end of
+# its name: the first one that the number of devices divides is split. Every parameter of two or more axes matches one
+# rule; vectors without a rule are replicated. Optimizer moments have the names of their parameters, and are sharded
+# like them.
+RULES: tuple[tuple[str, tuple[int, ...]], ...] = (
+    # Columns: each device computes some heads, units or filters, with their biases (Shoeybi et al., 2019, section 3).
+    (r"(query|key|value|weight)/(kernel|bias)", (-1,)),  # attention; `weight` belongs to the score `general`
+    (r"(hidden|hidden_\d+|ffn/gate|transform|pooler_dense)/(kernel|bias)", (-1,)),
+    (r"(convolutions_\d+|highways_\d+/(gate|change))/(kernel|bias)", (-1,)),  # the character encoder of ELMo
+    (r"(decoder_layers/output|bridges_\d+_\d+|common_\d+)/(kernel|bias)", (-1,)),  # recurrent decoders
+    # Gates of recurrent cells: at each step the devices exchange gates, so that each updates some hidden units. If rows
+    # were split, they would have to sum all gates.
+    (r"(cell|cells_\d+|layers_\d+_\d+|(forward|backward)_\d+)/(input/)?(kernel|bias)", (-1,)),
+    # Rows: each device multiplies the units that it has computed; their products are summed once.
+    (r"(?<!decoder_layers/)output/kernel", (0,)),  # attention, feed-forward layers, task heads
+    (r"(projection|projection/kernel|next_sentence_dense/kernel|position_vector/kernel|copier/gate/kernel)", (0,)),
+    # The vocabulary, or else the width: 4 does not divide BERT's 30,522 words. Then logits are summed over devices.
+    (r"(embedding/table|embeddings/word|output_table|output_table/table)", (0, 1)),
+    (r"output_bias", (0,)),
+    (r"(words|predicted|buckets)", (1,)),  # word vectors are looked up by rows
+    # Replicated, because they are small: embeddings of positions, segments and characters.
+    (r"(position/table|embeddings/(position|segment)|characters/table)", ()),
 )
 
 
@@ -82,9 +95,9 @@ def shard_state(abstract: Any, mesh: Mesh, fsdp: bool = False) -> Any:
 
     def sharding(path: Any, leaf: jax.ShapeDtypeStruct) -> NamedSharding:
         axes: list[str | None] = [None] * len(leaf.shape)
-        split = _model_axis(jax.tree_util.keystr(path, simple=True, separator="/"))
-        if split is not None and split < len(axes) and leaf.shape[split] % model == 0:
-            axes[split] = "model" if model > 1 else None
+        split = _model_axis(jax.tree_util.keystr(path, simple=True, separator="/"), leaf.shape, model)
+        if split is not None and model > 1:
+            axes[split] = "model"
         if fsdp and len(axes) > 1:
             sizes = {axis: size for axis, size in enumerate(leaf.shape) if not axes[axis] and size % data == 0}
             if sizes and data > 1:
@@ -96,9 +109,15 @@ def shard_state(abstract: Any, mesh: Mesh, fsdp: bool = False) -> Any:
     return jax.tree.map_with_path(sharding, abstract)
 
 
-def _model_axis(name: str) -> int | None:
-    """Returns the axis of a parameter that RULES split over "model"."""
-    return next((axis for end, axis in RULES if re.search(f"(^|[/_]){end}$", name)), None)
+def _model_axis(name: str, shape: tuple[int, ...], model: int) -> int | None:
+    """Returns the axis of a parameter that RULES split over `model` devices; None if it is replicated."""
+    axes = next((axes for end, axes in RULES if matches(end, name)), ())
+    return next((axis for axis in axes if shape[axis] % model == 0), None)
+
+
+def matches(end: str, name: str) -> bool:
+    """Whether the name of a parameter ends as a rule says."""
+    return re.search(f"(^|[/_]){end}$", name) is not None
 
 
 def gather(tree: Any, mesh: Mesh) -> Any:
