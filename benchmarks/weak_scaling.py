@@ -1,0 +1,106 @@
+"""Weak scaling on paper: the training step of Transformer big, compiled for more and more TPUs, with and without FSDP.
+
+    python -m benchmarks.weak_scaling --output=docs/pictures/weak_scaling.png [--topology=v5e:2x2 ...]
+
+Every device has the same share of the batch, so that arithmetic and memory per device stay the same, and what grows is
+the network. Needs the compilers of the extra `plan`; compiled programs are kept on disk, so the command can be stopped
+and continued. One JSON line per topology and mesh, then the picture: bytes sent per device and step, and the times of
+the roofline.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+from benchmarks import measure
+
+TOPOLOGIES = ("v5e:2x2", "v5e:4x4", "v5e:8x8", "v5e:16x16")
+MESHES = {"data parallelism": "false", "FSDP": "true"}
+TIMES = ("arithmetic", "memory", "network")
+
+
+def devices_in(topology: str) -> int:
+    """The number of devices of a topology such as v5e:4x4."""
+    width, _, height = topology.partition(":")[2].partition("x")
+    return int(width) * int(height or 1)
+
+
+def planned(topology: str, fsdp: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The plan of the training step, of `nmt-jax plan --format=json`."""
+    rows = options.rows * devices_in(topology)
+    command = [sys.executable, "-m", "nmt_jax", "plan", f"--config={options.config}", f"--topology={topology}"]
+    command += ["--programs=train", "--tries=0", "--format=json", f"--batch={rows}x{options.length}x{options.length}"]
+    command += ["--config.model.dtype=bfloat16", f"--config.mesh.fsdp={fsdp}"]
+    command += [f"--config.{override}" for override in options.override]
+    finished = subprocess.run(command, cwd=measure.ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(finished.stdout)[0]["programs"][0]
+
+
+def drawn(plans: dict[str, list[dict[str, Any]]], topologies: list[str]) -> Any:
+    """Return the figure: bytes over the network, and the three times of each mesh, over the number of devices."""
+    from nmt_jax.reporting.plots.style import SYSTEMS, new_figure
+
+    figure = new_figure(10.0, 3.6, layout="constrained")
+    sent, *meshes = figure.subplots(1, 1 + len(plans))
+    devices = [devices_in(topology) for topology in topologies]
+    for (name, steps), color in zip(plans.items(), SYSTEMS, strict=False):
+        sent.plot(devices, [step["bytes_sent"] / 1e9 for step in steps], "o-", color=color, label=name)
+    sent.set_title("GB sent per device and step")
+    highest = max(step["roofline"][time] for steps in plans.values() for step in steps for time in TIMES)
+    for panel, (name, steps) in zip(meshes, plans.items(), strict=True):
+        for time, color in zip(TIMES, SYSTEMS[2:], strict=False):
+            panel.plot(devices, [1000 * step["roofline"][time] for step in steps], "o-", color=color, label=time)
+        panel.set_title(f"{name}: ms per step, at least")
+        panel.set_ylim(0, 1100 * highest)
+    for panel in (sent, *meshes):
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(devices, [str(count) for count in devices])
+        panel.set_xlabel("devices")
+        panel.legend(frameon=False)
+    sent.set_ylim(bottom=0)
+    return figure
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--output", type=pathlib.Path, required=True, help="Picture.")
+    parser.add_argument("--topology", action="append", help=f"Default: {', '.join(TOPOLOGIES)}.")
+    parser.add_argument("--config", default="configs/transformer.py:size=big")
+    parser.add_argument("--rows", type=int, default=128, help="Pairs per device.")
+    parser.add_argument("--length", type=int, default=64, help="Tokens of a source, and of a target.")
+    parser.add_argument("--override", action="append", default=[], help="KEY=VALUE of the config.")
+    options = parser.parse_args()
+
+    from nmt_jax.reporting.plots.style import check_output, drawing, save
+
+    output = check_output(options.output)
+    topologies = options.topology or list(TOPOLOGIES)
+    plans: dict[str, list[dict[str, Any]]] = {name: [] for name in MESHES}
+    for topology in topologies:
+        for name, fsdp in MESHES.items():
+            step = planned(topology, fsdp, options)
+            plans[name].append(step)
+            collectives = [
+                f"{one['times']} {one['kind']} over {', '.join(one['axes'])}" for one in step["communication"]
+            ]
+            milliseconds = {f"{time}_ms": 1000 * step["roofline"][time] for time in TIMES}
+            measure.report(
+                benchmark="weak_scaling",
+                topology=topology,
+                mesh=name,
+                sent_gb=step["bytes_sent"] / 1e9,
+                collectives=collectives,
+                **milliseconds,
+                bound=step["bound"],
+                peak_gb=step["peak"] / 1e9,
+                utilization=step["utilization"],
+            )
+    with drawing():
+        save(drawn(plans, topologies), output)
+
+
+if __name__ == "__main__":
+    main()
