@@ -26,6 +26,7 @@ ENVIRONMENT = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_STDERR_LOG_LEVEL": "3",
     "TPU_MIN_LOG_LEVEL": "3",
+    "TF_CPP_MIN_LOG_LEVEL": "3",  # XLA warns of programs that do not fit; the plan says so
 }
 PER_MACHINE = 8  # GPUs that NVLink connects
 
