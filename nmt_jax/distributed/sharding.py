@@ -1,5 +1,6 @@
 """The device mesh, and how batches, parameters and optimizer state are sharded over it."""
 
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -107,6 +108,32 @@ def shard_state(abstract: Any, mesh: Mesh, fsdp: bool = False) -> Any:
         return NamedSharding(mesh, PartitionSpec(*axes))
 
     return jax.tree.map_with_path(sharding, abstract)
+
+
+def gathered(params: Any, shardings: Any) -> Any:
+    """Returns parameters that FSDP splits over "data" as whole arrays; their gradients are split again.
+
+    Left to itself, the compiler would divide products by the parameters' axis instead of the batch on many devices,
+    and send activations.
+    """
+
+    def gather_one(param: jax.Array, sharding: NamedSharding) -> jax.Array:
+        whole = PartitionSpec(*(None if axis == "data" else axis for axis in sharding.spec))
+        return param if whole == sharding.spec else _moved(param, NamedSharding(sharding.mesh, whole), sharding)
+
+    return jax.tree.map(gather_one, params, shardings)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _moved(array: jax.Array, there: NamedSharding, back: NamedSharding) -> jax.Array:
+    """Returns the array with the sharding `there`; its gradient has the sharding `back`."""
+    return jax.lax.with_sharding_constraint(array, there)
+
+
+_moved.defvjp(
+    lambda array, there, back: (_moved(array, there, back), None),
+    lambda there, back, _, gradient: (jax.lax.with_sharding_constraint(gradient, back),),
+)
 
 
 def _model_axis(name: str, shape: tuple[int, ...], model: int) -> int | None:
