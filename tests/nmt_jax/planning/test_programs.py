@@ -111,18 +111,18 @@ from nmt_jax.planning import programs
 from nmt_jax.planning.program_text import ProgramText
 from nmt_jax.planning.replica_groups import axes_of
 
-def collectives(**changes):
+def collectives(shape=(16, 8, 8), **changes):
     # A tied table has a gradient for each of its uses.
     overrides = {"model.tie_embeddings": "none"} | {key.replace("__", "."): value for key, value in changes.items()}
     config = configs.load("configs/quickstart.py:smoke=true", overrides)
     mesh = sharding.make_mesh(config.mesh.model)
     task = programs.prepare_task(config, mesh, None)
-    text = ProgramText(programs.training_step(task, config, (16, 8, 8)).trace().lower().compile().as_text())
+    text = ProgramText(programs.training_step(task, config, shape).trace().lower().compile().as_text())
     return [[one.kind, axes_of(one.groups, mesh.devices.shape, mesh.axis_names), one.times * one.size]
             for one in text.collectives], programs.num_parameters(task)
 
 print(json.dumps([collectives(), collectives(mesh__fsdp="true"), collectives(mesh__model="2"),
-                  collectives(train__accumulate="2")]))
+                  collectives(train__accumulate="2"), collectives((512, 16, 16), mesh__fsdp="true")]))
 """
 
 
@@ -132,11 +132,12 @@ def test_communication_of_eight_devices():
     command = [sys.executable, "-c", SCRIPT]
     finished = subprocess.run(command, env=with_devices(8), cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
-    (plain, size), (fsdp, _), (tensor, _), (accumulated, _) = json.loads(finished.stdout)
+    (plain, size), (fsdp, _), (tensor, _), (accumulated, _), (large, _) = json.loads(finished.stdout)
     assert {(kind, *axes) for kind, axes, _ in plain} == {("all-reduce", "data")}
     assert sum(sent for *_, sent in plain) == pytest.approx(4 * size, rel=0.02)
     assert {tuple(axes) for _, axes, _ in fsdp} == {("data",)}
     gathered = sum(sent for kind, _, sent in fsdp if kind == "all-gather")
     assert gathered > 0.75 * 4 * size  # vectors are not divided
+    assert sum(sent for kind, _, sent in large if kind == "all-gather") <= 4 * size  # no activations
     assert ("model",) in {tuple(axes) for _, axes, _ in tensor}
     assert sum(sent for *_, sent in accumulated) >= sum(sent for *_, sent in plain)
