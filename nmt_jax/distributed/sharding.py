@@ -87,7 +87,7 @@ def shard_batch(batch: Any, mesh: Mesh) -> Any:
 def shard_state(abstract: Any, mesh: Mesh, fsdp: bool = False) -> Any:
     """Returns a sharding for every leaf of an abstract training state: over "model" by RULES, otherwise replicated.
 
-    fsdp: leaves with two or more axes are also split over "data", along the largest remaining axis, and gathered for
+    fsdp: leaves with two or more axes are also split over "data", along the last axis that divides, and gathered for
     use (Rajbhandari et al., 2020, stage 3). The results do not depend on these choices; the compiler inserts the
     communication.
     """
@@ -100,9 +100,9 @@ def shard_state(abstract: Any, mesh: Mesh, fsdp: bool = False) -> Any:
         if split is not None and model > 1:
             axes[split] = "model"
         if fsdp and len(axes) > 1:
-            sizes = {axis: size for axis, size in enumerate(leaf.shape) if not axes[axis] and size % data == 0}
-            if sizes and data > 1:
-                axes[max(sizes, key=lambda axis: sizes[axis])] = "data"
+            divisible = [axis for axis, size in enumerate(leaf.shape) if not axes[axis] and size % data == 0]
+            if divisible and data > 1:
+                axes[divisible[-1]] = "data"
         while axes and axes[-1] is None:
             axes.pop()
         return NamedSharding(mesh, PartitionSpec(*axes))
