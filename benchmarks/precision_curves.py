@@ -41,7 +41,7 @@ def captions(folder: pathlib.Path) -> pathlib.Path:
 def changes(steps: int, dropout: float, folder: pathlib.Path) -> dict[str, dict[str, Any]]:
     """Return the changed config keys of each page; the models and batches are small enough for a CPU."""
     warmup = max(steps // 2, 1)
-    train = {"steps": steps, "eval_every": steps, "checkpoint_every": max(steps // 4, 1), "batch_tokens": 2048}
+    train = {"steps": steps, "eval_every": steps, "checkpoint_every": max(steps // 4, 1), "batch_tokens": 1024}
     common = {f"train.{key}": value for key, value in {**COMMON, **train}.items()}
     common |= {"model.dropout": dropout, "optimizer.warmup_steps": warmup}
     bert = {"num_layers": 3, "d_model": 128, "d_ff": 512, "attention_dropout": dropout, "next_sentence": False}

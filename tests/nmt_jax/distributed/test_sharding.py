@@ -133,7 +133,7 @@ def test_heads_units_and_vocabulary_are_split_over_model():
 def test_fsdp_splits_remaining_axes_over_data():
     specs, share = laid_out(8, 1, True)
     assert specs["encoder_0/ffn/hidden/kernel"] == (None, "data")
-    assert specs["source_embedding/table"] == ("data",)
+    assert specs["source_embedding/table"] == (None, "data")
     assert share == pytest.approx(1 / 8, abs=0.02)
     specs, share = laid_out(4, 2, True)
     assert specs["encoder_0/ffn/hidden/kernel"] == ("data", "model")
