@@ -59,8 +59,9 @@ def drawn(plans: dict[str, list[dict[str, Any]]], topologies: list[str]) -> Any:
         panel.set_xscale("log", base=2)
         panel.set_xticks(devices, [str(count) for count in devices])
         panel.set_xlabel("devices")
-        panel.legend(frameon=False)
     sent.set_ylim(bottom=0)
+    sent.legend(frameon=False)
+    figure.legend(*meshes[-1].get_legend_handles_labels(), frameon=False, loc="outside right center")
     return figure
 
 
