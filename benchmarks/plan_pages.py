@@ -50,15 +50,20 @@ def specs(names: list[str]) -> list[str]:
     return [f"{page}.py:size={size}" if size else f"{page}.py" for page in pages for size in SIZES.get(page, ("",))]
 
 
+def plan_command(config: str, topology: str, changes: dict[str, str]) -> list[str]:
+    """The command that plans the training step of a config with these changes, and prints JSON."""
+    command = [sys.executable, "-m", "nmt_jax", "plan", f"--config={config}", f"--topology={topology}"]
+    command += ["--programs=train", "--tries=0", "--format=json"]
+    return command + [f"--config.{key}={value}" for key, value in changes.items()]
+
+
 def planned(spec: str, topology: str, overrides: dict[str, str], smoke: bool) -> tuple[dict[str, Any] | None, str]:
     """The plan of a page, or None and the reason why there is none."""
     page = spec.partition(".py")[0]
     path = f"configs/{page}.py:smoke=true" if smoke else f"configs/{spec}"
     keys = configs.flatten(configs.load(str(ROOT / path)))
     changes = {**{key: value for key, value in overrides.items() if key in keys}, **NEEDED.get(page, {})}
-    command = [sys.executable, "-m", "nmt_jax", "plan", f"--config={path}", f"--topology={topology}"]
-    command += ["--programs=train", "--tries=0", "--format=json"]
-    command += [f"--config.{key}={value}" for key, value in changes.items()]
+    command = plan_command(path, topology, changes)
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     reason = (finished.stderr.strip().splitlines() or [""])[-1].removeprefix("nmt-jax: error: ")
     return (json.loads(finished.stdout)[0], reason) if finished.stdout else (None, reason)

@@ -12,29 +12,23 @@ import argparse
 import json
 import pathlib
 import subprocess
-import sys
 from typing import Any
 
 from benchmarks import measure
+from benchmarks.plan_pages import plan_command
+from nmt_jax.planning.accelerators import Topology
 
 TOPOLOGIES = ("v5e:2x2", "v5e:4x4", "v5e:8x8", "v5e:16x16")
 MESHES = {"data parallelism": "false", "FSDP": "true"}
+LENGTH = 64  # tokens of a source, and of a target
 TIMES = ("arithmetic", "memory", "network")
-
-
-def devices_in(topology: str) -> int:
-    """The number of devices of a topology such as v5e:4x4."""
-    width, _, height = topology.partition(":")[2].partition("x")
-    return int(width) * int(height or 1)
 
 
 def planned(topology: str, fsdp: str, options: argparse.Namespace) -> dict[str, Any]:
     """The plan of the training step, of `nmt-jax plan --format=json`."""
-    rows = options.rows * devices_in(topology)
-    command = [sys.executable, "-m", "nmt_jax", "plan", f"--config={options.config}", f"--topology={topology}"]
-    command += ["--programs=train", "--tries=0", "--format=json", f"--batch={rows}x{options.length}x{options.length}"]
-    command += ["--config.model.dtype=bfloat16", f"--config.mesh.fsdp={fsdp}"]
-    command += [f"--config.{override}" for override in options.override]
+    rows = options.rows * Topology.parse(topology).num_devices
+    changes = {"model.dtype": "bfloat16", "mesh.fsdp": fsdp}
+    command = [*plan_command(options.config, topology, changes), f"--batch={rows}x{LENGTH}x{LENGTH}"]
     finished = subprocess.run(command, cwd=measure.ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(finished.stdout)[0]["programs"][0]
 
@@ -45,7 +39,7 @@ def drawn(plans: dict[str, list[dict[str, Any]]], topologies: list[str]) -> Any:
 
     figure = new_figure(10.0, 3.6, layout="constrained")
     sent, *meshes = figure.subplots(1, 1 + len(plans))
-    devices = [devices_in(topology) for topology in topologies]
+    devices = [Topology.parse(topology).num_devices for topology in topologies]
     for (name, steps), color in zip(plans.items(), SYSTEMS, strict=False):
         sent.plot(devices, [step["bytes_sent"] / 1e9 for step in steps], "o-", color=color, label=name)
     sent.set_title("GB sent per device and step")
@@ -71,8 +65,6 @@ def main() -> None:
     parser.add_argument("--topology", action="append", help=f"Default: {', '.join(TOPOLOGIES)}.")
     parser.add_argument("--config", default="configs/transformer.py:size=big")
     parser.add_argument("--rows", type=int, default=128, help="Pairs per device.")
-    parser.add_argument("--length", type=int, default=64, help="Tokens of a source, and of a target.")
-    parser.add_argument("--override", action="append", default=[], help="KEY=VALUE of the config.")
     options = parser.parse_args()
 
     from nmt_jax.reporting.plots.style import check_output, drawing, save

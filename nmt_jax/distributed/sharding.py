@@ -87,9 +87,9 @@ def shard_batch(batch: Any, mesh: Mesh) -> Any:
 def shard_state(abstract: Any, mesh: Mesh, fsdp: bool = False) -> Any:
     """Returns a sharding for every leaf of an abstract training state: over "model" by RULES, otherwise replicated.
 
-    fsdp: leaves with two or more axes are also split over "data", along the last axis that divides, and gathered for
-    use (Rajbhandari et al., 2020, stage 3). The results do not depend on these choices; the compiler inserts the
-    communication.
+    fsdp: leaves with two or more axes are also split over "data", along the last axis whose size the number of devices
+    divides (Rajbhandari et al., 2020, stage 3); a training step gathers them by `gather_for_step`. The results do not
+    depend on these choices; the compiler inserts the communication.
     """
 
     data, model = mesh.shape["data"], mesh.shape["model"]
@@ -110,7 +110,7 @@ def shard_state(abstract: Any, mesh: Mesh, fsdp: bool = False) -> Any:
     return jax.tree.map_with_path(sharding, abstract)
 
 
-def gathered(params: Any, shardings: Any) -> Any:
+def gather_for_step(params: Any, shardings: Any) -> Any:
     """Returns parameters that FSDP splits over "data" as whole arrays; their gradients are split again.
 
     Left to itself, the compiler would divide products by the parameters' axis instead of the batch on many devices,

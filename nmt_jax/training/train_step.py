@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from nmt_jax.checkpoints.train_state import TrainState
-from nmt_jax.distributed.sharding import gathered
+from nmt_jax.distributed.sharding import gather_for_step
 from nmt_jax.losses.step import Step
 from nmt_jax.training.optimizers import Schedule
 
@@ -43,7 +43,7 @@ def make_train_step(
 
     def sums(params: Any, batch: Batch, step: Step) -> tuple[jax.Array, jax.Array, Any]:
         def loss_of(params: Any) -> tuple[jax.Array, jax.Array]:
-            return loss_fn(gathered(params, shardings.params) if shardings else params, batch, step)
+            return loss_fn(gather_for_step(params, shardings.params) if shardings else params, batch, step)
 
         (loss, weight), grads = jax.value_and_grad(loss_of, has_aux=True)(params)
         return loss, jnp.asarray(weight, loss.dtype), grads
