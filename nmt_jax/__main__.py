@@ -44,8 +44,8 @@ VERBS = {
         "--config=configs/transformer.py --topology=v5e:4x4 --topology=h100:8",
     ),
     "launch": Verb(
-        "run train or sweep in several local processes, or on SLURM, Kubernetes or a TPU pod",
-        "[--on=local|slurm|kubernetes|tpu] [--processes=N] [FLAG …] -- nmt-jax train|sweep …",
+        "run train, translate, score and other verbs in several processes: local, SLURM, Kubernetes, a TPU pod",
+        "[--on=local|slurm|kubernetes|tpu] [--processes=N] [FLAG …] -- nmt-jax VERB …",
         "--processes=2 -- nmt-jax train --config=configs/quickstart.py --workdir=runs/quickstart",
     ),
     "translate": Verb(

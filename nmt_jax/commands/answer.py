@@ -3,11 +3,12 @@
 import json
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
 from nmt_jax.commands import streams
+from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.data.lines import find
 from nmt_jax.data.readers.questions import Question, SquadFile, read_asked
 from nmt_jax.training.trained import open_trained
@@ -22,6 +23,7 @@ CHUNK = 64
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax answer`."""
     streams.define_prediction_flags(flag_values, CHUNK, ": JSON lines, or a .json file in SQuAD 1.1 format")
+    define_output_flags(flag_values)
     help_text = "Output format: an answer per line; json, an object per question; squad, one object {ID: ANSWER, …}."
     flags.DEFINE_enum("format", "text", ["text", "json", "squad"], help_text, flag_values)
 
@@ -29,10 +31,22 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Answer the questions of the input."""
     options = streams.prediction_options("answer", flag_values, positional)
-    answered = run(questions=read_questions(flag_values.input), **options)
     show = {"text": _text, "json": _json, "squad": _squad}[flag_values.format]
-    streams.write_rows(show(answered), "answered")
+    heading, ending = (b"{", b"}\n") if flag_values.format == "squad" else (b"", b"")
+    with open_output("answer", flag_values, [flag_values.input], options.pop("chunk")) as output:
+        task, params = open_answerer(**options)
+
+        def answer(first: int, questions: Sequence[Question]) -> Iterator[bytes]:
+            answered = zip(questions, task.predict(params, questions), strict=True)
+            return (show(number, *pair).encode() for number, pair in enumerate(answered, start=first))
+
+        output.write(read_questions(flag_values.input), answer, "answered", heading=heading, ending=ending)
     return 0
+
+
+def open_answerer(workdir: pathlib.Path | str, checkpoint: str | int | None = None) -> tuple[Any, Any]:
+    """Return the task and the parameters of a model for question answering; raises UserError if there is none."""
+    return open_trained(Workdir(pathlib.Path(workdir)), "span", checkpoint=checkpoint)
 
 
 def read_questions(path: str | None) -> Iterator[Question]:
@@ -54,23 +68,24 @@ def run(
     checkpoint: "best", "last", or n for the mean of the last n. Raises UserError if the workdir has no trained model
     for question answering.
     """
-    task, params = open_trained(Workdir(pathlib.Path(workdir)), "span", checkpoint=checkpoint)
+    task, params = open_answerer(workdir, checkpoint)
     return streams.predict_in_chunks(task, params, questions, chunk)
 
 
-def _text(answered: Iterable[tuple[Question, list["Candidate"]]]) -> Iterator[str]:
-    """Yield each best answer on one line, though it may span a line break of its context."""
-    return (" ".join(_best(candidates).split()) for _, candidates in answered)
+def _text(number: int, question: Question, candidates: list["Candidate"]) -> str:
+    """Return the best answer on one line, though it may span a line break of its context."""
+    return " ".join(_best(candidates).split()) + "\n"
 
 
-def _json(answered: Iterable[tuple[Question, list["Candidate"]]]) -> Iterator[str]:
-    for question, candidates in answered:
-        n_best = [{**one._asdict(), "probability": round(one.probability, 6)} for one in candidates]
-        yield streams.json_row(id=question.id, answer=_best(candidates), n_best=n_best)
+def _json(number: int, question: Question, candidates: list["Candidate"]) -> str:
+    n_best = [{**one._asdict(), "probability": round(one.probability, 6)} for one in candidates]
+    return streams.json_row(id=question.id, answer=_best(candidates), n_best=n_best) + "\n"
 
 
-def _squad(answered: Iterable[tuple[Question, list["Candidate"]]]) -> Iterator[str]:
-    yield json.dumps({question.id: _best(candidates) for question, candidates in answered}, ensure_ascii=False)
+def _squad(number: int, question: Question, candidates: list["Candidate"]) -> str:
+    """Return the answer as an item of one JSON object."""
+    item = json.dumps({question.id: _best(candidates)}, ensure_ascii=False)[1:-1]
+    return f", {item}" if number else item
 
 
 def _best(candidates: Sequence["Candidate"]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from absl import flags
 
 from nmt_jax.commands import streams
+from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.data.lines import num_lines
 from nmt_jax.errors import UserError
 from nmt_jax.training.trained import open_trained
@@ -25,6 +26,7 @@ class Prediction(Protocol):
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax classify`."""
     streams.define_prediction_flags(flag_values, CHUNK)
+    define_output_flags(flag_values)
     help_text = "Output format; json writes one object per line, with probabilities."
     flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)
 
@@ -32,10 +34,27 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Classify the lines of the input."""
     options = streams.prediction_options("classify", flag_values, positional)
-    labels, predictions = run(lines=streams.open_lines(flag_values.input), name=flag_values.input or "stdin", **options)
-    rows = format_rows(labels, predictions, flag_values.format == "json")
-    streams.write_rows(rows, "classified", num_lines(flag_values.input))
+    name, total = flag_values.input, num_lines(flag_values.input)
+    with open_output("classify", flag_values, [name], options.pop("chunk"), total) as output:
+        task, params = open_classifier(**options)
+
+        def answer(first: int, texts: Sequence[Any]) -> Iterator[bytes]:
+            rows = format_rows(task.labels, task.predict(params, texts), flag_values.format == "json", first)
+            return streams.encoded(rows)
+
+        texts = split_columns(streams.open_lines(name), columns_of(task), name or "stdin")
+        output.write(texts, answer, "classified", total)
     return 0
+
+
+def open_classifier(workdir: pathlib.Path | str, checkpoint: str | int | None = None) -> tuple[Any, Any]:
+    """Return the task and the parameters of a classifier; raises UserError if the workdir has none."""
+    return open_trained(Workdir(pathlib.Path(workdir)), "classify", "sentences", checkpoint=checkpoint)
+
+
+def columns_of(task: Any) -> int | None:
+    """Return how many texts a line must have, None for any number."""
+    return task.columns if task.config.task == "sentences" else None
 
 
 def run(
@@ -52,9 +71,8 @@ def run(
     "best", "last", or n for the mean of the last n. Raises UserError at once if the workdir has no trained classifier,
     and while reading if a line has the wrong number of columns.
     """
-    task, params = open_trained(Workdir(pathlib.Path(workdir)), "classify", "sentences", checkpoint=checkpoint)
-    columns = task.columns if task.config.task == "sentences" else None
-    found = streams.predict_in_chunks(task, params, split_columns(lines, columns, name), chunk)
+    task, params = open_classifier(workdir, checkpoint)
+    found = streams.predict_in_chunks(task, params, split_columns(lines, columns_of(task), name), chunk)
     return task.labels, (prediction for _, prediction in found)
 
 
@@ -73,12 +91,15 @@ def split_columns(lines: Iterable[str], columns: int | None, name: str = "stdin"
         yield texts
 
 
-def format_rows(labels: Sequence[str], predictions: Iterable[Prediction], as_json: bool) -> Iterator[str]:
+def format_rows(
+    labels: Sequence[str], predictions: Iterable[Prediction], as_json: bool, first: int = 0
+) -> Iterator[str]:
     """Yield the label or score of each prediction, or as JSON an object that also has the probabilities.
 
-    labels: empty if the predictions are scores. For a text without words the row is empty, and null in JSON.
+    labels: empty if the predictions are scores. first: number of lines before. For a text without words the row is
+    empty, and null in JSON.
     """
-    for number, prediction in enumerate(predictions, start=1):
+    for number, prediction in enumerate(predictions, start=first + 1):
         fields = _fields(labels, prediction) if as_json else {}
         yield streams.json_row(line=number, **fields) if as_json else prediction.label
 

@@ -1,14 +1,16 @@
 """`nmt-jax generate`: writes lines of text sampled from a trained language model."""
 
+import itertools
 import pathlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from absl import flags
 
 from nmt_jax.commands import streams
+from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.commands.shared_flags import define_sampling_flags, make_sampling
 from nmt_jax.data.lines import chunks
 from nmt_jax.schema.number_flags import define_integer
@@ -22,6 +24,8 @@ LANGUAGE_MODEL = "a trained language model"
 NUM_SAMPLES = 10  # if there are no prompts
 CHUNK = 32  # lines sampled together
 
+Request = tuple[str, int, int]  # prompt, its number, number of the sample
+
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax generate`."""
@@ -34,25 +38,64 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "Maximum number of pieces to sample per line."
     define_integer(flag_values, "length", 100, help_text, low=1, high=10_000)
     streams.define_checkpoint_flags(flag_values, average=False)
+    define_output_flags(flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Write one line per sample."""
     streams.check_no_arguments("generate", positional, f"--prompts={positional[0]}" if positional else "")
     workdir = streams.required_workdir("generate", flag_values, LANGUAGE_MODEL)
-    path = flag_values.prompts
-    texts = run(
-        workdir,
-        streams.open_lines(None if path == "-" else path) if path else None,
-        num_samples=flag_values.num_samples,
-        sampling=make_sampling(flag_values),
-        length=flag_values.length,
-        checkpoint=flag_values.checkpoint,
-        chunk=1 if path == "-" and sys.stdin.isatty() else CHUNK,
-    )
-    # A byte-fallback model can spell a line break, but a sample is one line.
-    streams.write_rows((" ".join(text.split("\n")) for text in texts), "sampled")
+    path, sampling = flag_values.prompts, make_sampling(flag_values)
+    prompts = streams.open_lines(None if path == "-" else path) if path else None
+    chunk = 1 if path == "-" and sys.stdin.isatty() else CHUNK
+    with open_output("generate", flag_values, [path] if path else [], chunk) as output:
+        sample = open_sampler(workdir, sampling, flag_values.length, flag_values.checkpoint)
+
+        def answer(first: int, group: Sequence[Request]) -> Iterator[bytes]:
+            # A byte-fallback model can spell a line break, but a sample is one line.
+            return streams.encoded(" ".join(text.split("\n")) for text in sample(group))
+
+        output.write(requests(prompts, flag_values.num_samples), answer, "sampled")
     return 0
+
+
+def requests(prompts: Iterable[str] | None, num_samples: int | None) -> Iterator[Request]:
+    """Yield (prompt, n, k) for each sample k of prompt n; `prompts` None means one empty prompt."""
+    count = num_samples or (NUM_SAMPLES if prompts is None else 1)
+    for number, prompt in enumerate([""] if prompts is None else prompts):
+        for k in range(count):
+            yield prompt, number, k
+
+
+def open_sampler(
+    workdir: pathlib.Path | str,
+    sampling: "Sampling | None" = None,
+    length: int = 100,
+    checkpoint: str | None = None,
+) -> Callable[[Sequence[Request]], list[str]]:
+    """Return a function from requests to samples, by the language model of `workdir`.
+
+    Sample k of prompt n is a pure function of (model, prompt, n, k, sampling, length), so further samples and prompts
+    change nothing. Raises UserError if the workdir has no trained language model.
+    """
+    task, params = open_trained(Workdir(pathlib.Path(workdir)), "language_model", checkpoint=checkpoint)
+    # Imported late: JAX takes seconds, and a wrong workdir is reported before.
+    import jax
+
+    from nmt_jax.decoding.sampling import Sampling
+
+    sampling = sampling or Sampling()
+
+    @jax.vmap
+    def sample_key(prompt_number: Any, k: Any) -> jax.Array:
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(sampling.seed), prompt_number), k)
+
+    def sample(group: Sequence[Request]) -> list[str]:
+        texts, numbers, ks = zip(*group, strict=True)
+        keys = sample_key(np.array(numbers), np.array(ks))
+        return list(task.sample(params, texts, keys, sampling, length=length))
+
+    return sample
 
 
 def run(
@@ -67,28 +110,7 @@ def run(
 ) -> Iterator[str]:
     """Sample lines from the model of `workdir`: `num_samples` per prompt, in order; None means one empty prompt.
 
-    Sample k of prompt n is a pure function of (model, prompt, n, k, sampling, length), so further samples and prompts
-    change nothing. Raises UserError, before any prompt is read, if the workdir has no trained language model.
+    sampling, length, errors: as in `open_sampler`.
     """
-    task, params = open_trained(Workdir(pathlib.Path(workdir)), "language_model", checkpoint=checkpoint)
-    # Imported late: JAX takes seconds, and a wrong workdir is reported before.
-    import jax
-
-    from nmt_jax.decoding.sampling import Sampling
-
-    sampling = sampling or Sampling()
-    count = num_samples or (NUM_SAMPLES if prompts is None else 1)
-    prompts = [""] if prompts is None else prompts
-
-    @jax.vmap
-    def sample_key(prompt_number: Any, k: Any) -> jax.Array:
-        return jax.random.fold_in(jax.random.fold_in(jax.random.key(sampling.seed), prompt_number), k)
-
-    def results() -> Iterator[str]:
-        requests = ((prompt, number, k) for number, prompt in enumerate(prompts) for k in range(count))
-        for group in chunks(requests, chunk):
-            texts, numbers, ks = zip(*group, strict=True)
-            keys = sample_key(np.array(numbers), np.array(ks))
-            yield from task.sample(params, texts, keys, sampling, length=length)
-
-    return results()
+    sample = open_sampler(workdir, sampling, length, checkpoint)
+    return itertools.chain.from_iterable(map(sample, chunks(requests(prompts, num_samples), chunk)))

@@ -10,8 +10,10 @@ from metrics_jax.judging.coefficient import NAMES
 from metrics_jax.judging.judgements import GROUPINGS
 from metrics_jax.significance import SEED
 from nmt_jax.commands import streams
+from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.commands.shared_flags import define_metric_flags, define_metrics_flag, metric_options, values
 from nmt_jax.data.readers.judgements import Columns
+from nmt_jax.distributed.tables import ROWS
 from nmt_jax.errors import UserError
 from nmt_jax.judging import agreement_table
 from nmt_jax.judging.evaluation import TESTS, Inference, evaluate_metrics
@@ -53,6 +55,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "Output format; text is a table on a terminal, else rows without a heading."
     flags.DEFINE_enum("format", "text", list(agreement_table.WRITERS), help_text, flag_values)
     define_metric_flags(flag_values)
+    define_output_flags(flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
@@ -65,19 +68,23 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     resampled = bool(flag_values.confidence or flag_values.significance)
     streams.check_effect(flag_values, ("trials", "seed"), resampled, "without --confidence or --significance")
     folder = _make_folder(flag_values.plots) if flag_values.plots is not None else None
-    evaluation = evaluate_metrics(
-        positional,
-        columns,
-        Protocol(tuple(flag_values.correlation), **values(flag_values, "level", "grouping", "outliers")),
-        **values(flag_values, "metrics", "scores", "system_scores", "average"),
-        inference=Inference(**values(flag_values, "confidence", "significance", "trials", "seed")),
-        **metric_options(flag_values),
-    )
-    if folder:
-        from nmt_jax.reporting.plots.judged import save_figures
+    with open_output("judge", flag_values, [], ROWS, arguments=positional) as output:
+        evaluation = evaluate_metrics(
+            positional,
+            columns,
+            Protocol(tuple(flag_values.correlation), **values(flag_values, "level", "grouping", "outliers")),
+            **values(flag_values, "metrics", "scores", "system_scores", "average"),
+            inference=Inference(**values(flag_values, "confidence", "significance", "trials", "seed")),
+            shared=output.shared,
+            **metric_options(flag_values),
+        )
+        if evaluation is None:
+            return 0
+        if folder:
+            from nmt_jax.reporting.plots.judged import save_figures
 
-        save_figures(evaluation, folder)
-    print(agreement_table.WRITERS[flag_values.format](evaluation.columns))
+            save_figures(evaluation, folder)
+        output.write_text(agreement_table.WRITERS[flag_values.format](evaluation.columns))
     return 0
 
 

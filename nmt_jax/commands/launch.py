@@ -1,4 +1,4 @@
-"""`nmt-jax launch`: runs training in several local processes, on SLURM, on Kubernetes or on a TPU pod."""
+"""`nmt-jax launch`: runs a verb in several local processes, on SLURM, on Kubernetes or on a TPU pod."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,13 +8,18 @@ from absl import flags
 from nmt_jax.commands import streams
 from nmt_jax.errors import UserError
 from nmt_jax.launchers import kubernetes, local, slurm, tpu
-from nmt_jax.launchers.names import check_one_line
+from nmt_jax.launchers.names import check_one_line, value_of
 from nmt_jax.schema.number_flags import define_integer
 
 LAUNCHERS = {"local": local, "slurm": slurm, "kubernetes": kubernetes, "tpu": tpu}
+SHARING = (  # verbs whose processes share the lines of the input and write one output
+    *("translate", "generate", "mbr", "classify", "summarize", "neighbours", "tag", "answer"),
+    *("score", "perturb", "judge"),
+)
 USED_BY = {  # flags that not every launcher uses
     "processes": ("local", "slurm", "kubernetes"),
     "devices": ("local",),
+    "array": ("slurm",),
     "sbatch": ("slurm",),
     "grace": ("slurm", "kubernetes"),
     "name": ("slurm", "kubernetes", "tpu"),
@@ -28,11 +33,13 @@ USED_BY = {  # flags that not every launcher uses
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax launch`, which come before `--`; the command to launch follows it."""
     flags.DEFINE_enum("on", "local", list(LAUNCHERS), "Where to run the command.", flag_values)
-    help_text = "Number of processes that train together, one per host."
+    help_text = "Number of processes that do the job together, one per host."
     define_integer(flag_values, "processes", 1, help_text, low=1, high=10_000)
     flags.DEFINE_bool("dry_run", False, "Print what would be started or submitted without doing it.", flag_values)
     help_text = "local: number of simulated CPU devices per process; 0: use the real ones."
     define_integer(flag_values, "devices", 0, help_text, low=0, high=1024)
+    help_text = "slurm: divide the lines among this many jobs, which run whenever there is room; 0: one job."
+    define_integer(flag_values, "array", 0, help_text, low=0, high=10_000)
     flags.DEFINE_multi_string("sbatch", [], "slurm: KEY=VALUE adds the line #SBATCH --KEY=VALUE.", flag_values)
     help_text = "slurm, kubernetes: seconds between the signal to save and the end of the job."
     define_integer(flag_values, "grace", 120, help_text, low=1, high=86_400)
@@ -49,13 +56,18 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     command = list(positional)
     if command[:1] == ["nmt-jax"]:
         command = command[1:]
-    if command[:1] not in (["train"], ["sweep"]):
+    if not command or command[0] not in ("train", "sweep", *SHARING):
         raise UserError(
             "nmt-jax launch needs a command after `--`: nmt-jax launch [FLAG …] -- nmt-jax train --config=FILE "
-            "--workdir=FOLDER, or nmt-jax sweep …"
+            f"--workdir=FOLDER; it runs train, sweep, {', '.join(SHARING)}"
         )
     if command[0] == "sweep" and flag_values.on != "slurm":
         raise UserError("nmt-jax launch: sweeps need --on=slurm; elsewhere, run `nmt-jax sweep` itself")
+    several = flag_values.processes > 1 or flag_values.array or flag_values.on == "tpu"
+    if command[0] in SHARING and several and not value_of("output", command):
+        raise UserError(f"nmt-jax launch: processes write one file: nmt-jax {command[0]} --output=FILE …")
+    if flag_values.array and (command[0] not in SHARING or flag_values.processes > 1):
+        raise UserError(f"--array divides lines among jobs of one process: it works with {', '.join(SHARING)}")
     for name, launchers in USED_BY.items():
         streams.check_effect(flag_values, [name], flag_values.on in launchers, f"without --on={'|'.join(launchers)}")
     check_one_line([*command, flag_values.volume or "", *flag_values.sbatch])

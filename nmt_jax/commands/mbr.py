@@ -8,16 +8,28 @@ import numpy as np
 from absl import flags
 
 from nmt_jax.commands import streams
+from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.commands.shared_flags import define_metric_flags, metric_options, values
 from nmt_jax.decoding.minimum_bayes_risk import METHODS, WEIGHTS, Choice
 from nmt_jax.errors import UserError
 from nmt_jax.schema.number_flags import define_float, define_integer, define_seed
-from nmt_jax.translation.reranking import EVALUATED, Candidates, Gains, choose_texts, make_decision, read_candidates
+from nmt_jax.translation.reranking import (
+    CHUNK,
+    EVALUATED,
+    Candidates,
+    Gains,
+    Pair,
+    choose_texts,
+    make_decision,
+    paired,
+    read_candidates,
+)
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax mbr`."""
     streams.define_input_flag(flag_values, ": candidates as nmt-jax translate --nbest=N writes them, text or json")
+    define_output_flags(flag_values)
     help_text = "File of pseudo-references for the same lines, in the same format; default: the candidates."
     flags.DEFINE_string("references", None, help_text, flag_values)
     help_text = "Metrics to optimize, with optional weights: chrf@2,bleu@1 gives chrf twice the weight of bleu."
@@ -52,14 +64,28 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     decide, evaluated = make_decision(
         flag_values.utility, flag_values.evaluate, metric_options(flag_values), **settings
     )
-    references = _open(flag_values.references) if flag_values.references else None
-    choices = choose_texts(decide, _open(flag_values.input), references)
     gains = Gains(evaluated)
-    streams.write_rows(_rows(choices, gains, flag_values.format == "json"), "lines")
-    if not gains.num_lines:
-        raise UserError(f"{flag_values.input or 'stdin'}: no candidates")
-    print(gains, file=sys.stderr)
+    inputs = [flag_values.input, *([flag_values.references] if flag_values.references else [])]
+    with open_output("mbr", flag_values, inputs, CHUNK) as output:
+
+        def answer(first: int, group: Sequence[Pair]) -> Iterator[bytes]:
+            choices = choose_texts(decide, group, first)
+            return streams.encoded(_rows(choices, gains, flag_values.format == "json", first))
+
+        pairs = paired(_open(flag_values.input), flag_values.references and _open(flag_values.references))
+        summaries = output.write(not_empty(pairs, flag_values.input), answer, "lines", summarize=gains.take)
+    if summaries:
+        print(gains.report(summaries), file=sys.stderr)
     return 0
+
+
+def not_empty(pairs: Iterator[Pair], name: str | None) -> Iterator[Pair]:
+    """Yield the pairs; raises UserError if there are none."""
+    first = next(pairs, None)
+    if first is None:
+        raise UserError(f"{name or 'stdin'}: no candidates")
+    yield first
+    yield from pairs
 
 
 def _open(path: str | None) -> Iterator[Candidates]:
@@ -67,9 +93,9 @@ def _open(path: str | None) -> Iterator[Candidates]:
     return read_candidates(streams.open_lines(path), path or "stdin")
 
 
-def _rows(choices: Iterator[tuple[str, Choice]], gains: Gains, as_json: bool) -> Iterator[str]:
-    """Yield the output for each choice, which is added to the gains."""
-    for number, (text, choice) in enumerate(choices, start=1):
+def _rows(choices: Iterator[tuple[str, Choice]], gains: Gains, as_json: bool, first: int) -> Iterator[str]:
+    """Yield the output for each choice, which is added to the gains; first: number of lines before."""
+    for number, (text, choice) in enumerate(choices, start=first + 1):
         line = " ".join(text.split("\n"))
         yield streams.json_row(line=number, text=line, **_fields(choice)) if as_json else line
         gains.add(choice)

@@ -5,6 +5,7 @@ copies are candidates, and untrained metrics give the scores to predict.
 """
 
 import functools
+import itertools
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from absl import flags
 
 from nmt_jax.commands import streams
+from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.commands.shared_flags import define_metric_flags, metric_options, values
 from nmt_jax.data.lines import chunks
 from nmt_jax.errors import UserError
@@ -24,12 +26,14 @@ from nmt_jax.workdir import Workdir
 METRICS = ("bleu|effective_order:true", "rougeL")
 CHUNK = 512  # sentences perturbed together
 
+Numbered = tuple[int, str]  # number of a sentence, its words
 Perturbation = Callable[[Sequence[str], Sequence[np.random.Generator]], list[str]]
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax perturb`."""
     streams.define_input_flag(flag_values)
+    define_output_flags(flag_values)
     help_text = "Workdir of a masked language model (configs/bert_tiny.py) that fills in masked pieces."
     flags.DEFINE_string("mlm", None, help_text, flag_values)
     help_text = "Workdir of a translator into another language, for back-translation; needs --back."
@@ -43,17 +47,26 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Write the table as tab-separated rows."""
     streams.check_no_arguments("perturb", positional)
-    rows = run(
-        streams.open_lines(flag_values.input),
-        **values(flag_values, "mlm", "there", "back", "metrics", "seed"),
-        **metric_options(flag_values),
-    )
-    streams.write_rows(map("\t".join, rows), "pairs")
+    name = flag_values.input
+    with open_output("perturb", flag_values, [name], CHUNK) as output:
+        header, perturb = open_perturbations(
+            **values(flag_values, "mlm", "there", "back", "metrics", "seed"), **metric_options(flag_values)
+        )
+
+        def answer(first: int, group: Sequence[Numbered]) -> Iterator[bytes]:
+            return streams.encoded(map("\t".join, perturb(group)))
+
+        heading = ("\t".join(header) + "\n").encode()
+        output.write(numbered(streams.open_lines(name)), answer, "pairs", heading=heading)
     return 0
 
 
-def run(
-    sentences: Iterable[str],
+def numbered(sentences: Iterable[str]) -> Iterator[Numbered]:
+    """Yield each sentence that is not blank with its number."""
+    return ((number, " ".join(text.split())) for number, text in enumerate(sentences) if text.strip())
+
+
+def open_perturbations(
     *,
     mlm: pathlib.Path | str | None = None,
     there: pathlib.Path | str | None = None,
@@ -61,13 +74,12 @@ def run(
     metrics: Sequence[str] = METRICS,
     seed: int = 0,
     **options: Any,
-) -> Iterator[list[str]]:
-    """Yield the header (reference, candidate, how, one or more columns per metric), then a row per candidate.
+) -> tuple[list[str], Callable[[Sequence[Numbered]], Iterator[list[str]]]]:
+    """Return the header (reference, candidate, how, one or more columns per metric), and a function that yields rows.
 
-    Each sentence that is not blank has a candidate without some of its words ("drop"); with `mlm`, one whose masked
-    pieces that model fills in ("mask"); with `there` and `back`, its back-translation ("back"). Candidates depend only
-    on the sentence, its number and the seed. options: of `open_metric`. Raises UserError, before any sentence is read,
-    if something required is missing.
+    Each sentence has a candidate without some of its words ("drop"); with `mlm`, one whose masked pieces that model
+    fills in ("mask"); with `there` and `back`, its back-translation ("back"). Candidates depend only on the sentence,
+    its number and the seed. options: of `open_metric`. Raises UserError if something required is missing.
     """
     if bool(there) != bool(back):
         raise UserError("nmt-jax perturb needs both --there=WORKDIR and --back=WORKDIR, or neither")
@@ -81,18 +93,25 @@ def run(
         perturbations["mask"] = mask_perturbation(mlm)
     if there and back:
         perturbations["back"] = back_translation(there, back)
-    yield ["reference", "candidate", "how", *(name for metric in opened for name in _columns(metric))]
-    numbered = ((number, " ".join(text.split())) for number, text in enumerate(sentences) if text.strip())
-    for group in chunks(numbered, CHUNK):
+
+    def perturb(group: Sequence[Numbered]) -> Iterator[list[str]]:
         numbers, texts = zip(*group, strict=True)
-        for kind, (name, perturb) in enumerate(perturbations.items()):
-            candidates = perturb(texts, [np.random.default_rng((seed, kind, number)) for number in numbers])
+        for kind, (name, change) in enumerate(perturbations.items()):
+            candidates = change(texts, [np.random.default_rng((seed, kind, number)) for number in numbers])
             try:
                 values = np.column_stack([_values(metric, candidates, texts) for metric in opened])
             except (ValueError, MemoryError) as error:
                 raise metric_error(error) from error
             for reference, candidate, row in zip(texts, candidates, values, strict=True):
                 yield [reference, candidate, name, *(f"{value:.6g}" for value in row)]
+
+    return ["reference", "candidate", "how", *(name for metric in opened for name in _columns(metric))], perturb
+
+
+def run(sentences: Iterable[str], **options: Any) -> Iterator[list[str]]:
+    """Yield the header and the rows of all sentences; options and errors as in `open_perturbations`."""
+    header, perturb = open_perturbations(**options)
+    return itertools.chain([header], itertools.chain.from_iterable(map(perturb, chunks(numbered(sentences), CHUNK))))
 
 
 def _columns(metric: Any) -> list[str]:

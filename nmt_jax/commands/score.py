@@ -7,7 +7,9 @@ from absl import flags
 
 from metrics_jax.significance import SEED
 from nmt_jax.commands import streams
+from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.commands.shared_flags import define_metric_flags, define_metrics_flag, metric_options, values
+from nmt_jax.distributed.tables import ROWS
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import score_table
 from nmt_jax.reporting.system_scores import PAIRED, Inference, score_files
@@ -28,6 +30,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_boolean("confidence", False, "Report 95 % bootstrap confidence intervals.", flag_values)
     flags.DEFINE_enum("paired", None, list(PAIRED), "Test the difference of every system from the first.", flag_values)
     define_seed(flag_values, SEED, "Random seed for resampling.")
+    define_output_flags(flag_values)
     help_text = "Output format; text is a table on a terminal, else rows without a heading."
     flags.DEFINE_enum("format", "text", list(score_table.WRITERS), help_text, flag_values)
 
@@ -41,14 +44,19 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         raise UserError(f"--segments and --{other} exclude each other: use --format=json, which holds both")
     resampled = bool(flag_values.paired or flag_values.confidence)
     streams.check_effect(flag_values, ("seed",), resampled, "without --confidence or --paired")
-    scores = score_files(
-        positional,
-        flag_values.reference,
-        inference=Inference(flag_values.confidence, flag_values.paired, flag_values.seed),
-        **values(flag_values, "metrics", "baseline", "idf"),
-        **metric_options(flag_values),
-    )
-    print(score_table.WRITERS[flag_values.format](scores, flag_values.segments))
+    inputs = [*positional, *flag_values.reference]
+    with open_output("score", flag_values, inputs, ROWS, arguments=positional) as output:
+        scores = score_files(
+            positional,
+            flag_values.reference,
+            inference=Inference(flag_values.confidence, flag_values.paired, flag_values.seed),
+            shared=output.shared,
+            **values(flag_values, "metrics", "baseline", "idf"),
+            **metric_options(flag_values),
+        )
+        if scores is None:
+            return 0
+        output.write_text(score_table.WRITERS[flag_values.format](scores, flag_values.segments))
     if flag_values.segments and any("|effective_order:false|" in score.result.signature for score in scores):
         print(
             "nmt-jax: BLEU is 0 for a line of fewer than four words; --metrics='bleu|effective_order:true' leaves out "

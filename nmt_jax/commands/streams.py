@@ -129,9 +129,9 @@ def check_new(flag_values: flags.FlagValues, *outputs: str | os.PathLike[str]) -
             raise UserError(f"{path}: already exists; name another file, or replace it with --overwrite")
 
 
-def write_rows(rows: Iterable[str], done: str, total: int | None = None) -> None:
-    """Write each row and a line feed to stdout, as `write_blocks`."""
-    write_blocks((f"{row}\n".encode() for row in rows), done, total)
+def encoded(rows: Iterable[str]) -> Iterator[bytes]:
+    """Yield each row and a line feed as UTF-8."""
+    return (f"{row}\n".encode() for row in rows)
 
 
 def write_blocks(blocks: Iterable[bytes], done: str, total: int | None = None) -> None:

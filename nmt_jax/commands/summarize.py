@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from absl import flags
 
 from nmt_jax.commands import streams
-from nmt_jax.commands.shared_flags import values
+from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.data.lines import num_lines
 from nmt_jax.errors import UserError
 from nmt_jax.schema.number_flags import define_float, define_integer
-from nmt_jax.summarization.summarizer import METHODS, summarize
+from nmt_jax.summarization.summarizer import METHODS, sentence_embedder, summarize
+
+CHUNK = 512
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -24,6 +26,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "lexrank: minimum cosine of neighbouring sentences; default: 0.1, with --encoder 0.5."
     define_float(flag_values, "threshold", None, help_text, low=-1, high=1)
     streams.define_input_flag(flag_values, ", one text per line, with tabs between sentences or plain")
+    streams.define_chunk_flag(flag_values, CHUNK)
+    define_output_flags(flag_values)
     help_text = "Output format; json writes one object per line, with the numbers of the sentences."
     flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)
 
@@ -36,15 +40,16 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         raise UserError(f"--encoder: {method} compares no sentences; use --method=lexrank or --method=textrank")
     if flag_values.threshold is not None and method != "lexrank":
         raise UserError(f"--threshold: {method} has none; use --method=lexrank")
-    summaries = summarize(
-        streams.open_lines(flag_values.input),
-        method=method,
-        num_sentences=flag_values.sentences,
-        num_words=flag_values.words,
-        **values(flag_values, "encoder", "threshold"),
-    )
-    rows = _rows(summaries, flag_values.format == "json")
-    streams.write_rows(rows, "summarized", num_lines(flag_values.input))
+    name, total = flag_values.input, num_lines(flag_values.input)
+    with open_output("summarize", flag_values, [name], streams.chunk_size(flag_values), total) as output:
+        embed = sentence_embedder(flag_values.encoder) if flag_values.encoder else None
+        options = {"num_sentences": flag_values.sentences, "num_words": flag_values.words, "embed": embed}
+
+        def answer(first: int, lines: Sequence[str]) -> Iterator[bytes]:
+            summaries = summarize(lines, method=method, threshold=flag_values.threshold, **options)
+            return streams.encoded(_rows(summaries, flag_values.format == "json"))
+
+        output.write(streams.open_lines(name), answer, "summarized", total)
     return 0
 
 

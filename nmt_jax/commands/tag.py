@@ -3,11 +3,12 @@
 import itertools
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
 from nmt_jax.commands import streams
+from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.data.lines import num_lines
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
@@ -21,6 +22,7 @@ CHUNK = 512
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax tag`."""
     streams.define_prediction_flags(flag_values, CHUNK)
+    define_output_flags(flag_values)
     help_text = "Output format: conll, one word and tag per line and a blank line after each sentence; json."
     flags.DEFINE_enum("format", "conll", ["conll", "json"], help_text, flag_values)
 
@@ -28,11 +30,22 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Tag the words of the input."""
     options = streams.prediction_options("tag", flag_values, positional)
-    tagged = run(lines=streams.open_lines(flag_values.input), **options)
+    name, total = flag_values.input, num_lines(flag_values.input)
     show = _json if flag_values.format == "json" else _conll
-    rows = itertools.starmap(show, ((number, *pair) for number, pair in enumerate(tagged, start=1)))
-    streams.write_rows(rows, "tagged", num_lines(flag_values.input))
+    with open_output("tag", flag_values, [name], options.pop("chunk"), total) as output:
+        task, params = open_tagger(**options)
+
+        def answer(first: int, sentences: Sequence[list[str]]) -> Iterator[bytes]:
+            numbers = itertools.count(first + 1)
+            return streams.encoded(map(show, numbers, sentences, task.predict(params, sentences)))
+
+        output.write((line.split() for line in streams.open_lines(name)), answer, "tagged", total)
     return 0
+
+
+def open_tagger(workdir: pathlib.Path | str, checkpoint: str | int | None = None) -> tuple[Any, Any]:
+    """Return the task and the parameters of a tagger; raises UserError if the workdir has none."""
+    return open_trained(Workdir(pathlib.Path(workdir)), "tag", "feature_tagger", checkpoint=checkpoint)
 
 
 def run(
@@ -42,7 +55,7 @@ def run(
 
     checkpoint: "best", "last", or n for the mean of the last n. Raises UserError if the workdir has no trained tagger.
     """
-    task, params = open_trained(Workdir(pathlib.Path(workdir)), "tag", "feature_tagger", checkpoint=checkpoint)
+    task, params = open_tagger(workdir, checkpoint)
     return streams.predict_in_chunks(task, params, (line.split() for line in lines), chunk)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from nmt_jax.commands import streams
+from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.commands.shared_flags import (
     METRIC_FLAGS,
     SAMPLING,
@@ -21,24 +22,20 @@ from nmt_jax.commands.shared_flags import (
     search_options,
     values,
 )
-from nmt_jax.data.lines import chunks, find, num_lines
+from nmt_jax.data.lines import chunks, num_lines
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
-from nmt_jax.progress import track
 from nmt_jax.schema.number_flags import define_float, define_integer
 from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat
-from nmt_jax.translation.requests import Hypothesis, read_requests
+from nmt_jax.translation.requests import Hypothesis, Line, read_requests
 from nmt_jax.translation.reranking import Gains, make_decision, rerank_samples
-from nmt_jax.translation.resumable import ResumableFile
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
     from nmt_jax.decoding.sampling import Sampling
 
 CHUNK = 512  # lines that are sorted by length together
-NOT_IN_JOB = ("output", "overwrite", "chunk")  # flags that do not change what is written
-INPUTS = ("input", "prefixes", "constraints", "given")  # flags of files that have a line for each line of the output
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -47,9 +44,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_list("workdir", None, help_text, flag_values)
     parts = ": lines of text; those of data.max_length pieces or more are translated in parts"
     streams.define_input_flag(flag_values, parts)
-    help_text = "Write this file instead of stdout; after an interruption, the same command continues it."
-    flags.DEFINE_string("output", None, help_text, flag_values)
-    streams.define_overwrite_flag(flag_values)
+    define_output_flags(flag_values)
     flags.DEFINE_string("prefixes", None, "File whose line N is the beginning of translation N.", flag_values)
     help_text = "File whose line N lists phrases that translation N must contain, separated by tabs."
     flags.DEFINE_string("constraints", None, help_text, flag_values)
@@ -100,32 +95,34 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if flag_values.utility:
         decide, evaluated = make_decision(flag_values.utility, flag_values.evaluate, metric_options(flag_values))
         gains = Gains(evaluated)
-
-    def blocks(skip: int = 0) -> Iterator[bytes]:
-        results = run(
+    files = values(flag_values, "prefixes", "constraints", "given")
+    name = flag_values.input
+    inputs = [name, *filter(None, files.values())]
+    total = num_lines(name)
+    with open_output("translate", flag_values, inputs, streams.chunk_size(flag_values), total) as output:
+        translate, num_sources = open_translation(
             existing_folders(flag_values.workdir),
-            streams.open_lines(flag_values.input),
-            name=flag_values.input or "stdin",
-            skip=skip,
             sampling=sampling,
             checkpoint=checkpoint,
             n_best=flag_values.nbest,
-            chunk=streams.chunk_size(flag_values),
+            given=bool(flag_values.given),
             with_attention=form.needs_attention,
-            **values(flag_values, "prefixes", "constraints", "given"),
             **values(flag_values, "max_length_ratio", "max_length_offset", "replace_unknown"),
             **search_options(flag_values),
         )
-        if decide and gains:
-            results = rerank_samples(results, decide, gains, flag_values.nbest)
-        return itertools.starmap(form.show, enumerate(results, start=skip + 1))
 
-    if flag_values.output:
-        _write_resumable(flag_values, blocks)
-    else:
-        streams.write_blocks(blocks(), "translated", num_lines(flag_values.input))
-    if gains and gains.num_lines:
-        print(gains, file=sys.stderr)
+        def answer(first: int, group: Sequence[Line]) -> Iterator[bytes]:
+            results: Iterable[list[Hypothesis]] = translate(group)
+            if decide and gains:
+                results = rerank_samples(results, decide, gains, flag_values.nbest)
+            return itertools.starmap(form.show, enumerate(results, start=first + 1))
+
+        lines = sources.checked(streams.open_lines(name), num_sources, name or "stdin")
+        requests = read_requests(lines, name or "stdin", **files)
+        summarize = gains.take if gains else lambda: None
+        summaries = output.write(requests, answer, "translated", total, summarize=summarize)
+    if gains and summaries:
+        print(gains.report(summaries), file=sys.stderr)
     return 0
 
 
@@ -149,22 +146,6 @@ def _check_request(flag_values: flags.FlagValues) -> None:
     )
 
 
-def _write_resumable(flag_values: flags.FlagValues, blocks: Callable[[int], Iterator[bytes]]) -> None:
-    """Write the blocks to `--output`, saving the progress after each chunk of the input."""
-    job = values(flag_values, *(name for name in flag_values if flag_values[name].present and name not in NOT_IN_JOB))
-    files = [str(name) for name in values(flag_values, *INPUTS).values() if name]
-    regular = [file for file in files if find(file).is_file()]  # others can be read only once
-    chunk = streams.chunk_size(flag_values)
-    with ResumableFile(pathlib.Path(flag_values.output), job, flag_values.overwrite, regular) as output:
-        done = output.num_inputs
-        total = num_lines(flag_values.input)
-        rest = track(blocks(done), "translated", total=total and max(total - done, 1))
-        for count, block in enumerate(rest, start=1):
-            output.write(block)
-            if count % chunk == 0:
-                output.save()
-
-
 def existing_folders(parts: Sequence[str]) -> list[pathlib.Path]:
     """Return the workdirs of a list that was split at commas, which may occur in the name of a sweep's workdir."""
     folders: list[pathlib.Path] = []
@@ -177,34 +158,26 @@ def existing_folders(parts: Sequence[str]) -> list[pathlib.Path]:
     return folders
 
 
-def run(
+def open_translation(
     workdirs: pathlib.Path | str | Sequence[pathlib.Path],
-    lines: Iterable[str],
     *,
-    name: str = "stdin",
-    prefixes: str | None = None,
-    constraints: str | None = None,
-    given: str | None = None,
-    skip: int = 0,
     sampling: "Sampling | None" = None,
+    given: bool = False,
     max_length_ratio: float | None = None,
     max_length_offset: int | None = None,
     checkpoint: str | int | None = None,
-    chunk: int = CHUNK,
     with_attention: bool = False,
     replace_unknown: bool = False,
     **search: Any,
-) -> Iterator[list[Hypothesis]]:
-    """Translate lines with the models of `workdirs`; returns an iterator of the hypotheses of each line.
+) -> tuple[Callable[[Sequence[Line]], Sequence[list[Hypothesis]]], int]:
+    """Open the models of `workdirs`; returns a function from lines to hypotheses, and the number of sources.
 
-    lines: of the file `name`; several sources are separated by tabs, and a line of more than `data.max_length` pieces
-    is translated in parts. prefixes, constraints, given: files as in `read_requests`; given translations are scored.
-    skip: number of lines to leave out at the beginning. search: options of `decoding.method.Search`, unless `sampling`
-    is set. checkpoint: "best", "last", n for the mean of the last n, or None for `decode.average` of the config.
+    search: options of `decoding.method.Search`, unless `sampling` is set. given: score the given translations instead.
+    checkpoint: "best", "last", n for the mean of the last n, or None for `decode.average` of the config.
     with_attention: include attention weights. replace_unknown: for word vocabularies; <unk> becomes a source word.
 
-    Raises UserError, before any line is read, if a workdir has no trained translator, and while reading if a line
-    cannot be translated as requested.
+    Raises UserError, before any line is read, if a workdir has no trained translator; the function raises it for a
+    line that cannot be translated as requested.
     """
     paths = [pathlib.Path(workdirs)] if isinstance(workdirs, str | pathlib.Path) else list(workdirs)
     folders = [Workdir(path) for path in paths]
@@ -218,18 +191,36 @@ def run(
     translator, params = open_translator(folders, checkpoint=checkpoint, allow_unknown=replace_unknown)
     method = sampling or translator.search(**search)
 
-    def results() -> Iterator[list[Hypothesis]]:
-        checked = sources.checked(lines, translator.num_sources, name)
-        requests = read_requests(checked, name, prefixes, constraints, given)
-        for group in chunks(itertools.islice(requests, skip, None), chunk):
-            if given:
-                yield from translator.score_given(params, group, with_attention)
-                continue
-            found = translator.translate(
-                params, group, method, max_length_ratio=max_length_ratio, max_length_offset=max_length_offset
-            )
-            if with_attention or replace_unknown:
-                found = translator.add_attention(params, group, found, replace_unknown)
-            yield from found
+    def translate(group: Sequence[Line]) -> Sequence[list[Hypothesis]]:
+        if given:
+            return translator.score_given(params, group, with_attention)
+        found = translator.translate(
+            params, group, method, max_length_ratio=max_length_ratio, max_length_offset=max_length_offset
+        )
+        if with_attention or replace_unknown:
+            found = translator.add_attention(params, group, found, replace_unknown)
+        return found
 
-    return results()
+    return translate, translator.num_sources
+
+
+def run(
+    workdirs: pathlib.Path | str | Sequence[pathlib.Path],
+    lines: Iterable[str],
+    *,
+    name: str = "stdin",
+    prefixes: str | None = None,
+    constraints: str | None = None,
+    given: str | None = None,
+    chunk: int = CHUNK,
+    **options: Any,
+) -> Iterator[list[Hypothesis]]:
+    """Translate lines with the models of `workdirs`; returns an iterator of the hypotheses of each line.
+
+    lines: of the file `name`; several sources are separated by tabs, and a line of more than `data.max_length` pieces
+    is translated in parts. prefixes, constraints, given: files as in `read_requests`; given translations are scored.
+    chunk: number of lines that are sorted by length together. options, errors: as in `open_translation`.
+    """
+    translate, num_sources = open_translation(workdirs, given=bool(given), **options)
+    requests = read_requests(sources.checked(lines, num_sources, name), name, prefixes, constraints, given)
+    return itertools.chain.from_iterable(map(translate, chunks(requests, chunk)))

@@ -10,9 +10,14 @@ from absl import flags
 from nmt_jax.errors import UserError
 from nmt_jax.schema.number_flags import define_float, define_integer
 
+FLAGS = ("coordinator", "processes", "process", "join_seconds", "lost_seconds")
+
 
 class ProcessSpec(NamedTuple):
-    """Process number `process` of `processes`; process 0 listens at `coordinator`, HOST:PORT."""
+    """Process number `process` of `processes`; process 0 listens at `coordinator`, HOST:PORT.
+
+    Without a coordinator, "", the processes do not know of each other, as the tasks of a SLURM array.
+    """
 
     coordinator: str
     processes: int
@@ -23,7 +28,7 @@ def define_process_flags(flag_values: flags.FlagValues) -> None:
     """Defines the flags that launchers set; SLURM, Open MPI and TPU pods need none of them."""
     options: dict[str, Any] = {"flag_values": flag_values}
     flags.DEFINE_string("coordinator", None, "Address of process 0, HOST:PORT.", **options)
-    define_integer(flag_values, "processes", None, "Number of processes that train together.", low=1, high=10_000)
+    define_integer(flag_values, "processes", None, "Number of processes that do this job together.", low=1, high=10_000)
     define_integer(flag_values, "process", None, "Number of this process, from 0.", low=0)
     define_float(
         flag_values, "join_seconds", 300.0, "Time to wait at the start for all processes, in seconds.", above=0
@@ -31,15 +36,24 @@ def define_process_flags(flag_values: flags.FlagValues) -> None:
     define_float(flag_values, "lost_seconds", 60.0, "A process that is silent for this long counts as lost.", above=0)
 
 
-def find_process_spec(flag_values: flags.FlagValues, environment: Mapping[str, str]) -> ProcessSpec | None:
-    """Returns the process that flags or environment describe, None if it is the only one; UserError for bad flags."""
+def find_process_spec(
+    flag_values: flags.FlagValues, environment: Mapping[str, str], coordinated: bool = True
+) -> ProcessSpec | None:
+    """Returns the process that flags or environment describe, None if it is the only one; UserError for bad flags.
+
+    coordinated: whether processes need a coordinator, that is, work on the same thing at the same time.
+    """
     values = (flag_values.coordinator, flag_values.processes, flag_values.process)
     if values == (None, None, None):
         return _from_environment(environment)
+    if not coordinated and values[0] is None:
+        values = ("", *values[1:])
+        if None in values:
+            raise UserError("--processes=N and --process=I must be given together")
     if None in values:
         raise UserError("--coordinator=HOST:PORT, --processes=N and --process=I must be given together")
     spec = ProcessSpec(*values)
-    if not re.fullmatch(r".+:\d+", spec.coordinator):
+    if spec.coordinator and not re.fullmatch(r".+:\d+", spec.coordinator):
         raise UserError(f"--coordinator={spec.coordinator}: expected HOST:PORT")
     if spec.process >= spec.processes:
         raise UserError(f"--process={spec.process}: must be less than --processes={spec.processes}")

@@ -1,7 +1,6 @@
 """The processes of a run: checks that they agree, values from process 0, and votes on when to stop."""
 
 import atexit
-import hashlib
 import os
 import platform
 import socket
@@ -16,9 +15,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from ml_collections import ConfigDict
 
-import metrics_jax
-import nmt_jax
 from nmt_jax import config as configs
+from nmt_jax.distributed.code_version import code_hash
 from nmt_jax.distributed.process_spec import ProcessSpec, bind_host
 from nmt_jax.distributed.rendezvous import ProcessInfo, Rendezvous
 from nmt_jax.errors import UserError, explain
@@ -123,16 +121,6 @@ def describe(config: ConfigDict, workdir: Path) -> dict[str, Any]:
     versions = {"python": platform.python_version(), "jax": jax.__version__, "jaxlib": jaxlib.__version__}
     workdir_error = _write_error(workdir)
     return {"config": configs.flatten(config), "code": code_hash(), "versions": versions, "workdir": workdir_error}
-
-
-def code_hash() -> str:
-    """Returns the first digits of the SHA-256 of all modules of nmt_jax and metrics_jax."""
-    digest = hashlib.sha256()
-    for package in (nmt_jax, metrics_jax):
-        folder = Path(str(package.__file__)).parent
-        for path in sorted(folder.rglob("*.py")):
-            digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _write_error(workdir: Path) -> str:

@@ -3,7 +3,7 @@
 `jax.distributed` detects missing and lost processes too, but only after missed heartbeats, and it aborts with a stack
 trace of C++. Here each process keeps a TCP connection to process 0 for messages in JSON: a loss shows as soon as the
 connection breaks, and the others report which process it was. Both ends of a connection prove that they know a secret,
-which process 0 writes into the shared workdir; nobody else can join a run or stop it.
+which process 0 writes into a shared folder; nobody else can join a run or stop it.
 """
 
 import contextlib
@@ -40,9 +40,12 @@ Check = Callable[[list[ProcessInfo]], str | None]  # what is wrong with the repo
 class Rendezvous:
     """The connections of one process; all processes of a run make the same calls in the same order."""
 
-    def __init__(self, spec: ProcessSpec, workdir: pathlib.Path, lost_seconds: float = 60.0):
+    def __init__(
+        self, spec: ProcessSpec, folder: pathlib.Path, lost_seconds: float = 60.0, folder_flag: str = "--workdir"
+    ):
+        """folder: shared by the hosts of all processes. folder_flag: the flag that names it, for errors."""
         self.spec = spec
-        self._secret_file = workdir / SECRET_FILE
+        self._secret_file, self._folder_flag = folder / SECRET_FILE, folder_flag
         self._lost_seconds = lost_seconds
         self._connections: dict[int, Connection] = {}  # process 0: to all others; others: to process 0
         self._sending = threading.Lock()
@@ -148,7 +151,7 @@ class Rendezvous:
                 if answered <= now:
                     raise UserError(
                         f"{start} the program there has another {self._secret_file}; give all processes the same "
-                        "--workdir, on a file system that their hosts share, and the address of process 0"
+                        f"{self._folder_flag}, on a file system that their hosts share, and the address of process 0"
                     )
                 raise UserError(
                     f"{start} no answer within {seconds:g} s ({reason}); check that process 0 runs, and that this is "
@@ -197,7 +200,7 @@ class Rendezvous:
             return
         self._ending.set()
         text = f"nmt-jax: error: process {process} of {self.spec.processes} ({self._hosts[process]}) {why}; to "
-        text += "continue at the last checkpoint, start all processes again with the same command\n"
+        text += "continue, start all processes again with the same command\n"
         os.write(sys.stderr.fileno(), text.encode())
         if self.spec.process == 0:
             others = [connection for other, connection in self._connections.items() if other != process]
@@ -206,6 +209,11 @@ class Rendezvous:
         os._exit(LOST)
 
     # Leaving
+
+    @property
+    def all_finished(self) -> bool:
+        """Whether all other processes have left."""
+        return self._all_finished.is_set()
 
     def wait_for_loss(self) -> None:
         """Waits a moment for the report of a lost process, which ends this one.

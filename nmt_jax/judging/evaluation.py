@@ -16,11 +16,13 @@ from metrics_jax.judging.judgements import Judgements
 from metrics_jax.prediction.correlation import pearson
 from metrics_jax.registry import needs
 from metrics_jax.significance import SEED
-from nmt_jax.data.readers.judgements import Columns
+from nmt_jax.data.readers.judgements import Columns, Judged
+from nmt_jax.distributed.shared_output import SharedOutput
+from nmt_jax.distributed.tables import Tables
 from nmt_jax.errors import UserError
 from nmt_jax.judging.agreement_table import Column
-from nmt_jax.judging.judgement_files import JudgedFiles, Protocol, read_judged_files
-from nmt_jax.judging.metric_scores import given_scores, judged_scores
+from nmt_jax.judging.judgement_files import Protocol, read_judged_files
+from nmt_jax.judging.metric_scores import JudgedTexts, given_scores
 from nmt_jax.pretrained.metrics import open_metric
 
 TESTS = ("permutation", "williams")
@@ -91,12 +93,14 @@ def evaluate_metrics(
     system_scores: str = "",
     average: bool = False,
     inference: Inference | None = None,
+    shared: SharedOutput | None = None,
     **options: Any,
-) -> Evaluation:
+) -> Evaluation | None:
     """Compute a column for each coefficient, file, and column of judgements.
 
     arguments: files as in `read_judged_files`. metrics: names or signatures, with `options` of `open_metric`. scores:
-    as in `given_scores`. average: one column for all files of an argument, the mean of their coefficients. Raises
+    as in `given_scores`. average: one column for all files of an argument, the mean of their coefficients. shared:
+    processes divide the texts, and only one of them gets the evaluation, the others None. Raises
     UserError for files that cannot be read and for options that do not exist or exclude each other.
     """
     if not arguments:
@@ -109,35 +113,40 @@ def evaluate_metrics(
     inference.check([entry.protocol for entry in found], average)
     num_files = sum(len(entry.files) for entry in found)
     given = {one.removeprefix("-").partition("=")[0]: one for one in scores}
+    tables = Tables(shared)
     with _opened(metrics, options) as opened:
         names = [*opened, *given]
-        result = Evaluation(names, [], [])
-        for entry in found:
-            parts = _scored(entry, opened, list(given.values()), num_files)
-            result.parts.extend(parts)
-            groups: dict[tuple[str, str], list[ScoredJudgements]] = {}
-            for part in parts:
-                groups.setdefault((entry.name if average else part.name, part.human), []).append(part)
-            for (name, _), group in groups.items():
-                for coefficient in entry.protocol.correlation:
-                    result.columns.append(_column(name, coefficient, names, group, entry.protocol, inference))
+        texts = [[JudgedTexts(judged) for judged in entry.files] for entry in found]
+        for one, (name, metric) in itertools.product(itertools.chain(*texts), opened.items()):
+            one.add_table(tables, name, metric)
+        arrays = tables.collect()
+    if arrays is None:
+        return None
+    result = Evaluation(names, [], [])
+    for entry, of_entry in zip(found, texts, strict=True):
+        of_systems = entry.protocol.level == "system"
+        parts = []
+        for judged in of_entry:
+            rows = [judged.scores(name, arrays, of_systems) for name in opened]
+            rows += [given_scores(one, judged.judged, num_files) for one in given.values()]
+            parts += _parts(entry.protocol, judged.judged, np.stack(rows))
+        result.parts.extend(parts)
+        groups: dict[tuple[str, str], list[ScoredJudgements]] = {}
+        for part in parts:
+            groups.setdefault((entry.name if average else part.name, part.human), []).append(part)
+        for (name, _), group in groups.items():
+            for coefficient in entry.protocol.correlation:
+                result.columns.append(_column(name, coefficient, names, group, entry.protocol, inference))
     return result
 
 
-def _scored(
-    entry: JudgedFiles, metrics: Mapping[str, Any], given: Sequence[str], num_files: int
-) -> list[ScoredJudgements]:
-    """Score the texts of each file by all metrics, for each of its columns of judgements."""
+def _parts(protocol: Protocol, judged: Judged, rows: np.ndarray) -> list[ScoredJudgements]:
+    """Pair the scores of a file's texts, float[M, N], with each of its columns of judgements."""
     parts = []
-    of_systems = entry.protocol.level == "system"
-    for judged in entry.files:
-        rows = [judged_scores(name, metric, judged, of_systems) for name, metric in metrics.items()]
-        rows += [given_scores(one, judged, num_files) for one in given]
-        with _user_errors():
-            for human in judged.human:
-                judgements, texts = entry.protocol.judgements(judged, human)
-                scores = np.stack(rows)[:, texts]
-                parts.append(ScoredJudgements(judged.name, human, entry.protocol.level, judgements, scores))
+    with _user_errors():
+        for human in judged.human:
+            judgements, texts = protocol.judgements(judged, human)
+            parts.append(ScoredJudgements(judged.name, human, protocol.level, judgements, rows[:, texts]))
     return parts
 
 

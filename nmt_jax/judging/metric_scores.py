@@ -5,46 +5,66 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from metrics_jax.api import AdditiveMetric, References
+from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding.contextual import TextTooLongError
 from nmt_jax.data.lines import read_lines
 from nmt_jax.data.readers.judgements import Judged
+from nmt_jax.distributed.tables import Tables
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import metric_error
-from nmt_jax.progress import track
 
 
-def judged_scores(name: str, metric: AdditiveMetric, judged: Judged, of_systems: bool) -> np.ndarray:
-    """Score the N judged texts with a metric. Returns float64[N], higher is better: error rates are negated.
+class JudgedTexts:
+    """The texts of a file of judgements as a metric reads them: distinct, those with the same reference together."""
 
-    With `of_systems`, the mean of the scores of a system's texts is the score of the system as a corpus. Metrics that
-    are fitted to references are fitted to the distinct ones. Raises UserError, with FILE:LINE, for a score that is not
-    finite and for a text that is too long.
-    """
-    texts = list(zip(judged.hypotheses, map(tuple, judged.references), strict=True))
-    # Texts with the same reference are put together: it is read once.
-    distinct = sorted(dict.fromkeys(texts), key=lambda text: text[1])
-    rank = {text: row for row, text in enumerate(distinct)}
-    order = np.array([rank[text] for text in texts])
-    try:
-        metric = metric.fitted(sorted({text[1] for text in distinct}))
-        hypotheses, references = map(list, zip(*distinct, strict=True))
-        statistics = _statistics(metric, hypotheses, references, judged.name)
-    except TextTooLongError as error:
-        location = judged.locations[int(np.argmax(order == error.segment))]
-        raise UserError(f"{location}: this text or its reference is {error.problem}") from error
-    except (ValueError, MemoryError) as error:
-        raise metric_error(error, f"--metrics={name}") from error
-    statistics = statistics[order]
-    if of_systems:
-        scores = np.empty(len(order))
-        systems = np.array(judged.systems or [""] * len(order))
-        for system in np.unique(systems):
-            scores[systems == system] = contributions(metric, statistics[systems == system])
-    else:
-        scores = metric.score(statistics)
-    check_finite(name, scores, judged)
-    return scores if metric.higher_is_better else -scores
+    def __init__(self, judged: Judged):
+        self.judged = judged
+        texts = list(zip(judged.hypotheses, map(tuple, judged.references), strict=True))
+        self._distinct = sorted(dict.fromkeys(texts), key=lambda text: text[1])
+        rank = {text: row for row, text in enumerate(self._distinct)}
+        self._order = np.array([rank[text] for text in texts])
+        self._metrics: dict[str, tuple[AdditiveMetric, int]] = {}  # fitted, and the numbers of their tables
+
+    def add_table(self, tables: Tables, name: str, metric: AdditiveMetric) -> None:
+        """Add a metric's table of statistics, float[number of distinct texts, K].
+
+        Metrics that are fitted to references are fitted to the distinct ones. Raises UserError, with FILE:LINE, for a
+        text that is too long.
+        """
+        hypotheses, references = map(list, zip(*self._distinct, strict=True))
+
+        def compute(first: int, stop: int) -> np.ndarray:
+            try:
+                return np.asarray(metric.statistics(hypotheses[first:stop], references[first:stop]))
+            except TextTooLongError as error:
+                text = int(np.argmax(self._order == first + error.segment))
+                location = self.judged.locations[text]
+                raise UserError(f"{location}: this text or its reference is {error.problem}") from error
+
+        try:
+            metric = metric.fitted(sorted(set(references)))
+            title = f"{self.judged.name}, {metric.name}, texts"
+            self._metrics[name] = metric, tables.add(compute, self._distinct, metric.segments_per_call, title)
+        except (ValueError, MemoryError) as error:
+            raise metric_error(error, f"--metrics={name}") from error
+
+    def scores(self, name: str, tables: Sequence[np.ndarray], of_systems: bool) -> np.ndarray:
+        """Return a metric's scores of the N judged texts, float64[N], higher is better: error rates are negated.
+
+        With `of_systems`, the mean of the scores of a system's texts is the score of the system as a corpus. Raises
+        UserError, with FILE:LINE, for a score that is not finite.
+        """
+        metric, number = self._metrics[name]
+        statistics = tables[number][self._order]
+        if of_systems:
+            scores = np.empty(len(self._order))
+            systems = np.array(self.judged.systems or [""] * len(self._order))
+            for system in np.unique(systems):
+                scores[systems == system] = contributions(metric, statistics[systems == system])
+        else:
+            scores = metric.score(statistics)
+        check_finite(name, scores, self.judged)
+        return scores if metric.higher_is_better else -scores
 
 
 def contributions(metric: AdditiveMetric, statistics: np.ndarray) -> np.ndarray:
@@ -98,17 +118,3 @@ def check_finite(name: str, scores: np.ndarray, judged: Judged) -> None:
     if len(bad := np.flatnonzero(~np.isfinite(scores))):
         hint = "; for WMD use wmd|missing:2" if name.startswith("wmd") else ""
         raise UserError(f"{judged.locations[bad[0]]}: the {name} score of this text is {scores[bad[0]]:g}{hint}")
-
-
-def _statistics(metric: AdditiveMetric, texts: Sequence[str], references: References, title: str) -> np.ndarray:
-    """The statistics float[N, K], computed in blocks with a progress bar on a terminal."""
-    size = min(metric.segments_per_call, len(texts))
-    starts = range(0, len(texts), size)
-    blocks = []
-    for start in track(starts, f"{title}, {metric.name}, texts", total=len(texts), each=size):
-        try:
-            blocks.append(metric.statistics(texts[start : start + size], references[start : start + size]))
-        except TextTooLongError as error:
-            error.segment += start  # its number among all texts
-            raise
-    return np.concatenate(blocks)

@@ -1,7 +1,8 @@
 """What launchers write into scripts and manifests: names are checked, so that nothing in them has to be quoted."""
 
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nmt_jax.errors import UserError
 
@@ -30,6 +31,15 @@ def checked(flag: str, text: str, pattern: str, longest: int = 253) -> str:
     if len(text) > longest:
         raise UserError(f"--{flag}: {text!r} has {len(text)} characters; at most {longest} are possible")
     return text
+
+
+def value_of(flag: str, command: Sequence[str]) -> str | None:
+    """Return the value of a flag in a command, `--FLAG=VALUE` or `--FLAG VALUE`; None if it is not there."""
+    for argument, following in itertools.zip_longest(command, command[1:]):
+        name, equals, value = argument.lstrip("-").partition("=")
+        if argument.startswith("-") and name == flag and (equals or following):
+            return str(value if equals else following)
+    return None
 
 
 def check_one_line(texts: Iterable[str]) -> None:

@@ -1,10 +1,9 @@
-"""A SLURM job, or a job array for a sweep, that saves before its time limit and requeues itself.
+"""A SLURM job, or a job array for a sweep or for shares of the input, that saves before its limit and requeues itself.
 
 The job is a shell script, which `--dry_run` prints and which can be edited and submitted by hand. A library such as
 submitit would submit a pickled Python call instead, which cannot be read or changed.
 """
 
-import itertools
 import pathlib
 import re
 import shlex
@@ -15,8 +14,9 @@ from collections.abc import Sequence
 from absl import flags
 
 from nmt_jax import config as configs
+from nmt_jax.distributed.parts import Parts
 from nmt_jax.errors import UserError
-from nmt_jax.launchers.names import NAME, OPTION, check_one_line, checked
+from nmt_jax.launchers.names import NAME, OPTION, check_one_line, checked, value_of
 
 REQUEUE = 138  # exit code of a run ended by SIGUSR1: 128 + 10
 
@@ -47,7 +47,10 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
     if flag_values.dry_run:
         print(script, end="")
         return 0
-    _logs(command).mkdir(parents=True, exist_ok=True)
+    output = value_of("output", command) if flag_values.array else None
+    if output and Parts(pathlib.Path(output), {}).is_complete():  # the jobs cannot tell whether one of them wrote it
+        raise UserError(f"{output}: exists and is complete; delete it, or use another --output")
+    pathlib.Path(_logs(command)).parent.mkdir(parents=True, exist_ok=True)
     try:
         finished = subprocess.run(["sbatch"], input=script, text=True, capture_output=True, check=False)
     except FileNotFoundError:
@@ -59,7 +62,11 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
 
 
 def write_script(flag_values: flags.FlagValues, command: Sequence[str]) -> str:
-    """Returns the batch script: a job with one task per node, or for a sweep a job array with one job per point."""
+    """Returns the batch script: a job with one task per node, or an array.
+
+    The array of a sweep has one job per point, that of `--array` one job per share of the lines.
+    """
+    is_array = command[0] == "sweep" or bool(flag_values.array)
     given = {checked("sbatch", key, OPTION): value for key, value in map(configs.split_override, flag_values.sbatch)}
     settings = {
         "job-name": checked("name", flag_values.name, NAME),
@@ -67,18 +74,18 @@ def write_script(flag_values: flags.FlagValues, command: Sequence[str]) -> str:
         "ntasks": str(flag_values.processes),
         "signal": f"B:USR1@{flag_values.grace}",
         "open-mode": "append",
-        "output": str(_logs(command)).replace("%", "%%")
-        + "/"
-        + ("slurm-%A_%a.log" if command[0] == "sweep" else "slurm-%j.log"),
+        "output": _logs(command).replace("%", "%%") + ("-%A_%a.log" if is_array else "-%j.log"),
         **given,
     }
     if "nodes" not in given and ("ntasks" in given or "ntasks-per-node" in given):
         del settings["nodes"]
     lines = [f"#SBATCH --{key}={_quoted(value)}" if value else f"#SBATCH --{key}" for key, value in settings.items()]
     lines.append("#SBATCH --requeue")
-    if command[0] == "train":
-        text = f"command=({shlex.join(['nmt-jax', *command])})"
-    else:
+    text = f"command=({shlex.join(['nmt-jax', *command])})"
+    if flag_values.array:
+        lines.insert(1, f"#SBATCH --array=0-{flag_values.array - 1}")
+        text = f'{text[:-1]} --processes={flag_values.array} --process="$SLURM_ARRAY_TASK_ID")'
+    elif command[0] == "sweep":
         points = _points(command)
         lines.insert(1, f"#SBATCH --array=0-{len(points) - 1}")
         rows = [f"    {number}) command=({shlex.join(['nmt-jax', *point])}) ;;" for number, point in enumerate(points)]
@@ -104,10 +111,10 @@ def _points(command: Sequence[str]) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines]
 
 
-def _logs(command: Sequence[str]) -> pathlib.Path:
-    """Returns the workdir of the command, the folder for logs."""
-    for flag, following in itertools.zip_longest(command, command[1:]):
-        name, equals, value = flag.lstrip("-").partition("=")
-        if flag.startswith("-") and name == "workdir" and (equals or following):
-            return pathlib.Path(value if equals else following).absolute()
+def _logs(command: Sequence[str]) -> str:
+    """Returns where logs begin: `slurm` in the workdir of a training, or the output of another verb and `.slurm`."""
+    if command[0] not in ("train", "sweep") and (output := value_of("output", command)):
+        return f"{pathlib.Path(output).absolute()}.slurm"
+    if workdir := value_of("workdir", command):
+        return f"{pathlib.Path(workdir).absolute()}/slurm"
     raise UserError(f"nmt-jax launch: the command needs --workdir=FOLDER: {shlex.join(command)}")

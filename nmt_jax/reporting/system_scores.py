@@ -15,9 +15,10 @@ from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding.contextual import TextTooLongError
 from metrics_jax.registry import needs
 from nmt_jax.data.lines import decode_lines, read_lines
+from nmt_jax.distributed.shared_output import SharedOutput
+from nmt_jax.distributed.tables import Tables
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import metric_error, open_metric
-from nmt_jax.progress import track
 from nmt_jax.reporting.score_table import Score
 
 PAIRED = {"bootstrap": significance.paired_bootstrap, "randomisation": significance.paired_randomisation}
@@ -38,12 +39,14 @@ def score_files(
     *,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
     inference: Inference | None = None,
+    shared: SharedOutput | None = None,
     **options: Any,
-) -> list[Score]:
+) -> list[Score] | None:
     """Score files of hypotheses ("-" is stdin) against one or more files of references, line N against line N.
 
     metrics: names or signatures, with `options` of `open_metric`. Returns the scores of all systems by the first
-    metric, then by the second, and so on. Raises UserError for files that are missing, empty, not UTF-8 or of unequal
+    metric, then by the second, and so on; with `shared`, processes divide the lines, and only one of them gets scores,
+    the others None. Raises UserError for files that are missing, empty, not UTF-8 or of unequal
     length, and for a metric or option that does not exist.
     """
     inference = inference or Inference()
@@ -69,27 +72,58 @@ def score_files(
                 "N; an empty translation is an empty line"
             )
     grouped = list(zip(*reference_lines.values(), strict=True))
-    return [score for name, metric in by_name.items() for score in _scores(name, metric, systems, grouped, inference)]
+    tables = Tables(shared)
+    fitted = {name: _add_table(tables, metric, systems, grouped) for name, metric in by_name.items()}
+    arrays = tables.collect()
+    if arrays is None:
+        return None
+    return [
+        score
+        for (name, metric), array in zip(fitted.items(), arrays, strict=True)
+        for score in _scores(name, metric, dict(zip(systems, array.swapaxes(0, 1), strict=True)), grouped, inference)
+    ]
+
+
+def _add_table(
+    tables: Tables, metric: AdditiveMetric, systems: dict[str, list[str]], references: list[tuple[str, ...]]
+) -> AdditiveMetric:
+    """Add a metric's table of statistics, float[N, number of systems, K]; returns the metric fitted to the references.
+
+    The translations of a line by all systems go together, so that its references are processed once.
+    """
+
+    def compute(first: int, stop: int) -> np.ndarray:
+        lines = [line for system in systems.values() for line in system[first:stop]]
+        try:
+            table = metric.statistics(lines, references[first:stop] * len(systems))
+        except TextTooLongError as error:
+            system, line = divmod(error.segment, stop - first)
+            location = f"{list(systems)[system]}:{first + line + 1}"
+            raise UserError(f"{location}: this line or its reference is {error.problem}") from error
+        return np.reshape(table, (len(systems), -1, table.shape[-1])).swapaxes(0, 1)
+
+    try:
+        metric = metric.fitted(references)
+        texts = list(zip(references, *systems.values(), strict=True))
+        tables.add(compute, texts, metric.segments_per_call, f"{metric.name}, lines")
+    except (ValueError, MemoryError) as error:  # a model or database is missing or damaged
+        raise metric_error(error) from error
+    return metric
 
 
 def _scores(
     name: str,
     metric: AdditiveMetric,
-    systems: dict[str, list[str]],
+    statistics: dict[str, np.ndarray],
     references: list[tuple[str, ...]],
     inference: Inference,
 ) -> list[Score]:
-    """Score every system by one metric; references: those of each line."""
-    try:
-        metric = metric.fitted(references)
-        statistics = _statistics(metric, systems, references)
-    except TextTooLongError as error:
-        number, line = divmod(error.segment, len(references))
-        raise UserError(f"{list(systems)[number]}:{line + 1}: this line or its reference is {error.problem}") from error
-    except (ValueError, MemoryError) as error:  # a model or database is missing or damaged
-        raise metric_error(error) from error
+    """Score every system by one metric, from statistics float[N, K] of each; references: those of each line."""
     counts = [len(group) for group in references]
-    scores = [Score(system, name, metric, metric.result(table, counts)) for system, table in statistics.items()]
+    try:
+        scores = [Score(system, name, metric, metric.result(table, counts)) for system, table in statistics.items()]
+    except (ValueError, MemoryError) as error:
+        raise metric_error(error) from error
     if inference.paired:
         rows = _tested(PAIRED[inference.paired], metric, statistics, seed=inference.seed)
         pairs = zip(scores, rows, strict=True)
@@ -98,29 +132,6 @@ def _scores(
         interval = functools.partial(significance.bootstrap, metric, seed=inference.seed)
         return [dataclasses.replace(score, interval=_tested(interval, statistics[score.system])) for score in scores]
     return scores
-
-
-def _statistics(
-    metric: AdditiveMetric, systems: dict[str, list[str]], references: list[tuple[str, ...]]
-) -> dict[str, np.ndarray]:
-    """Return the statistics float[N, K] of each system, with progress on a terminal.
-
-    The translations of a line by all systems go together, so that its references are processed once.
-    """
-    each = min(metric.segments_per_call, len(references))
-    starts = range(0, len(references), each)
-    blocks = []
-    for start in track(starts, f"{metric.name}, lines", total=len(references), each=each) if starts[1:] else starts:
-        rows = slice(start, start + each)
-        lines = [line for system in systems.values() for line in system[rows]]
-        try:
-            table = metric.statistics(lines, references[rows] * len(systems))
-        except TextTooLongError as error:
-            system, line = divmod(error.segment, len(references[rows]))
-            error.segment = system * len(references) + start + line  # its number among the lines of all systems
-            raise
-        blocks.append(table.reshape(len(systems), -1, table.shape[-1]))
-    return dict(zip(systems, np.concatenate(blocks, axis=1), strict=True))
 
 
 def _tested(test: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

@@ -29,16 +29,15 @@ def summarize(
     method: str = "lexrank",
     num_sentences: int = 3,
     num_words: int = 0,
-    encoder: str | None = None,
+    embed: Embed | None = None,
     threshold: float | None = None,
 ) -> Iterator[tuple[list[str], list[int]]]:
     """Yield the sentences of each line and the indices of those chosen, in text order.
 
-    num_sentences: maximum number of sentences; num_words: maximum number of words, 0 for any number. encoder: what
-    `pretrained.load_encoder` opens; sentences are then compared by the means of their token embeddings instead of their
-    words. threshold: cosine from which on lexrank treats sentences as neighbours.
+    num_sentences: maximum number of sentences; num_words: maximum number of words, 0 for any number. embed: vectors of
+    sentences, as of `sentence_embedder`, by which they are compared instead of by their words. threshold: cosine from
+    which on lexrank treats sentences as neighbours.
     """
-    embed = sentence_embedder(encoder) if encoder else None
     for line in lines:
         sentences = split_sentences(line)
         order = rank_sentences(sentences, method, embed, threshold)

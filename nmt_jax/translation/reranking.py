@@ -24,23 +24,31 @@ class Candidates(NamedTuple):
     scores: list[float]
 
 
+Pair = tuple[Candidates, Candidates | None]  # candidates of a line, and its pseudo-references if they are others
+
+
 class Gains:
-    """Mean utility of the chosen candidates and of the first candidates, over all lines."""
+    """Utility of the chosen candidates and of the first candidates, summed over lines."""
 
     def __init__(self, evaluated: str) -> None:
         self.evaluated = evaluated
-        self.num_lines = 0
-        self.totals = np.zeros((2, 2))
+        self._sums = np.zeros(5)
 
     def add(self, choice: Choice) -> None:
         """Add the choice made for one more line."""
-        self.num_lines += 1
-        self.totals += [choice.chosen, choice.first]
+        self._sums += [1, *choice.chosen, *choice.first]
 
-    def __str__(self) -> str:
-        (utility, other), (first_utility, first_other) = (self.totals / max(self.num_lines, 1)).tolist()
+    def take(self) -> list[float]:
+        """Return the sums since the last call: number of lines; utility and other metric, of chosen and of first."""
+        sums, self._sums = self._sums, np.zeros(5)
+        return sums.tolist()
+
+    def report(self, sums: Sequence[Sequence[float]]) -> str:
+        """Describe the means over all lines, from what `take` returned for some of them at a time."""
+        num_lines, *totals = np.sum(sums, axis=0).tolist()
+        utility, other, first_utility, first_other = (total / max(num_lines, 1) for total in totals)
         return (
-            f"nmt-jax: {self.num_lines} lines: expected utility {utility:.4f} (first candidates: {first_utility:.4f}); "
+            f"nmt-jax: {num_lines:.0f} lines: expected utility {utility:.4f} (first candidates: {first_utility:.4f}); "
             f"{self.evaluated}, not optimized, {other:.4g} (first candidates: {first_other:.4g})"
         )
 
@@ -70,26 +78,34 @@ def _utility(item: str, options: dict[str, Any]) -> Utility:
         raise UserError(f"--utility={item}: {weight!r} is not a weight; {spec}@2 gives {spec} weight 2") from None
 
 
-def choose_texts(
-    decide: MinimumBayesRisk, candidates: Iterable[Candidates], references: Iterable[Candidates] | None = None
-) -> Iterator[tuple[str, Choice]]:
-    """Yield the text chosen for each line, and the choice, while lines are read.
+def paired(candidates: Iterable[Candidates], references: Iterable[Candidates] | None) -> Iterator[Pair]:
+    """Yield the candidates and pseudo-references of each line, None if these are the candidates themselves.
 
-    references: pseudo-references; the candidates themselves if None. Raises UserError if there are fewer or more lines
-    of references, if weights="probability" lacks a score, and if a metric rejects a text.
+    Raises UserError if there are fewer or more lines of references.
     """
-    pairs = zip(candidates, itertools.repeat(None)) if references is None else _paired(candidates, references)
-    number = 0
-    for group in chunks(pairs, CHUNK):
-        texts = [own.texts for own, _ in group]
-        weighted = [other or own for own, other in group]
-        if decide.weights == "probability":
-            for line, (_, scores) in enumerate(weighted, start=number + 1):
-                if np.isnan(scores).any():
-                    raise UserError(f"line {line}: --weights=probability needs a score for every candidate")
-        choices = _decided(decide, texts, [one.scores for one in weighted], [one.texts for one in weighted])
-        yield from ((own[choice.index], choice) for own, choice in zip(texts, choices, strict=True))
-        number += len(group)
+    if references is None:
+        yield from zip(candidates, itertools.repeat(None))
+        return
+    for number, (own, other) in enumerate(itertools.zip_longest(candidates, references), start=1):
+        if own is None or other is None:
+            longer, shorter = ("candidates", "references") if other is None else ("references", "candidates")
+            raise UserError(f"--references: the {longer} have a line {number}, the {shorter} do not")
+        yield own, other
+
+
+def choose_texts(decide: MinimumBayesRisk, group: Sequence[Pair], first: int = 0) -> Iterator[tuple[str, Choice]]:
+    """Yield the text chosen for each line of a group, and the choice; first: number of lines before.
+
+    Raises UserError if weights="probability" lacks a score, and if a metric rejects a text.
+    """
+    texts = [own.texts for own, _ in group]
+    weighted = [other or own for own, other in group]
+    if decide.weights == "probability":
+        for line, (_, scores) in enumerate(weighted, start=first + 1):
+            if np.isnan(scores).any():
+                raise UserError(f"line {line}: --weights=probability needs a score for every candidate")
+    choices = _decided(decide, texts, [one.scores for one in weighted], [one.texts for one in weighted])
+    yield from ((own[choice.index], choice) for own, choice in zip(texts, choices, strict=True))
 
 
 def rerank_samples(
@@ -110,17 +126,6 @@ def _decided(decide: MinimumBayesRisk, *arguments: Any) -> list[Choice]:
         return decide(*arguments)
     except (ValueError, MemoryError) as error:
         raise metric_error(error, "--utility") from error
-
-
-def _paired(
-    candidates: Iterable[Candidates], references: Iterable[Candidates]
-) -> Iterator[tuple[Candidates, Candidates]]:
-    """Yield the candidates and pseudo-references of each line; raises UserError if one of them ends first."""
-    for number, (own, other) in enumerate(itertools.zip_longest(candidates, references), start=1):
-        if own is None or other is None:
-            longer, shorter = ("candidates", "references") if other is None else ("references", "candidates")
-            raise UserError(f"--references: the {longer} have a line {number}, the {shorter} do not")
-        yield own, other
 
 
 # Files of candidates

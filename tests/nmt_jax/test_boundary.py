@@ -48,7 +48,7 @@ def test_a_full_disk_behind_stdout_is_an_error():
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("ulimit -f 0; nmt-jax translate --workdir={translator} --output=lines <<< a", "lines.progress: "),
+        ("ulimit -f 0; nmt-jax translate --workdir={translator} --output=lines <<< a", "lines.parts/job.json: "),
         pytest.param(
             "ulimit -f 1; nmt-jax export --workdir={translator} --to=safetensors --output=model",
             "model: cannot be written: ",

@@ -25,6 +25,9 @@ def training(workdir, **changes):
     return [*TRAIN, f"--workdir={workdir}", *flags]
 
 
+SCORE = ["nmt-jax", "score", "hypothesis", "--reference=reference"]
+
+
 def losses(workdir):
     rows = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
     return [row["loss"] for row in rows if "loss" in row]
@@ -121,11 +124,25 @@ def test_the_command_for_a_tpu_pod(capsys):
     assert "TPU_WORKER_ID=" in printed
 
 
+def test_the_script_for_an_array_on_slurm(capsys, tmp_path):
+    script = dry(capsys, "--on=slurm", "--array=8", "--", *SCORE, f"--output={tmp_path}/scores")
+    assert "#SBATCH --array=0-7\n" in script
+    assert f"#SBATCH --output={tmp_path}/scores.slurm-%A_%a.log\n" in script
+    line = f'command=({" ".join(SCORE)} --output={tmp_path}/scores --processes=8 --process="$SLURM_ARRAY_TASK_ID")\n'
+    assert line in script
+    (tmp_path / "scores").touch()
+    assert main(["launch", "--on=slurm", "--array=8", "--", *SCORE, f"--output={tmp_path}/scores"]) == 2
+    assert "scores: exists and is complete" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "needs a command after `--`"),
-        (["--", "nmt-jax", "score"], "needs a command after `--`"),
+        (["--", "nmt-jax", "corpus"], "needs a command after `--`"),
+        (["--processes=2", "--", *SCORE], "processes write one file: nmt-jax score --output=FILE"),
+        (["--on=slurm", "--array=2", "--", *training("w")], "--array divides lines among jobs of one process"),
+        (["--array=2", "--", *SCORE, "--output=o"], "--array has no effect without --on=slurm"),
         (["--", "nmt-jax", "sweep"], "sweeps need --on=slurm"),
         (["--on=kubernetes", "--", *training("w")], "needs --image"),
         (["--on=kubernetes", "--image=i", "--volume=x", "--", *training("w")], "--volume=x: expected CLAIM:/PATH"),
@@ -197,6 +214,38 @@ def test_an_array_of_three_points(cluster, environment, tmp_path):
     assert state(cluster, job) == {"COMPLETED"}
     for size in (16, 32, 48):
         assert len(losses(tmp_path / "sweep" / f"d_ff={size}")) == SETTINGS["train.steps"]
+
+
+@pytest.mark.slow
+def test_an_array_scores_lines_and_one_job_is_requeued(cluster, environment, tmp_path):
+    cluster = {**environment, **cluster}
+    chance = np.random.default_rng(0)
+    for name in ("hypothesis", "reference"):
+        words = chance.integers(0, 500, (100_000, 12))
+        (tmp_path / name).write_text("".join(" ".join(map(str, row)) + "\n" for row in words))
+    score = ["nmt-jax", "score", str(tmp_path / "hypothesis"), f"--reference={tmp_path / 'reference'}"]
+    score += ["--metrics=chrf", "--segments", "--format=tsv"]
+    command = [sys.executable, "-m", "nmt_jax", *score[1:]]
+    whole = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
+    output, parts = tmp_path / "scores", tmp_path / "scores.parts"
+    job = submit(cluster, "--array=8", "--", *score, f"--output={output}")
+
+    def part_of(process):
+        return any(int(path.stem) % 8 == process for path in parts.glob("*.part"))
+
+    slurm.wait_for(lambda: part_of(3) or output.exists(), 200, "job 3 did not begin")
+    slurm.output_of(cluster, "scancel", "--signal=USR1", "--batch", f"{job}_3")
+    shown = ["scontrol", "show", "job", f"{job}_3"]
+    slurm.wait_for(lambda: "Restarts=1" in slurm.output_of(cluster, *shown), 60, "job 3 was not queued again")
+
+    def ended():
+        slurm.output_of(cluster, "scontrol", "update", f"JobId={job}_3", "StartTime=now")  # else minutes later
+        return state(cluster, job) <= {"COMPLETED", "FAILED"}
+
+    slurm.wait_for(ended, 400, "the array does not end")
+    assert state(cluster, job) == {"COMPLETED"}
+    assert output.read_bytes() == whole.stdout
+    assert not parts.exists()
 
 
 SWEEP = '''

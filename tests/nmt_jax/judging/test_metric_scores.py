@@ -4,9 +4,16 @@ import pytest
 from metrics_jax import BLEU, ChrF
 from metrics_jax.embedding.contextual import TextTooLongError
 from nmt_jax.data.readers.judgements import Judged
+from nmt_jax.distributed.tables import Tables
 from nmt_jax.errors import UserError
-from nmt_jax.judging.metric_scores import contributions, judged_scores
+from nmt_jax.judging.metric_scores import JudgedTexts, contributions
 from tests.fixtures.judged_texts import rows
+
+
+def scores(name, metric, judged):
+    tables, texts = Tables(), JudgedTexts(judged)
+    texts.add_table(tables, name, metric)
+    return texts.scores(name, tables.collect(), of_systems=False)
 
 
 def test_contributions_average_to_the_corpus_score():
@@ -41,7 +48,7 @@ def test_metrics_are_fitted_to_distinct_references():
             return statistics[..., 0] / statistics[..., 1]
 
     judged = Judged("n", ["aaa", "b", "aaa", "cc"], [["r"], ["s"], ["r"], ["r"]], list("1234"), {}, {}, None, None, {})
-    assert judged_scores("seen", LengthMetric(), judged, False).tolist() == [-3, -1, -3, -2]
+    assert scores("seen", LengthMetric(), judged).tolist() == [-3, -1, -3, -2]
 
 
 def test_a_text_that_is_too_long_is_located_in_every_block():
@@ -58,4 +65,4 @@ def test_a_text_that_is_too_long_is_located_in_every_block():
 
     judged = Judged("n", ["a", "a", "bbb"], [["r"], ["r"], ["r"]], ["n:1", "n:2", "n:3"], {}, {}, None, None, {})
     with pytest.raises(UserError, match=r"^n:3: this text or its reference is too long"):
-        judged_scores("short", Short(), judged, False)
+        scores("short", Short(), judged)
