@@ -15,9 +15,14 @@ from tests.conftest import ROOT
 
 TRAIN = "-- nmt-jax train --config=configs/transformer.py:size=big --workdir=/shared/runs/big"
 SWEEP = "-- nmt-jax sweep --config=configs/rnn_luong.py --only=model.attention=global --workdir=/shared/runs/luong"
+SCORE = (
+    "-- nmt-jax score /shared/hypothesis.txt --reference=/shared/reference.txt --metrics=bertscore "
+    "--encoder=/shared/models/bert --segments --output=/shared/scores.tsv"
+)
 FILES = {
     "slurm.sbatch": f"--on=slurm --processes=4 --sbatch=gpus-per-node=8 --sbatch=time=24:00:00 {TRAIN}",
     "slurm_sweep.sbatch": f"--on=slurm --sbatch=gpus=1 --sbatch=time=4:00:00 {SWEEP}",
+    "slurm_array.sbatch": f"--on=slurm --array=8 --sbatch=gpus=1 --sbatch=time=4:00:00 {SCORE}",
     "kubernetes.json": "--on=kubernetes --processes=4 --image=registry.example.com/nmt-jax "
     f"--resource=nvidia.com/gpu=8 --volume=shared:/shared {TRAIN}",
     "tpu_pod.sh": f"--on=tpu --name=pod --zone=us-central2-b {TRAIN}",
