@@ -41,7 +41,7 @@ class Parts:
             raise UserError(f"{self.output}: cannot be written: {self.output.parent} is not a folder")
         if self.output.exists() and not self.output.is_file():
             raise UserError(f"{self.output}: cannot be written: it is a folder or a device, not a file")
-        if self.folder.exists():
+        if (self.folder / JOB).exists():
             self._check_job()
         elif self.is_complete() and not overwrite:
             raise UserError(
@@ -50,13 +50,11 @@ class Parts:
             )
 
     def is_complete(self) -> bool:
-        """Return whether the output is there, and no parts."""
-        return (self.output.exists() or self.output.is_symlink()) and not self.folder.exists()
+        """Return whether the output is there, and no job that was started."""
+        return (self.output.exists() or self.output.is_symlink()) and not (self.folder / JOB).exists()
 
     def _check_job(self) -> None:
         path = self.folder / JOB
-        if not path.exists():
-            return
         try:
             job = json.loads(path.read_text(encoding="utf-8"))
             differing = [name for name in sorted({*job, *self.job}) if job.get(name) != self.job.get(name)]

@@ -62,10 +62,11 @@ class SharedOutput:
             problem = ""
         except UserError as error:
             problem = str(error)
-        try:
-            self.parts.folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise UserError(problem or f"{self.parts.folder}: cannot be made: {error.strerror}") from None
+        if self.spec.process == 0:
+            try:
+                self.parts.folder.mkdir(exist_ok=True)
+            except OSError as error:
+                raise UserError(problem or f"{self.parts.folder}: cannot be made: {error.strerror}") from None
         self._rendezvous = Rendezvous(self.spec, self.parts.folder, self._lost_seconds, "--output")
         info = {"job": self.parts.job, "code": code_hash(), "problem": problem}
         try:

@@ -26,7 +26,7 @@ COMMANDS = {
     "judge": "{judged.tsv} --human=human --system=system --item=item --metrics=chrf,bleu --confidence --trials=20",
     "perturb": "--input={source} --metrics=rougeL",
     "neighbours": "--vectors={glove} --input={words} --count=2 --chunk=3",
-    "translate": "--workdir={translator} --input={source} --format=json --chunk=4",
+    "translate": "--workdir={translator} --input={source} --chunk=4",
     "generate": "--workdir={language_model} --prompts={target} --num_samples=4 --length=5",
     "classify": "--workdir={classifier} --input={target} --format=json --chunk=7",
     "tag": "--workdir={tagger} --input={source} --format=json --chunk=6",
