@@ -53,10 +53,9 @@ def problems(encoder: Any, vectors: Any) -> dict[str, list[Any]]:
     class Kept(MoverScore):
         """A MoverScore that records its transport problems."""
 
-        def problem(self, x: Any, y: Any, pairwise: bool) -> Any:
-            batch = super().problem(x, y, pairwise)
-            found["MoverScore"] += [one for one in zip(*batch, strict=True) if one[0].any()]
-            return batch
+        def compare(self, x: Any, y: Any, pairwise: bool) -> Any:
+            found["MoverScore"] += [one for one in zip(*self.problem(x, y), strict=True) if one[0].any()]
+            return super().compare(x, y, pairwise)
 
     Kept(encoder)(hypotheses, references)
     return found

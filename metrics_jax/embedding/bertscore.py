@@ -3,16 +3,19 @@
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from metrics_jax.api import starts
 from metrics_jax.embedding.baseline import Baseline
-from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
-from metrics_jax.embedding.encoder import Encoded, Encoder, encode
+from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText, check_finite
+from metrics_jax.embedding.encoder import Encoder, Tokens, encode
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.token_batches import SPAN_BYTES, Side, Units, compare_pairs, spans
+
+if TYPE_CHECKING:
+    from metrics_jax.embedding.matching import Match
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,14 +57,17 @@ class BERTScore(ContextualMetric):
 
         return shape_of_states(self.encoder.embed)[0]
 
-    def units(self, encoded: Encoded, idf: Idf | None) -> Units:
-        return Units.of(encoded, np.ones(len(encoded.ids), bool), ~encoded.special, idf)
+    def units(self, tokens: Tokens, idf: Idf | None) -> Units:
+        return Units.of(tokens, np.ones(len(tokens.ids), bool), ~tokens.special, idf)
 
-    def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        from metrics_jax.embedding.matching import greedy
+    @property
+    def match(self) -> "Match":
+        from metrics_jax.embedding.matching import Match, greedy
 
-        sides = greedy(x, y, n_gram=1, nonnegative=self.nonnegative, pairwise=pairwise)
-        precision, recall = (np.asarray(side, np.float64) for side in sides)
+        return Match.of(greedy, n_gram=1, nonnegative=self.nonnegative)
+
+    def values(self, matched: Any, x: Side, y: Side, pairwise: bool) -> np.ndarray:
+        precision, recall = (np.asarray(side, np.float64) for side in matched)
         values = np.stack([f_score(precision, recall), precision, recall], axis=-1)
         if self.baseline is None:
             return values
@@ -78,17 +84,16 @@ class BERTScore(ContextualMetric):
         Use it to select the layer whose F agrees best with human judgements.
         """
         layers = range(self._num_states())
-        metrics = [dataclasses.replace(self.fitted(references), layer=layer, baseline=None) for layer in layers]
+        metric = dataclasses.replace(self.fitted(references), baseline=None)
         values = np.zeros((len(layers), len(hypotheses), 3))
         texts, others = ([text.strip() for text in side] for side in (hypotheses, references))
         for span in spans(texts, others, SPAN_BYTES // len(layers)):
             both = [texts[k] for k in span] + [others[k] for k in span]
-            encoded = encode(self.encoder, both, tuple(layers), long=self.long)
-            left, right = np.arange(len(span)), np.arange(len(span), len(both))
-            for metric, vectors in zip(metrics, np.split(encoded.vectors, len(layers), axis=1), strict=True):
-                units = metric.units(dataclasses.replace(encoded, vectors=vectors), metric.hypothesis_weights)
-                compare = functools.partial(metric.compare, pairwise=False)
-                values[metric.layer, span] = compare_pairs(units, units, left, right, compare, 3)
+            encoded = check_finite(encode(self.encoder, both, tuple(layers), long=self.long))
+            units, pairs = metric.units(encoded, metric.hypothesis_weights), np.split(np.arange(len(both)), 2)
+            compare = functools.partial(metric.compare, pairwise=False)
+            for layer, vectors in enumerate(np.split(encoded.vectors, len(layers), axis=1)):
+                values[layer, span] = compare_pairs(units, units, vectors, (pairs[0], pairs[1]), compare, 3)
         return values[..., [1, 2, 0]]
 
     def fit_baseline(self, texts: Sequence[str], num_pairs: int = 10_000, seed: int = 0) -> Baseline:

@@ -5,16 +5,39 @@ import functools
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from metrics_jax import api
 from metrics_jax.api import AdditiveMetric, IndexedTexts, References, Result, check_sequences, check_texts
-from metrics_jax.embedding.encoder import LONG, Encoded, Encoder, encode, tokenized, truncated
+from metrics_jax.embedding import platforms
+from metrics_jax.embedding.encoder import (
+    LONG,
+    NOT_FINITE,
+    Encoded,
+    Encoder,
+    Tokens,
+    encode,
+    read_tokens,
+    tokenized,
+    truncated,
+)
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.lengths import pack_by_length
-from metrics_jax.embedding.token_batches import BATCH_TOKENS, SPAN_BYTES, TINY, Side, Units, compare_pairs, spans
+from metrics_jax.embedding.token_batches import (
+    BATCH_TOKENS,
+    SPAN_BYTES,
+    TINY,
+    TOKEN_SPAN_BYTES,
+    Side,
+    Units,
+    compare_pairs,
+    spans,
+)
+
+if TYPE_CHECKING:
+    from metrics_jax.embedding.matching import Match
 
 IdfMode = Literal["uniform", "references"]
 LongText = Literal["error", "truncate", "window"]
@@ -94,18 +117,26 @@ class ContextualMetric(EncoderMetric):
         if not isinstance(self.idf, Idf) and self.idf not in ("uniform", "references"):
             raise ValueError(f"idf={self.idf!r}: choose uniform, references, or frequencies counted by Idf.fit")
 
-    def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        """Values float64[B, C] of B hypotheses x and B references y; with `pairwise`, [H, R, C] of H and R texts."""
+    @property
+    def match(self) -> "Match":
+        """The part of a comparison that runs on the devices."""
         raise NotImplementedError
 
-    def units(self, encoded: Encoded, idf: Idf | None) -> Units:
+    def values(self, matched: Any, x: Side, y: Side, pairwise: bool) -> np.ndarray:
+        """Values float64[B, C] of B hypotheses x and B references y; with `pairwise`, [H, R, C] of H and R texts.
+
+        matched: what `match` returned for them, on the host. x, y: need not have vectors.
+        """
+        raise NotImplementedError
+
+    def units(self, tokens: Tokens, idf: Idf | None) -> Units:
         """The tokens that take part in the comparison."""
         raise NotImplementedError
 
     def encoded(self, texts: Sequence[str]) -> Encoded:
-        """The token vectors of N texts."""
+        """The token vectors of N texts. Raises ValueError if a vector is not finite."""
         layers, combine = self.selection
-        return encode(self.encoder, texts, layers, combine=combine, long=self.long)
+        return check_finite(encode(self.encoder, texts, layers, combine=combine, long=self.long))
 
     @property
     def selection(self) -> tuple[tuple[int, ...], str]:
@@ -148,15 +179,33 @@ class ContextualMetric(EncoderMetric):
 
     def score_pairs(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Values float64[P, C] of P pairs, and whether a text of each was too long, bool[P]."""
+        from metrics_jax.embedding import devices, pair_scoring
+
         values = np.zeros((len(hypotheses), len(self.columns)))
         long = np.zeros(len(hypotheses), bool)
-        for span in spans(hypotheses, references, SPAN_BYTES):
-            encoded = self.encoded([hypotheses[k] for k in span] + [references[k] for k in span])
-            left, right = np.arange(len(span)), np.arange(len(span), 2 * len(span))
-            long[span] = encoded.long[left] | encoded.long[right]
-            compare = functools.partial(self.compare, pairwise=False)
-            values[span] = compare_pairs(*self._sides(encoded), left, right, compare, len(self.columns))
+        one_program = self.encoder.cache is None and platforms.one_program(devices.platform())
+        for span in spans(hypotheses, references, TOKEN_SPAN_BYTES if one_program else SPAN_BYTES):
+            texts = [hypotheses[k] for k in span] + [references[k] for k in span]
+            left, right = pairs = np.arange(len(span)), np.arange(len(span), 2 * len(span))
+            if one_program:
+                tokens = read_tokens(self.encoder, texts, self.long)
+                values[span] = pair_scoring.score_pairs(self, tokens, *self._sides(tokens), pairs)
+            else:
+                tokens = encoded = self.encoded(texts)
+                sides = *self._sides(encoded), encoded.vectors
+                compare = functools.partial(self.compare, pairwise=False)
+                values[span] = compare_pairs(*sides, pairs, compare, len(self.columns))
+            long[span] = tokens.long[left] | tokens.long[right]
         return values, long
+
+    def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
+        """Values of sides with vectors on the host, as `values` returns them; all devices share the rows of x."""
+        from metrics_jax.embedding import devices
+
+        mesh = devices.local_mesh()
+        rows = devices.by_rows(mesh)
+        placed = devices.put((x, y), (rows, devices.everywhere(mesh) if pairwise else rows))
+        return self.values(devices.gathered(self.match(*placed, pairwise=pairwise)), x, y, pairwise)
 
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """The score of every hypothesis against every single reference, float[H, R]; each text is encoded once."""
@@ -180,10 +229,10 @@ class ContextualMetric(EncoderMetric):
         stripped = [text.strip() for text in texts]
         return EncodedTexts(self, stripped, self.encoded(stripped))
 
-    def _sides(self, encoded: Encoded) -> tuple[Units, Units]:
+    def _sides(self, tokens: Tokens) -> tuple[Units, Units]:
         """The units of the texts as hypotheses, and as references."""
-        y = self.units(encoded, self.idf if isinstance(self.idf, Idf) else None)
-        return (self.units(encoded, self.hypothesis_weights) if self.hypothesis_weights is not self.idf else y), y
+        y = self.units(tokens, self.idf if isinstance(self.idf, Idf) else None)
+        return (self.units(tokens, self.hypothesis_weights) if self.hypothesis_weights is not self.idf else y), y
 
     def fitted(self, references: References) -> Self:
         """This metric with idf="references" counted; each reference is one document, special tokens included."""
@@ -213,6 +262,13 @@ class ContextualMetric(EncoderMetric):
         return metric.result(metric.statistics(hypotheses, grouped), [len(group) for group in grouped])
 
 
+def check_finite(encoded: Encoded) -> Encoded:
+    """The argument. Raises ValueError if a vector is not finite."""
+    if not np.isfinite(encoded.vectors.sum()):
+        raise ValueError(NOT_FINITE)
+    return encoded
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedTexts(IndexedTexts):
     """N texts and their token vectors, for comparison with one another by a `ContextualMetric`."""
@@ -224,16 +280,18 @@ class EncodedTexts(IndexedTexts):
         return self.metric._sides(self.encoded)
 
     def pairwise(self, hypotheses: np.ndarray, references: np.ndarray) -> np.ndarray:
-        x, y = self._sides
+        from metrics_jax.embedding.devices import local_mesh
+
+        (x, y), vectors, devices = self._sides, self.encoded.vectors, local_mesh().size
         scores = np.zeros((len(hypotheses), len(references)))
-        for rows, *left in pack_by_length(x.lengths[hypotheses], BATCH_TOKENS):
+        for rows, *left in pack_by_length(x.lengths[hypotheses], devices * BATCH_TOKENS, devices):
             for columns, *right in pack_by_length(y.lengths[references], BATCH_TOKENS):
-                sides = x.padded(hypotheses[rows], *left), y.padded(references[columns], *right)
+                sides = x.padded(vectors, hypotheses[rows], *left), y.padded(vectors, references[columns], *right)
                 values = self.metric.compare(*sides, pairwise=True)
                 scores[np.ix_(rows, columns)] = values[: len(rows), : len(columns), 0]
         return scores
 
     def aggregated(self, hypotheses: np.ndarray, references: np.ndarray, weights: np.ndarray) -> np.ndarray:
         x, y = self._sides
-        centroid = weights @ y.means(references)
-        return x.means(hypotheses) @ centroid / max(float(np.linalg.norm(centroid)), TINY)
+        centroid = weights @ y.means(self.encoded.vectors, references)
+        return x.means(self.encoded.vectors, hypotheses) @ centroid / max(float(np.linalg.norm(centroid)), TINY)

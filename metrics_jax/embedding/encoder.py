@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from metrics_jax.embedding.forward import Forward
 
+NOT_FINITE = "the encoder's vectors contain NaN or infinity: its weights are damaged"
 LONG = ("error", "truncate", "window")
 TOKENIZED = 1024  # texts tokenized at a time, so that one long text does not pad all the others
 
@@ -47,23 +48,30 @@ class Encoder:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Encoded:
+class Tokens:
     """The tokens of N texts; equal texts share their rows of the table.
 
-    The table holds the tokens of one text after another: vectors float32[rows, E], ids int32[rows], special bool[rows].
-    starts, lengths int[N]: the rows of text n. long bool[N]: whether the text exceeded the encoder's maximum length and
-    was truncated or read in windows.
+    The table holds the tokens of one text after another: ids int32[rows], special bool[rows]. starts, lengths int[N]:
+    the rows of text n. long bool[N]: whether the text exceeded the encoder's maximum length and was truncated or read
+    in windows. windows: the rows that the encoder reads, in the order of the table.
     """
 
-    vectors: np.ndarray
     ids: np.ndarray
     special: np.ndarray
     starts: np.ndarray
     lengths: np.ndarray
     long: np.ndarray
+    windows: tuple[Window, ...]
 
     def __len__(self) -> int:
         return len(self.starts)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Encoded(Tokens):
+    """Tokens with their vectors float32[rows, E]."""
+
+    vectors: np.ndarray
 
     def __getitem__(self, text: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Vectors float32[S, E], ids int32[S] and special bool[S] of one text; views, not copies."""
@@ -97,6 +105,17 @@ def encode(
     """
     from metrics_jax.embedding.forward import Forward
 
+    read = read_tokens(encoder, texts, long)
+    forward = Forward(encoder.embed, layers, combine, normalize, encoder.max_length)
+    vectors = np.zeros((len(read.ids), forward.width), np.float32)
+    settings = "-".join(map(str, forward.layers)) + f".{combine}.{'normalized' if normalize else 'raw'}"
+    cache = EmbeddingCache(encoder.cache, f"{encoder.fingerprint}.{settings}") if encoder.cache is not None else None
+    _fill(vectors, read.windows, forward, cache, batch_tokens)
+    return Encoded(**vars(read), vectors=vectors)
+
+
+def read_tokens(encoder: Encoder, texts: Sequence[str], long: str) -> Tokens:
+    """The tokens of N texts, tokenized once each; long and errors as for `encode`."""
     if long not in LONG:
         raise ValueError(f"long={long!r} is none of {', '.join(LONG)}")
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
@@ -119,15 +138,10 @@ def encode(
     lengths = np.array([len(ids) for ids, _ in tokens], int)
     starts = np.cumsum(lengths) - lengths
     rows = zip(starts, tokens, strict=True)
-    windows = [window for start, row in rows for window in _windows(*row, start, encoder.max_length)]
-    forward = Forward(encoder.embed, layers, combine, normalize, encoder.max_length)
-    vectors = np.zeros((lengths.sum(), forward.width), np.float32)
-    settings = "-".join(map(str, forward.layers)) + f".{combine}.{'normalized' if normalize else 'raw'}"
-    cache = EmbeddingCache(encoder.cache, f"{encoder.fingerprint}.{settings}") if encoder.cache is not None else None
-    _fill(vectors, windows, forward, cache, batch_tokens)
+    windows = tuple(window for start, row in rows for window in _windows(*row, start, encoder.max_length))
     ids = np.concatenate([np.zeros(0, np.int32), *(ids for ids, _ in tokens)])
     special = np.concatenate([np.zeros(0, bool), *(special for _, special in tokens)])
-    return Encoded(vectors, ids, special, starts[distinct], lengths[distinct], too_long)
+    return Tokens(ids, special, starts[distinct], lengths[distinct], too_long, windows)
 
 
 def distinct_rows(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -138,7 +152,11 @@ def distinct_rows(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fill(
-    table: np.ndarray, windows: list[_Window], forward: Forward, cache: EmbeddingCache | None, batch_tokens: int | None
+    table: np.ndarray,
+    windows: Sequence[Window],
+    forward: Forward,
+    cache: EmbeddingCache | None,
+    batch_tokens: int | None,
 ) -> None:
     """Writes the vectors of all windows to the table float32[rows, E], from the cache where it has them."""
     todo = []
@@ -183,7 +201,7 @@ def truncated(ids: np.ndarray, special: np.ndarray, max_length: int) -> tuple[np
 
 
 @dataclasses.dataclass(frozen=True)
-class _Window:
+class Window:
     """A row for the encoder. Its `count` tokens from `start` on belong to the table's rows from `target` on."""
 
     ids: np.ndarray
@@ -196,12 +214,12 @@ class _Window:
         table[self.target : self.target + self.count] = states[self.start : self.start + self.count]
 
 
-def _windows(ids: np.ndarray, special: np.ndarray, target: int, max_length: int) -> Iterator[_Window]:
+def _windows(ids: np.ndarray, special: np.ndarray, target: int, max_length: int) -> Iterator[Window]:
     """One window for a text that fits, else several of max_length tokens, each with the special tokens around it."""
     if not len(ids):
         return
     if len(ids) <= max_length:
-        yield _Window(ids, 0, len(ids), target)
+        yield Window(ids, 0, len(ids), target)
         return
     before, after = _edges(special)
     end = len(ids) - after
@@ -213,7 +231,7 @@ def _windows(ids: np.ndarray, special: np.ndarray, target: int, max_length: int)
     borders = [0, *((second + first + width) // 2 for first, second in itertools.pairwise(firsts)), len(ids)]
     for first, (start, stop) in zip(firsts, itertools.pairwise(borders), strict=True):
         row = np.concatenate([ids[:before], ids[first : first + width], ids[end:]])
-        yield _Window(row, start - (first - before), stop - start, target + start)
+        yield Window(row, start - (first - before), stop - start, target + start)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from metrics_jax.embedding import platforms
+from metrics_jax.embedding import devices, platforms
 from metrics_jax.embedding.lengths import bucket
 
 COMBINE = ("concatenate", "mean", "power_means")
@@ -37,18 +37,14 @@ class Forward:
         """Raises ValueError if an option or a layer does not exist."""
         if combine not in COMBINE:
             raise ValueError(f"combine={combine!r} is none of {', '.join(COMBINE)}")
-        self._devices = jax.local_devices()
-        mesh = jax.make_mesh((len(self._devices),), ("data",), (jax.sharding.AxisType.Auto,), devices=self._devices)
-        self._by_rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
-        everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-        partial = embed if isinstance(embed, jax.tree_util.Partial) else jax.tree_util.Partial(embed)
-        self._embed = jax.device_put(partial, everywhere)
-        one_by_one = inspect.isgeneratorfunction(partial.func)
+        mesh = devices.local_mesh()
+        self._devices = mesh.devices.ravel().tolist()
+        self._by_rows = devices.by_rows(mesh)
+        self._embed = devices.put_weights(embed, mesh)
+        one_by_one = inspect.isgeneratorfunction(self._embed.func)
         self._padded = functools.partial(bucket, max_length=max_length, steps=8 if one_by_one else 4)
         count, width = shape_of_states(embed, self._padded(1), len(self._devices))
-        if not layers or not all(-count <= layer < count for layer in layers):
-            raise ValueError(f"layers {layers}: the encoder has layers 0 (embeddings) to {count - 1}")
-        self.layers = tuple(layer % count for layer in layers)
+        self.layers = layer_numbers(layers, count)
         self.width = width * {"concatenate": len(layers), "mean": 1, "power_means": 3}[combine]
         self._states = functools.partial(combined_states, layers=self.layers, combine=combine, normalize=normalize)
 
@@ -69,7 +65,7 @@ class Forward:
                 started = (batch, self._start(rows, batch)) if batch else None
                 vectors = np.asarray(running[1]) if running else None
             except Exception as error:
-                if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
+                if not devices.out_of_memory(error):
                     raise
                 lost = [number for one in (running and running[0], batch) if one for number in one.numbers]
                 if sizes[0] < 2 * padded[lost[-1]]:
@@ -118,6 +114,13 @@ def shape_of_states(embed: Embed, length: int = 1, height: int = 1) -> tuple[int
     ids = jax.ShapeDtypeStruct((height, length), np.int32)
     states = jax.eval_shape(lambda ids, mask: [*embed(ids, mask)], ids, jax.ShapeDtypeStruct(ids.shape, bool))
     return len(states), states[0].shape[-1]
+
+
+def layer_numbers(layers: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """The layers of an encoder with `count` states, counted from the first. Raises ValueError if one does not exist."""
+    if not layers or not all(-count <= layer < count for layer in layers):
+        raise ValueError(f"layers {layers}: the encoder has layers 0 (embeddings) to {count - 1}")
+    return tuple(layer % count for layer in layers)
 
 
 def combined_states(

@@ -4,17 +4,36 @@ Functions are written for one pair of texts and mapped over B pairs, or over all
 of type `token_batches.Side`. Padding is never matched and never changes a number.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from metrics_jax.embedding.sinkhorn import sinkhorn
 from metrics_jax.embedding.token_batches import Side
 
 _NORM_EPSILON, _SHARE_EPSILON = 1e-6, 1e-5  # as in MoverScore's program
+
+
+@dataclasses.dataclass(frozen=True)
+class Match:
+    """A function of this module with its options. Equal ones have the same hash, so programs with them compile once."""
+
+    function: Callable[..., Any]
+    options: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], **options: Any) -> "Match":
+        """The function with these options."""
+        return cls(function, tuple(sorted(options.items())))
+
+    def __call__(self, x: Side, y: Side, *, pairwise: bool) -> Any:
+        return self.function(x, y, **dict(self.options), pairwise=pairwise)
 
 
 @functools.partial(jax.jit, static_argnames=("n_gram", "nonnegative", "pairwise"))
@@ -86,6 +105,52 @@ def _runs(side: Side, n_gram: int) -> Array:
 def distances(x: Side, y: Side, *, pairwise: bool) -> Array:
     """Distances float32[..., S, T] between the tokens of x and y; equal vectors have distance exactly 0."""
     return _mapped(lambda x, y: jnp.sqrt(((x.vectors[:, None] - y.vectors[None]) ** 2).sum(axis=-1)), pairwise)(x, y)
+
+
+def transport_cost(x: Side, y: Side, *, costs: Match, n_gram: int, pairwise: bool) -> tuple[Array, Array]:
+    """The cost of moving the runs of x to those of y by `sinkhorn`, float32[...], and the bound on its error.
+
+    costs: the distances between runs. The cost is 0 if a side has no weight.
+    """
+    found = sinkhorn(*_weights_of_both(x, y, n_gram, pairwise), costs(x, y, pairwise=pairwise))
+    return found.value, found.gap
+
+
+@functools.partial(jax.jit, static_argnames=("n_gram", "pairwise"))
+def _weights_of_both(x: Side, y: Side, n_gram: int, pairwise: bool) -> tuple[Array, Array]:
+    return both_weights(x, y, n_gram, pairwise)
+
+
+def both_weights(x: Side, y: Side, n_gram: int, pairwise: bool) -> tuple[Any, Any]:
+    """Weights of the runs of both sides, [B, S] and [B, T]; with `pairwise`, [H, R, S] and [H, R, T].
+
+    Arrays of NumPy or JAX, as those of the sides.
+    """
+    a, b = (_run_weights(side.weights, side.real, n_gram) for side in (x, y))
+    if pairwise:
+        of, shape = _library(a), (len(a), len(b))
+        a, b = of.broadcast_to(a[:, None], (*shape, a.shape[-1])), of.broadcast_to(b[None], (*shape, b.shape[-1]))
+    return a, b
+
+
+def _run_weights(weights: Any, real: Any, n_gram: int) -> Any:
+    """Weights of the runs that begin at each token, [B, S], 0 if none does; a short text is one run."""
+    of = _library(weights)
+    padded = of.pad(weights, ((0, 0), (0, n_gram - 1)))
+    sums = sum(padded[:, k : k + weights.shape[1]] for k in range(n_gram))
+    num_runs = of.maximum(real.sum(axis=1, keepdims=True) - n_gram + 1, 1)
+    return of.where(of.arange(weights.shape[1])[None] < num_runs, sums, 0.0)
+
+
+def _library(array: Any) -> Any:
+    """The library that an array is of."""
+    return jnp if isinstance(array, Array) else np
+
+
+def tempered_similarities(x: Side, y: Side, *, pairwise: bool, **options: Any) -> tuple[tuple[Array, Array], ...]:
+    """`tempered_similarity` of x with x, of y with y, and of x with y."""
+    pairs = ((x, x, False), (y, y, False), (x, y, pairwise))
+    return tuple(tempered_similarity(one, other, **options, pairwise=every) for one, other, every in pairs)
 
 
 @functools.partial(jax.jit, static_argnames=("relaxed", "pairwise"))

@@ -1,20 +1,22 @@
 """MoverScore (Zhao et al., 2019)."""
 
 import dataclasses
-import functools
 import string
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from metrics_jax.api import MOST_ORDER, check_range, starts
 from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
-from metrics_jax.embedding.encoder import Encoded, Encoder
-from metrics_jax.embedding.exact_transport import Problem
+from metrics_jax.embedding.encoder import Encoder, Tokens
+from metrics_jax.embedding.exact_transport import Problem, exact
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.token_batches import Side, Units
-from metrics_jax.embedding.transport import check_method, solution
+from metrics_jax.embedding.transport import check_method
 from metrics_jax.surface import stop_words
+
+if TYPE_CHECKING:
+    from metrics_jax.embedding.matching import Match
 
 LAYERS = {"v1": (-5, -4, -3, -2, -1), "v2": (-1,)}  # by variant
 _PUNCTUATION = frozenset(string.punctuation)
@@ -72,40 +74,45 @@ class MoverScore(ContextualMetric):
     def selection(self) -> tuple[tuple[int, ...], str]:
         return self.layers, "power_means" if self.variant == "v1" else "mean"
 
-    def units(self, encoded: Encoded, idf: Idf | None) -> Units:
-        ids, inverse = np.unique(encoded.ids, return_inverse=True)
+    def units(self, tokens: Tokens, idf: Idf | None) -> Units:
+        ids, inverse = np.unique(tokens.ids, return_inverse=True)
         excluded = _PUNCTUATION | stop_words.members(self.stop_words)
         pieces = self.encoder.pieces(ids.tolist())
         dropped = [piece in excluded or (self.remove_subwords and "##" in piece) for piece in pieces]
-        kept = ~np.array(dropped, bool)[inverse] | encoded.special
-        return Units.of(encoded, kept, kept, idf)
+        kept = ~np.array(dropped, bool)[inverse] | tokens.special
+        return Units.of(tokens, kept, kept, idf)
 
-    def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        a, b, cost = self.problem(x, y, pairwise)
-        found = solution(a, b, cost, self.transport)
-        value, gap = np.asarray(found.value, np.float64), np.asarray(found.gap, np.float64)
+    @property
+    def match(self) -> "Match":
+        """The costs; with transport="sinkhorn", the optimal cost and the bound on its error."""
+        from metrics_jax.embedding import matching
+
+        costs = matching.Match.of(matching.distances)
+        if self.variant == "v1":
+            costs = matching.Match.of(matching.squared_distances, n_gram=self.n_gram)
+        if self.transport == "exact":
+            return costs
+        return matching.Match.of(matching.transport_cost, costs=costs, n_gram=self.n_gram)
+
+    def values(self, matched: Any, x: Side, y: Side, pairwise: bool) -> np.ndarray:
+        from metrics_jax.embedding.matching import both_weights
+
+        a, b = both_weights(x, y, self.n_gram, pairwise)
+        found = matched
+        if self.transport == "exact":
+            solution = exact(a, b, matched)
+            found = solution.value, solution.gap
+        value, gap = (np.asarray(one, np.float64) for one in found)
         score = 1 - value if self.variant == "v1" else 1 / (1 + value)
         left, right = a.any(axis=-1), b.any(axis=-1)
         return np.stack([np.where(left & right, score, left == right), gap], axis=-1)
 
-    def problem(self, x: Side, y: Side, pairwise: bool) -> Problem:
-        """The transport problem between the runs that begin at each of S and T tokens."""
-        from metrics_jax.embedding import matching
+    def problem(self, x: Side, y: Side) -> Problem:
+        """The transport problems between the runs that begin at each of S and T tokens of B pairs."""
+        from metrics_jax.embedding.matching import both_weights
 
-        runs = functools.partial(matching.squared_distances, n_gram=self.n_gram)
-        cost = np.asarray((runs if self.variant == "v1" else matching.distances)(x, y, pairwise=pairwise))
-        a, b = (_run_weights(side, self.n_gram) for side in (x, y))
-        if pairwise:
-            a, b = (np.broadcast_to(w, (*cost.shape[:2], w.shape[-1])) for w in (a[:, None], b[None]))
-        return a, b, cost
+        costs = dataclasses.replace(self, transport="exact").match
+        return *both_weights(x, y, self.n_gram, pairwise=False), np.asarray(costs(x, y, pairwise=False))
 
     def over_references(self, values: np.ndarray, owner: np.ndarray) -> np.ndarray:
         return np.add.reduceat(values, starts(owner)) / np.bincount(owner)[:, None]
-
-
-def _run_weights(side: Side, n_gram: int) -> np.ndarray:
-    """Weights of the runs that begin at each token, float64[..., S], 0 if none does; a short text is one run."""
-    padded = np.pad(side.weights, ((0, 0), (0, n_gram - 1)))
-    sums = sum(padded[:, k : k + side.weights.shape[1]] for k in range(n_gram))
-    num_runs = np.maximum(side.real.sum(axis=1) - n_gram + 1, 1)
-    return np.where(np.arange(side.weights.shape[1]) < num_runs[:, None], sums, 0.0)

@@ -1,16 +1,19 @@
 """Tempered Word Mover Distance (Chen et al., 2020), as a similarity."""
 
 import dataclasses
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from metrics_jax.api import check_range
 from metrics_jax.embedding.bertscore import f_score
 from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
-from metrics_jax.embedding.encoder import Encoded, Encoder
+from metrics_jax.embedding.encoder import Encoder, Tokens
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.token_batches import Side, Units
+
+if TYPE_CHECKING:
+    from metrics_jax.embedding.matching import Match
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,27 +56,30 @@ class TemperedWMD(ContextualMetric):
         if self.relaxed and self.num_iters > 1:
             raise ValueError(f"num_iters={self.num_iters}: must be exactly 1 with relaxed")
 
-    def units(self, encoded: Encoded, idf: Idf | None) -> Units:
+    def units(self, tokens: Tokens, idf: Idf | None) -> Units:
         """Excludes special tokens other than the first of a text."""
-        kept = ~encoded.special
-        kept[encoded.starts[encoded.lengths > 0]] = True
-        return Units.of(encoded, kept, kept, idf)
+        kept = ~tokens.special
+        kept[tokens.starts[tokens.lengths > 0]] = True
+        return Units.of(tokens, kept, kept, idf)
 
-    def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        same_x, same_y = self._similarities(x, x, False), self._similarities(y, y, False)
+    @property
+    def match(self) -> "Match":
+        from metrics_jax.embedding.matching import Match, tempered_similarities
+
+        options = {"temperature": self.temperature, "relaxed": self.relaxed, "num_iters": self.num_iters}
+        return Match.of(tempered_similarities, **options)
+
+    def values(self, matched: Any, x: Side, y: Side, pairwise: bool) -> np.ndarray:
+        same_x, same_y, values = (_with_f(*sides) for sides in matched)
         squares = same_x[:, None] * same_y[None] if pairwise else same_x * same_y
-        values = self._similarities(x, y, pairwise)
         scores = np.divide(values, np.sqrt(np.maximum(squares, 0)), out=np.zeros_like(values), where=squares > 0)
         left, right = (side.real.any(axis=-1) for side in (x, y))
         left, right = (left[:, None], right[None]) if pairwise else (left, right)
         return np.where((left & right)[..., None], scores, (left == right)[..., None])
 
-    def _similarities(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        """Returns F, precision and recall before normalization, float64[..., 3]."""
-        from metrics_jax.embedding.matching import tempered_similarity
 
-        options = {"temperature": self.temperature, "relaxed": self.relaxed, "num_iters": self.num_iters}
-        sides = tempered_similarity(x, y, **options, pairwise=pairwise)
-        precision, recall = (np.asarray(side, np.float64) for side in sides)
-        f1 = np.where(precision * recall > 0, f_score(precision, recall), 0)
-        return np.stack([f1, precision, recall], axis=-1)
+def _with_f(*sides: np.ndarray) -> np.ndarray:
+    """F, precision and recall before normalization, float64[..., 3], from precision and recall."""
+    precision, recall = (np.asarray(side, np.float64) for side in sides)
+    f1 = np.where(precision * recall > 0, f_score(precision, recall), 0)
+    return np.stack([f1, precision, recall], axis=-1)

@@ -1,16 +1,19 @@
 """YiSi-1 (Lo, 2019)."""
 
 import dataclasses
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from metrics_jax.api import MOST_ORDER, check_range
 from metrics_jax.embedding.bertscore import f_score
 from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText
-from metrics_jax.embedding.encoder import Encoded, Encoder
+from metrics_jax.embedding.encoder import Encoder, Tokens
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.token_batches import Side, Units
+
+if TYPE_CHECKING:
+    from metrics_jax.embedding.matching import Match
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,12 +50,15 @@ class YiSi1(ContextualMetric):
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha={self.alpha}: must lie between 0 and 1")
 
-    def units(self, encoded: Encoded, idf: Idf | None) -> Units:
-        return Units.of(encoded, ~encoded.special, ~encoded.special, idf)
+    def units(self, tokens: Tokens, idf: Idf | None) -> Units:
+        return Units.of(tokens, ~tokens.special, ~tokens.special, idf)
 
-    def compare(self, x: Side, y: Side, pairwise: bool) -> np.ndarray:
-        from metrics_jax.embedding.matching import greedy
+    @property
+    def match(self) -> "Match":
+        from metrics_jax.embedding.matching import Match, greedy
 
-        sides = greedy(x, y, n_gram=self.n_gram, nonnegative=True, pairwise=pairwise)
-        precision, recall = (np.asarray(side, np.float64) for side in sides)
+        return Match.of(greedy, n_gram=self.n_gram, nonnegative=True)
+
+    def values(self, matched: Any, x: Side, y: Side, pairwise: bool) -> np.ndarray:
+        precision, recall = (np.asarray(side, np.float64) for side in matched)
         return np.stack([f_score(precision, recall, self.alpha), precision, recall], axis=-1)

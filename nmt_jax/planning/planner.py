@@ -90,11 +90,9 @@ def plan_metrics(
     another shape.
     """
     mesh = _local(sharding.make_mesh(devices=devices), topology)
-    single = sharding.make_mesh(devices=list(mesh.devices.flat) if mesh.size == 1 else topology.single.devices())
     encoder = metrics[0].encoder
     shapes = metric_programs.shapes(encoder, mesh, batch)
-    built = [metric_programs.encoding(metric, mesh, shape) for metric in metrics for shape in shapes]
-    built += [metric_programs.comparison(metric, single, shape[1]) for metric in metrics for shape in shapes]
+    built = [metric_programs.scoring(metric, mesh, shape) for metric in metrics for shape in shapes]
     num_parameters = sum(leaf.size for leaf in jax.tree.leaves(encoder.embed))
     origin = (
         "--batch"

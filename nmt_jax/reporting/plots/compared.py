@@ -101,7 +101,7 @@ def plan(metric: AdditiveMetric, hypothesis: str, reference: str) -> Plan:
 def _mover_score(metric: MoverScore, hypothesis: str, reference: str) -> tuple[tuple[list[str], list[str]], Problem]:
     """Returns the n-grams of both texts, their weights and the cost matrix."""
     (x, names), (y, others) = _sides(metric, hypothesis, reference)
-    a, b, cost = (one[0] for one in metric.problem(x, y, pairwise=False))
+    a, b, cost = (one[0] for one in metric.problem(x, y))
     n_grams, other_n_grams = (
         [" ".join(pieces[k : k + metric.n_gram]) for k in range(max(len(pieces) - metric.n_gram + 1, 1))]
         for pieces in (names, others)
@@ -135,7 +135,7 @@ def _sides(metric: ContextualMetric, *texts: str) -> list[tuple[Side, list[str]]
     for number, units in enumerate(both):
         rows = units.rows[units.starts[number] :][: units.lengths[number]] - encoded.starts[number]
         names = _labels(metric.encoder.pieces(encoded[number][1].tolist()), rows.tolist())
-        sides.append((units.padded(np.array([number]), 1, length), names))
+        sides.append((units.padded(encoded.vectors, np.array([number]), 1, length), names))
     return sides
 
 

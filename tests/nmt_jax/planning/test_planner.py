@@ -117,15 +117,15 @@ def test_programs_that_the_compiler_refuses(message, needed):
 
 
 def test_metrics(tmp_path):
-    """The forward pass has the arithmetic of the encoder's layers up to the selected one; a comparison its products."""
+    """A program has the arithmetic of the encoder's layers up to the selected one, and that of the comparison."""
     encoder = load_encoder(tiny_encoder_folder.write(tmp_path / "encoder"))
     metrics = [metrics_jax.parse(spec, encoder=encoder) for spec in ("bertscore|layer:1", "moverscore|layers:1+2")]
     found = planner.plan_metrics(metrics, Topology.parse("v5e:1x1"), jax.devices()[:1], (8, 32))
-    one, two, greedy, moved = found.estimates
+    one, two = found.estimates
     layer = 8 * 32 * (8 * 16**2 + 4 * 16 * 32 + 4 * 32 * 16)
-    assert (one.program, one.flops, two.flops) == ("encode for bertscore", layer, 2 * layer)
-    rows, length = greedy.shape
-    assert greedy.flops == 2 * rows * length**2 * 16
-    assert moved.flops == 2 * rows * length**2 * 3 * 16  # minimum, mean and maximum
+    assert (one.program, one.shape, one.flops) == ("bertscore", (8, 32), layer + 4 * 2 * 32**2 * 16)
+    assert two.flops == 2 * layer + 4 * 2 * 32**2 * 3 * 16  # minimum, mean and maximum
     with pytest.raises(UserError, match="an encoder needs two numbers"):
         planner.plan_metrics(metrics, Topology.parse("v5e:1x1"), jax.devices()[:1], (8, 32, 32))
+    with pytest.raises(UserError, match=r"--batch=7x32: 7 rows .* 1 devices; use a multiple of 2"):
+        planner.plan_metrics(metrics, Topology.parse("v5e:1x1"), jax.devices()[:1], (7, 32))
