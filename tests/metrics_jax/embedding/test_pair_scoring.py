@@ -151,16 +151,26 @@ def shares(tree):
 
 
 def transfers(metric, hypotheses, references):
-    """Statistics of the pairs, and what was transferred: "in", or the shares of fetched arrays.
+    """Statistics of the pairs, and the transfers in order, each with its direction and the shares of its arrays.
 
     Transfers that are not explicit raise errors.
     """
     calls, put, fetch = [], jax.device_put, jax.device_get
+
+    def recorded_put(tree, where):
+        placed = put(tree, where)
+        calls.append(("in", shares(placed)))
+        return placed
+
+    def recorded_fetch(tree):
+        calls.append(("out", shares(tree)))
+        return fetch(tree)
+
     with pytest.MonkeyPatch.context() as patch, jax.transfer_guard("disallow"):
         with pytest.raises(Exception, match="Disallowed"):
             jax.jit(jnp.negative)(np.ones(3))
-        patch.setattr(jax, "device_put", lambda tree, where: (calls.append("in"), put(tree, where))[1])
-        patch.setattr(jax, "device_get", lambda tree: (calls.append(shares(tree)), fetch(tree))[1])
+        patch.setattr(jax, "device_put", recorded_put)
+        patch.setattr(jax, "device_get", recorded_fetch)
         return metric.statistics(hypotheses, references), calls
 
 
@@ -205,13 +215,13 @@ def test_eight_devices_share_encoding_matching_and_transport():
         for program in found["programs"]:
             assert program["collectives"] == []
         assert found["programs"][1]["flops"] < 1.5 * found["programs"][0]["flops"]  # of one device, with the same rows
-        calls = found["calls"]
-        fetched = [call for call in calls if call != "in"]
-        assert fetched == len(fetched) * [[[8, True]]]  # every device holds a part of the rows of all results
+        weights, *batches = found["calls"]
+        assert weights == ["in", [[8, False]]]
+        fetched = [shares for direction, shares in batches if direction == "out"]
+        assert fetched == len(fetched) * [[[8, True]]]  # every device has a part of the rows of all results
         if found["one_program"]:
-            assert calls[0] == "in"  # the weights
             assert len(fetched) > 3
-            assert calls.count("in") == 1 + len(fetched)  # one transfer in and one out per batch
+            assert [shares for direction, shares in batches if direction == "in"] == fetched  # one in and one out each
 
 
 @SLOW
