@@ -6,7 +6,7 @@ the devices.
 
 import functools
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +21,6 @@ from metrics_jax.embedding.matching import Match
 from metrics_jax.embedding.pair_batches import PairBatch, PairBatches, PairTokens, Places
 from metrics_jax.embedding.token_batches import Side, Units
 
-if TYPE_CHECKING:
-    from metrics_jax.embedding.contextual import ContextualMetric
-
 
 class Scoring(NamedTuple):
     """What a program does with tokens: layers of the encoder, their combination, the comparison, and the devices."""
@@ -34,8 +31,8 @@ class Scoring(NamedTuple):
     mesh: Mesh
 
     @classmethod
-    def of(cls, metric: "ContextualMetric", mesh: Mesh) -> "Scoring":
-        """That of a metric. Raises ValueError if the encoder does not have a layer."""
+    def of(cls, metric: Any, mesh: Mesh) -> "Scoring":
+        """That of a `ContextualMetric`. Raises ValueError if the encoder does not have a layer."""
         layers, combine = metric.selection
         count, _ = shape_of_states(metric.encoder.embed, height=mesh.size)
         return cls(layer_numbers(layers, count), combine, metric.match, mesh)
@@ -59,10 +56,8 @@ def _side(states: Array, places: Places, mesh: Mesh) -> Side:
     return Side(devices.local_rows(states, at, mesh), places.weights, real)
 
 
-def score_pairs(
-    metric: "ContextualMetric", tokens: Tokens, x: Units, y: Units, pairs: tuple[np.ndarray, np.ndarray]
-) -> np.ndarray:
-    """Values float64[P, C] of P pairs of texts, int[P] of x and int[P] of y.
+def score_pairs(metric: Any, tokens: Tokens, x: Units, y: Units, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Values float64[P, C] of P pairs of texts, int[P] of x and int[P] of y, by a `ContextualMetric`.
 
     A batch has about as many tokens per device as `platforms` says, and half as many after memory runs out. Raises
     ValueError if a vector is not finite, and MemoryError if there is not enough memory for a few pairs.
@@ -96,7 +91,7 @@ def score_pairs(
     return values
 
 
-def _values(metric: "ContextualMetric", batch: PairBatch, result: tuple[Any, Array]) -> np.ndarray:
+def _values(metric: Any, batch: PairBatch, result: tuple[Any, Array]) -> np.ndarray:
     """Values float64[N, C] of the pairs of a batch from the result of its program."""
     matched, finite = devices.gathered(result)
     if not finite[batch.rows].all():
