@@ -47,16 +47,6 @@ def make_mesh(model: int = 1, devices: Sequence[jax.Device] | None = None) -> Me
     if model < 1 or len(devices) % model:
         error = f"mesh.model={model} does not divide the number of devices, {len(devices)}"
         raise UserError(f"{error}; use a divisor of {len(devices)}")
-    return _lay_out(devices, model)
-
-
-def local(mesh: Mesh) -> Mesh:
-    """Returns the mesh of the devices of this process; if these are all, `mesh` itself."""
-    devices = [device for device in mesh.devices.flat if device.process_index == jax.process_index()]
-    return mesh if len(devices) == mesh.size else _lay_out(devices, 1)
-
-
-def _lay_out(devices: Sequence[jax.Device], model: int) -> Mesh:
     # nn.Embed and nn.Dropout fail with Explicit axes, the default of jax.make_mesh.
     types = (AxisType.Auto, AxisType.Auto)
     return jax.make_mesh((len(devices) // model, model), ("data", "model"), axis_types=types, devices=devices)
@@ -145,17 +135,3 @@ def _model_axis(name: str, shape: tuple[int, ...], model: int) -> int | None:
 def matches(end: str, name: str) -> bool:
     """Whether the name of a parameter ends as a rule says."""
     return re.search(f"(^|[/_]){end}$", name) is not None
-
-
-def gather(tree: Any, mesh: Mesh) -> Any:
-    """Returns global arrays as whole arrays on the devices of `local(mesh)`; all processes must call it."""
-    if jax.process_count() == 1:
-        return tree
-    whole = jax.jit(lambda tree: tree, out_shardings=replicated(mesh))(tree)
-    sharding = replicated(local(mesh))
-
-    def to_local(array: jax.Array) -> jax.Array:
-        copies = [shard.data for shard in array.addressable_shards]
-        return jax.make_array_from_single_device_arrays(array.shape, sharding, copies)
-
-    return jax.tree.map(to_local, whole)

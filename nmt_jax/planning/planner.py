@@ -65,7 +65,7 @@ def plan_config(config: ConfigDict, topology: Topology, devices: Sequence[Any], 
     """
     mesh = _mesh(config, topology, devices)
     with traced_for(mesh):
-        task, shapes = _prepare(config, mesh, request, _local(mesh, topology))
+        task, shapes = _prepare(config, mesh, request)
         built = list(_programs(config, task, shapes, request.kinds))
         num_parameters = programs.num_parameters(task)
     estimates = tuple(_announced(program, topology) for program in built)
@@ -182,10 +182,8 @@ def _local(mesh: Mesh, topology: Topology) -> Mesh:
     return sharding.make_mesh(devices=topology.machine.devices())
 
 
-def _prepare(
-    config: ConfigDict, mesh: Mesh, request: Request, local_mesh: Mesh | None = None
-) -> tuple[Task, programs.BatchShapes]:
-    task = programs.prepare_task(config, mesh, request.workdir, local_mesh)
+def _prepare(config: ConfigDict, mesh: Mesh, request: Request) -> tuple[Task, programs.BatchShapes]:
+    task = programs.prepare_task(config, mesh, request.workdir)
     return task, programs.batch_shapes(task, request.batch, request.workdir is not None)
 
 

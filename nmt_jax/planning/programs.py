@@ -57,10 +57,9 @@ class BatchShapes(NamedTuple):
     origin: str
 
 
-def prepare_task(config: ConfigDict, mesh: Mesh, workdir: Path | None, local_mesh: Mesh | None = None) -> Task:
-    """Return the task of a workdir, or one that needs no data; local_mesh: the devices of one of several processes."""
+def prepare_task(config: ConfigDict, mesh: Mesh, workdir: Path | None) -> Task:
+    """Return the task of a workdir, or one that needs no data."""
     task = make_task(config, workdir or Path("no-workdir"), mesh)
-    task.local_mesh = local_mesh or mesh
     if workdir is None:
         task.stand_in()
     return task
@@ -121,8 +120,8 @@ def training_step(task: Task, config: ConfigDict, shape: Shape) -> Program:
 
 def evaluation_loss(task: Task, config: ConfigDict) -> Program:
     """The loss of a batch of the longest rows of the development set."""
-    mesh = task.local_mesh
-    shape = _filled(task, task.row_lengths(1.0), _eval_tokens(config), sharding.share(mesh).multiple_of)
+    mesh = task.mesh
+    shape = _filled(task, task.row_lengths(1.0), _eval_tokens(config), task.evaluator.rows.multiple_of)
 
     def loss(params: Any, batch: Any) -> Any:
         return task.loss_fn(params, batch, None)
@@ -134,8 +133,8 @@ def evaluation_loss(task: Task, config: ConfigDict) -> Program:
 
 def beam_search(task: Any, config: ConfigDict) -> Program:
     """The search of `config.decode` for a batch of the longest sources, if no sentence ends before the last step."""
-    mesh, translator = task.local_mesh, task.translator
-    method, length, data = translator.search(), config.data.max_length, mesh.shape["data"]
+    mesh, translator, data = task.mesh, task.translator, task.evaluator.row_shards
+    method, length = translator.search(), config.data.max_length
     max_length = max(math.ceil(config.decode.max_length_ratio * length) + config.decode.max_length_offset, 1)
     rows = max(config.eval.batch_tokens // method.width // length // data, 1) * data
     source = task.dummy_batch((rows, length, 1))["source"]
@@ -176,11 +175,9 @@ def _state(task: Task, config: ConfigDict) -> Any:
 
 
 def _parameters(task: Task, config: ConfigDict) -> Any:
-    """Parameters as the evaluation gets them: sharded as in training; with several processes whole on each device."""
-    params, mesh = jax.eval_shape(task.init, jax.random.key(0)), task.local_mesh
-    if mesh is task.mesh:
-        return _placed(params, sharding.shard_state(params, mesh, config.mesh.fsdp))
-    return _placed(params, jax.tree.map(lambda _: sharding.replicated(mesh), params))
+    """Parameters as the evaluation gets them: sharded as in training."""
+    params = jax.eval_shape(task.init, jax.random.key(0))
+    return _placed(params, sharding.shard_state(params, task.mesh, config.mesh.fsdp))
 
 
 def _by_rows(batch: Any, mesh: Mesh) -> Any:

@@ -17,7 +17,6 @@ from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.vocab import EOS
 from nmt_jax.data.vocabulary.word_types import WordTypes
 from nmt_jax.data.vocabulary.words import Words
-from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.sampled import log_uniform, log_uniform_probability, sampled_cross_entropy
@@ -184,7 +183,7 @@ class BidirectionalLanguageModel(RunningText):
             nats = 0.0
             for batch in self._windows(ids):
                 turned = {name: array[:, ::-1] for name, array in batch.items()} if number else batch
-                placed = sharding.shard_batch(to_characters(turned, characters, classes), self.local_mesh)
-                nats += float(self._eval_losses[number](params, placed))
+                batch = to_characters(turned, characters, classes)
+                nats += float(self.evaluator.run(self._eval_losses[number], params, batch))
             means.append(nats / len(ids))
         return means[0], means[1]

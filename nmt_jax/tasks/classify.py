@@ -17,7 +17,6 @@ from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.readers.labelled import Labelled, open_labelled
 from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.vocab import UNK, Vocab
-from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.platforms import compiled
@@ -182,10 +181,10 @@ class Classify(Task):
         batches = document_batches(
             [documents[number] for number in filled],
             batch_tokens=self.config.eval.batch_tokens,
-            multiple_of=self.local_mesh.shape["data"],
+            multiple_of=self.evaluator.row_shards,
         )
         for rows, words in batches:
-            outputs = map(np.asarray, self._predict(params, sharding.shard_batch(words, self.local_mesh)))
+            outputs = self.evaluator.run(self._predict, params, words)
             for row, probabilities, word_weights, sentence_weights in zip(rows, *outputs, strict=False):
                 check_outputs(probabilities)
                 sentences = documents[filled[row]]

@@ -25,11 +25,11 @@ from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.batches import Batches, Shape
 from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus, RowLayout, RowLimits, RowReader, num_pieces
 from nmt_jax.data.batching.epochs import Batch
-from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.models.registry import model_class
+from nmt_jax.platforms import compiled
 from nmt_jax.pretrained.tokenizer import Tokenizer
 from nmt_jax.tasks.objectives import dropout_options
 from nmt_jax.tasks.task import Task
@@ -221,10 +221,9 @@ class FineTuning(Task):
 
     # Prediction
 
-    @functools.cached_property
-    def _outputs(self) -> Any:
-        """One compiled program per shape."""
-        return jax.jit(self._apply, out_shardings=sharding.replicated(self.local_mesh))
+    @compiled()
+    def _outputs(self, params: Any, batch: dict[str, jax.Array]) -> jax.Array:
+        return self._apply(params, batch)
 
     def _padded_length(self, length: int) -> int:
         """The length that a row of `length` tokens is padded to, so that few shapes are compiled."""
@@ -234,11 +233,11 @@ class FineTuning(Task):
         """Return the outputs of the head for each item, whatever the others: float32[C], or float32[S, C] of tokens."""
         outputs: list[Any] = [None] * len(items)
         layout, lengths = self._layout({}), [num_pieces(item) for item in items]
-        num_devices = self.local_mesh.shape["data"]
-        packs = pack_by_length(lengths, self.config.eval.batch_tokens, num_devices, self._padded_length)
+        tokens, multiple_of = self.config.eval.batch_tokens, self.evaluator.row_shards
+        packs = pack_by_length(lengths, tokens, multiple_of, self._padded_length)
         for numbers, num_rows, length in packs:
             batch = layout.arrays([items[number] for number in numbers], Shape(num_rows, length, 1))
-            rows = np.asarray(self._outputs(params, sharding.shard_batch(batch, self.local_mesh)))
+            rows = self.evaluator.run(self._outputs, params, batch)
             check_outputs(rows[: len(numbers)])
             for number, row in zip(numbers, rows, strict=False):
                 outputs[number] = row[: lengths[number]] if row.ndim == 2 else row

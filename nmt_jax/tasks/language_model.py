@@ -18,7 +18,6 @@ from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
 from nmt_jax.decoding.next_logits import NextLogits, predict
 from nmt_jax.decoding.sampling import Sampling, sample
-from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.platforms import compiled
@@ -50,7 +49,7 @@ class RunningText(Task):
         Raises UserError at once, not at the first batch, if the settings are invalid.
         """
         settings, length = self.config.eval, self.config.data.block_length
-        rows = rows_per_batch(settings.batch_tokens, length, self.local_mesh.shape["data"], "config.eval.batch_tokens")
+        rows = rows_per_batch(settings.batch_tokens, length, self.evaluator.row_shards, "config.eval.batch_tokens")
         return windows(ids, block_length=length, context=settings.context, rows=rows)
 
 
@@ -150,7 +149,7 @@ class LanguageModel(RunningText):
             "context": settings.context,
             "key": "config.eval.batch_tokens",
         }
-        return in_order(PackedLines(ids, block_length=length, share=sharding.share(self.local_mesh), **options))
+        return in_order(PackedLines(ids, block_length=length, share=self.evaluator.rows, **options))
 
     def surprise(self, params: Any, ids: np.ndarray) -> tuple[float, float]:
         """Return the negative log-probability in nats of a text int[N] that ends in EOS, and its number of tokens.

@@ -21,7 +21,6 @@ from nmt_jax.data.prepared import segments
 from nmt_jax.data.prepared.segments import Segments
 from nmt_jax.data.readers.monolingual import open_documents
 from nmt_jax.data.vocabulary.stand_in import StandIn
-from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.step import Step
@@ -201,10 +200,8 @@ class Pretrain(Task):
         figures.
         """
         masking = dataclasses.replace(self.masking(), share=0.15, mask=1.0, random=0.0, whole_words=False)
-        share = sharding.share(self.local_mesh)
-        return self._row_batches(
-            PairBatches, self.dev_text, masking, batch_tokens=self.config.eval.batch_tokens, share=share
-        )
+        options = {"batch_tokens": self.config.eval.batch_tokens, "share": self.evaluator.rows}
+        return self._row_batches(PairBatches, self.dev_text, masking, **options)
 
     @compiled()
     def _measure(self, params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, ...]:

@@ -28,6 +28,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.files import whole_folder
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.bert_stack import Bert
+from nmt_jax.platforms import compiled
 from nmt_jax.pretrained.learned_metrics import read_encoders
 from nmt_jax.pretrained.tokenizer import Tokenizer
 from nmt_jax.progress import track
@@ -219,10 +220,16 @@ class Ruse(Task):
         weights = batch["mask"].astype(jnp.float32)
         return jnp.sum(jnp.square(outputs[:, 0] - batch["target"]) * weights), jnp.sum(weights)
 
+    @compiled()
+    def _predict(self, params: Any, features: jax.Array) -> jax.Array:
+        return self.model.apply({"params": params}, features)
+
     def evaluate(self, params: Any) -> dict[str, float]:
         """Return `dev/loss` (squared errors over the variance), `dev/pearson` and `dev/spearman` in percent."""
         dev = self.corpus("dev")
-        predicted = np.asarray(jax.jit(self.model.apply)({"params": params}, dev.features))[:, 0]
+        padding = -len(dev) % self.evaluator.row_shards
+        features = np.pad(dev.features, ((0, padding), (0, 0)))
+        predicted = self.evaluator.run(self._predict, params, features)[: len(dev), 0]
         return {
             "dev/loss": float(np.mean((predicted - dev.targets) ** 2)),
             "dev/pearson": 100 * float(pearson(predicted, dev.targets, undefined=0.0)),

@@ -16,6 +16,7 @@ from nmt_jax.data.batching.batches import Batches, Corpus, Layout
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.distributed import sharding
+from nmt_jax.distributed.evaluation import Evaluator
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.models.registry import model_class
@@ -59,7 +60,7 @@ class Task(abc.ABC):
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         self.config = config
         self.workdir = Path(workdir)
-        self.mesh, self.local_mesh = mesh, sharding.local(mesh)
+        self.mesh, self.evaluator = mesh, Evaluator(mesh)
 
     # What each task defines
 
@@ -155,9 +156,8 @@ class Task(abc.ABC):
     def _dev_batches(self, corpus: Corpus, layout: Layout) -> Batches:
         """One epoch of a development corpus."""
         tokens, num_buckets = self.config.eval.batch_tokens, self.config.data.num_buckets
-        share = sharding.share(self.local_mesh)
-        key = "config.eval.batch_tokens"
-        return Batches(corpus, batch_tokens=tokens, num_buckets=num_buckets, share=share, layout=layout, key=key)
+        rows, key = self.evaluator.rows, "config.eval.batch_tokens"
+        return Batches(corpus, batch_tokens=tokens, num_buckets=num_buckets, share=rows, layout=layout, key=key)
 
     @compiled()
     def _eval_loss(self, params: Any, batch: Batch) -> Any:
@@ -170,6 +170,6 @@ class Task(abc.ABC):
         """Sum the `count` scalars that a compiled program returns, over all batches."""
         totals = [0.0] * count
         for batch in batches:
-            values = program(params, sharding.shard_batch(batch, self.local_mesh))
+            values = self.evaluator.run(program, params, batch)
             totals = [total + float(value) for total, value in zip(totals, values, strict=True)]
         return totals

@@ -231,7 +231,7 @@ class Translate(Task):
     @functools.cached_property
     def translator(self) -> Translator:
         """Translates text with this model; parameters are passed to each call."""
-        return Translator(self.config, [self.model], self.vocabularies, self.local_mesh)
+        return Translator(self.config, [self.model], self.vocabularies, self.mesh, evaluator=self.evaluator)
 
     def translate(self, params: Any, sentences: Sequence[str], **options: Any) -> list[list[Hypothesis]]:
         """Return the n best hypotheses of each sentence.
@@ -264,7 +264,7 @@ class Translate(Task):
         source_batch = sources.fill([source_ids], (1, width), self.num_sources)
         target_batch = np.full((1, 1 << (len(target_ids) - 1).bit_length()), PAD, np.int32)
         target_batch[0, : len(target_ids)] = target_ids
-        out = jax.device_get(self._attention_weights(params, source_batch, target_batch))
+        out = self.evaluator.fetch(self._attention_weights(params, source_batch, target_batch))
         if self.num_sources > 1 and "cross" in out:
             real = np.arange(width) < lengths[:, None]  # [N, S]
             out["cross"] = [np.swapaxes(heads, 1, 2)[:, :, real][:, None] for heads in out["cross"]]

@@ -15,7 +15,6 @@ from nmt_jax.data.batching.word_contexts import Contexts, kept_share
 from nmt_jax.data.prepared.streams import prepare_words, read_texts
 from nmt_jax.data.vocabulary import stand_in
 from nmt_jax.data.vocabulary.words import Words, buckets
-from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.sampled import Alias, negative_sampling
 from nmt_jax.losses.step import Step
@@ -127,7 +126,7 @@ class WordVectors(Task):
 
     def evaluate(self, params: Any) -> dict[str, float]:
         """Return `dev/loss` in nats per word; subsampled as in training, with the same random draws every time."""
-        contexts = self._contexts(self.dev_ids, sharding.share(self.local_mesh), seed=0, steps=None)
+        contexts = self._contexts(self.dev_ids, self.evaluator.rows, seed=0, steps=None)
         loss, weight = self._totals(self._eval_loss, params, in_order(contexts))
         return {"dev/loss": loss / max(weight, 1.0)}
 

@@ -16,7 +16,7 @@ from nmt_jax.checkpoints.verification import name_differences
 from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.distributed.processes import Processes, Vote
-from nmt_jax.distributed.sharding import gather, make_mesh, replicated, shard_batch, shard_state
+from nmt_jax.distributed.sharding import make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts, Watchdog
 from nmt_jax.planning.accelerators import topology_of
@@ -67,7 +67,7 @@ def run(
     The same call continues a workdir exactly at its newest readable checkpoint. Training ends at `train.steps`, after
     `train.minutes` (compilation, evaluation and earlier starts included), or by early stopping. SIGINT, SIGTERM and
     SIGUSR1 save a checkpoint and raise `Interrupted`, a SystemExit with code 130, 143 or 138. With several `processes`,
-    all make this call; the first evaluates and logs, and a signal to one of them stops all. `lock` is that of the
+    all make this call; the first logs, and a signal to one of them stops all. `lock` is that of the
     workdir, if it is shared with others.
 
     Raises UserError for invalid settings, a full disk, damaged checkpoints, a workdir that was deleted, and after ten
@@ -116,6 +116,7 @@ class _Training:
         self.config, self.workdir, self.task, self.mesh = config, workdir, task, make_mesh(config.mesh.model)
         self.processes, self.lock, self.checkpoints, self.interrupts = processes, lock, checkpoints, interrupts
         self.vote = Vote(self.mesh)
+        task.evaluator.before_batch = self._vote
         self.batches = processes.in_turn(lambda: task.batches(config.train.steps))
         schedule = make_schedule(config.optimizer, config.train.steps, config.model.get("d_model"))
         self.optimizer = make_optimizer(config.optimizer)
@@ -255,12 +256,10 @@ class _Training:
     def _settle_step(self) -> bool:
         """Evaluate and save if due after a step; returns whether training ends."""
         self.watchdog.alive(f"step {self.step}")
-        vote_result = self.vote(self._stop_vote())
-        if 0 < vote_result < OUT_OF_TIME:
-            raise Interrupted(vote_result)
+        out_of_time = self._vote()
         self.checkpoints.check()
         train = self.config.train
-        ending = vote_result == OUT_OF_TIME or self.step >= train.steps
+        ending = out_of_time or self.step >= train.steps
         improved = False
         if (self.step % train.eval_every == 0 or ending) and self.status.evaluated != self.step:
             improved = self._evaluate()
@@ -269,10 +268,13 @@ class _Training:
             self._save()
         return ending
 
-    def _stop_vote(self) -> int:
-        """The vote of this process to stop: a signal number, OUT_OF_TIME, or 0."""
+    def _vote(self) -> bool:
+        """Vote on whether to stop; raises Interrupted for a signal, returns whether the time is over."""
         late = 0 < self.config.train.minutes * 60 <= time.monotonic() - self.clock
-        return self.interrupts.number or late * OUT_OF_TIME
+        result = self.vote(self.interrupts.number or late * OUT_OF_TIME)
+        if 0 < result < OUT_OF_TIME:
+            raise Interrupted(result)
+        return result == OUT_OF_TIME
 
     def _interruptible(self) -> contextlib.AbstractContextManager[None]:
         """Lets a signal interrupt the block at once, unless other processes would wait for this one."""
@@ -323,10 +325,9 @@ class _Training:
         """Evaluate on the development set; returns whether the result is the best so far."""
         self._read_metrics()
         start = time.monotonic()
-        params = gather(self.state.averaged, self.mesh)
-        metrics = self.processes.broadcast(lambda: self._measure(params))
-        if "interrupted" in metrics:
-            raise Interrupted(metrics["interrupted"])
+        with self._interruptible():
+            measured = {name: float(value) for name, value in self.task.evaluate(self.state.averaged).items()}
+        metrics = self.processes.broadcast(lambda: measured)  # hosts may round differently
         self.since += time.monotonic() - start  # evaluation does not count for the speed
         status, value = self.status, metrics[self.metric]
         improved = not math.isnan(value) and (status.best is None or self.sign * value > self.sign * status.best)
@@ -337,14 +338,6 @@ class _Training:
         self.logbook.write(self.step, metrics)
         self.display.evaluated(self.step, metrics, improved)
         return improved
-
-    def _measure(self, params: Any) -> dict[str, Any]:
-        """The dev metrics of `params`; if a signal came first, its number under "interrupted"."""
-        try:
-            with self.interrupts.interruptible():
-                return {name: float(value) for name, value in self.task.evaluate(params).items()}
-        except Interrupted as interrupted:
-            return {"interrupted": interrupted.signal}
 
     def _save(self) -> None:
         """Save a checkpoint, unless this step and its evaluation are on disk already."""

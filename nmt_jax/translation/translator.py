@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
@@ -24,7 +23,7 @@ from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.constraints import Phrases
 from nmt_jax.decoding.method import DecodingMethod, Search
 from nmt_jax.decoding.next_logits import IMPOSSIBLE
-from nmt_jax.distributed import sharding
+from nmt_jax.distributed.evaluation import Evaluator
 from nmt_jax.errors import UserError
 from nmt_jax.translation.programs import Programs
 from nmt_jax.translation.requests import Hypothesis, Line, Scored
@@ -78,6 +77,7 @@ class Translator:
     """Translates with one model, or with several models of the same vocabularies as an ensemble.
 
     The parameters of the models are passed to each call. allow_unknown: whether translations may contain <unk>.
+    evaluator: of a task that evaluates itself; by default one for all devices of `mesh`.
     """
 
     def __init__(
@@ -87,8 +87,10 @@ class Translator:
         vocabularies: tuple[Vocab, Vocab],
         mesh: Mesh,
         allow_unknown: bool = False,
+        evaluator: Evaluator | None = None,
     ) -> None:
         self.config, self.models, self.vocabularies, self.mesh = config, tuple(models), vocabularies, mesh
+        self.evaluator = evaluator or Evaluator(mesh)
         suppressed = (PAD, BOS) if allow_unknown else (PAD, UNK, BOS)
         self.programs = Programs(models, suppressed, halve=mesh.size == 1)
         self.num_sources = len(sources.languages(config.data.source))
@@ -164,9 +166,8 @@ class Translator:
             target = np.full((len(source), 1 << (longest - 1).bit_length()), PAD, np.int32)
             for row, number in enumerate(numbers):
                 target[row, : len(targets[number])] = targets[number]
-            placed = sharding.shard_batch((source, target), self.mesh)
-            outputs = self.programs.force(tuple(params), *placed, with_attention=with_attention)
-            log_probs, weights = jax.device_get(outputs)
+            force, batch = self.programs.force, (source, target)
+            log_probs, weights = self.evaluator.run(force, tuple(params), *batch, with_attention=with_attention)
             check_outputs(log_probs)
             real = source.reshape(len(source), -1) != PAD
             for row, number in enumerate(numbers):
@@ -252,8 +253,8 @@ class Translator:
         return min(most, platforms.current().translation_batch_tokens or most)
 
     def _batches(self, ids: Sequence[Sequence[int]], budget: int) -> Any:
-        data = self.mesh.shape["data"]
-        return decoding_batches(ids, batch_tokens=budget, multiple_of=data, num_sources=self.num_sources)
+        multiple_of = self.evaluator.row_shards
+        return decoding_batches(ids, batch_tokens=budget, multiple_of=multiple_of, num_sources=self.num_sources)
 
     def _scoring_batches(self, ids: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[Any]:
         """Yield the numbers and the batch of sources to score together; those of long targets are alone."""
@@ -283,10 +284,10 @@ class Translator:
         limits = np.array(part_limits + unused, np.int32)
         seeds = np.array([part.seed for part in parts] + unused, np.uint32)
         request = SearchRequest(jnp.asarray(limits), prefix, phrases)
-        placed = sharding.shard_batch((source, request, seeds), self.mesh)
+        placed = self.evaluator.place((source, request, seeds))
         self._check_size(params, placed, method, max_length)
         outputs = self.programs.decode(tuple(params), *placed, method=method, max_length=max_length)
-        tokens, scores = jax.device_get(outputs)  # in one transfer
+        tokens, scores = self.evaluator.fetch(outputs)  # in one transfer
         check_outputs(scores)
         return [
             [

@@ -59,6 +59,10 @@ def losses(workdir):
     return [row["loss"] for row in toy.rows(workdir) if "loss" in row]
 
 
+def scores(workdir):
+    return [[row["dev/loss"], row["dev/bleu"]] for row in toy.rows(workdir) if "dev/loss" in row]
+
+
 def wait_for_step(workdir, step, seconds=60):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -70,23 +74,45 @@ def wait_for_step(workdir, step, seconds=60):
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    """The losses of one process with one device, without interruption."""
+def alone(tmp_path_factory):
+    """The workdir of one process with one device, without interruption."""
     workdir = tmp_path_factory.mktemp("alone")
     toy.train(workdir, **{"train.steps": STEPS})
-    return losses(workdir)
+    return workdir
 
 
-def test_two_processes_log_the_losses_of_one_and_save_all_parameters(expected, tmp_path):
+@pytest.fixture(scope="module")
+def expected(alone):
+    """The losses of one process with one device, without interruption."""
+    return losses(alone)
+
+
+def test_two_processes_log_the_losses_of_one_and_save_all_parameters(alone, expected, tmp_path):
     np.testing.assert_allclose(run(tmp_path, 2, **{"mesh.fsdp": True}), expected, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(scores(tmp_path), scores(alone), rtol=1e-5)
     params = load_params(tmp_path, "last")
     assert params["embedding"]["table"].shape == (toy.VOCABULARY, toy.WIDTH)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("processes", "devices"), [(1, 2), (2, 2), (4, 1)])
-def test_any_number_of_processes_logs_the_losses_of_one(expected, tmp_path, processes, devices):
-    np.testing.assert_allclose(run(tmp_path, processes, devices), expected, atol=1e-5, rtol=0)
+@pytest.mark.parametrize("model", [1, 2])
+def test_any_number_of_processes_logs_the_losses_of_one(alone, expected, tmp_path, processes, devices, model):
+    found = run(tmp_path, processes, devices, **{"mesh.model": model})
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(scores(tmp_path), scores(alone), rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_process_ends_an_evaluation(tmp_path):
+    started = start(tmp_path, 2, changes={"toy.evaluations": 1000, "toy.evaluation_pause": 0.05})
+    wait_for_step(tmp_path, 8)
+    time.sleep(1.0)  # an evaluation takes 50 seconds
+    started[1].send_signal(signal.SIGUSR1)
+    results = finish(started, seconds=20)
+    assert [code for code, _ in results] == [128 + signal.SIGUSR1] * 2, results
+    assert "saved at step 8" in results[0][1]
+    assert scores(tmp_path) == []
 
 
 @pytest.mark.slow
