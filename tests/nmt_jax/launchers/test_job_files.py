@@ -34,8 +34,7 @@ def job_file(name: str) -> str:
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         assert cli.main(["launch", "--dry_run", *FILES[name].split()]) == 0
-    text = output.getvalue()
-    return f"#!/bin/bash\n{text}" if name.endswith(".sh") else text
+    return output.getvalue()
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -117,8 +117,10 @@ def test_the_manifest_for_kubernetes_replaces_no_variables(dry, tmp_path):
 
 def test_commands_for_a_tpu_pod_and_this_machine_pass_arguments_on(dry, run_script, tmp_path):
     expected = training(tmp_path / "a b'$(touch pwned)%j")
-    gcloud = shlex.split(dry("--on=tpu", "--zone=z", "--name=pod"))
-    assert run_script(gcloud[-1].removeprefix("--command=")) == expected
+    script = dry("--on=tpu", "--zone=z", "--name=pod")
+    start = script.partition("start=$(cat << 'END'\n")[2].partition("\nEND\n")[0]
+    (tmp_path / "nmt-jax" / "code").mkdir(parents=True)
+    assert run_script(f"{start.replace('~', shlex.quote(str(tmp_path)))}\nwait") == expected
     (tmp_path / "record").unlink()
     assert run_script(dry()) == expected
 
