@@ -25,6 +25,8 @@ USED_BY = {  # flags that not every launcher uses
     "name": ("slurm", "kubernetes", "tpu"),
     "image": ("kubernetes",),
     "resource": ("kubernetes",),
+    "tpu": ("kubernetes",),
+    "node_selector": ("kubernetes",),
     "volume": ("kubernetes",),
     "zone": ("tpu",),
 }
@@ -47,6 +49,12 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("image", None, "kubernetes: container image with nmt-jax installed.", flag_values)
     help_text = "kubernetes: NAME=COUNT per process, for example nvidia.com/gpu=8."
     flags.DEFINE_multi_string("resource", [], help_text, flag_values)
+    help_text = "kubernetes: TPU slice, such as v5e:4x4; chooses its nodes and chips, and a process per host."
+    flags.DEFINE_string("tpu", None, help_text, flag_values)
+    help_text = (
+        "kubernetes: LABEL=VALUE that nodes must have, such as cloud.google.com/gke-accelerator=nvidia-h100-80gb."
+    )
+    flags.DEFINE_multi_string("node_selector", [], help_text, flag_values)
     flags.DEFINE_string("volume", None, "kubernetes: CLAIM:PATH, a shared volume and where to mount it.", flag_values)
     flags.DEFINE_string("zone", None, "tpu: zone of the TPU.", flag_values)
 

@@ -120,8 +120,9 @@ def test_the_manifest_for_kubernetes(capsys):
 
 def test_the_command_for_a_tpu_pod(capsys):
     printed = dry(capsys, "--on=tpu", "--zone=z", "--name=pod", "--", *training("/w"))
-    assert printed.startswith("gcloud compute tpus tpu-vm ssh pod --zone=z --worker=all")
+    assert "gcloud compute tpus tpu-vm ssh pod --zone=z --worker=all" in printed
     assert "TPU_WORKER_ID=" in printed
+    assert subprocess.run(["bash", "-n"], input=printed, text=True).returncode == 0
 
 
 def test_the_script_for_an_array_on_slurm(capsys, tmp_path):

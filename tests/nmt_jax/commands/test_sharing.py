@@ -171,7 +171,8 @@ def test_a_killed_job_goes_on_with_another_number_of_processes(verb, inputs, tmp
     environment = os.environ | {"NMT_JAX_CACHE": str(tmp_path / "cache")}
     process = launch(verb, inputs, tmp_path / "whole", 1, 1, environment)
     began = time.monotonic()
-    assert process.wait(timeout=300) == 0
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
     seconds = time.monotonic() - began
     chance = random.Random(verb)
     for first, second in ((4, 2), (2, 1)):

@@ -24,7 +24,10 @@ FILES = {
     "slurm_sweep.sbatch": f"--on=slurm --sbatch=gpus=1 --sbatch=time=4:00:00 {SWEEP}",
     "slurm_array.sbatch": f"--on=slurm --array=8 --sbatch=gpus=1 --sbatch=time=4:00:00 {SCORE}",
     "kubernetes.json": "--on=kubernetes --processes=4 --image=registry.example.com/nmt-jax "
-    f"--resource=nvidia.com/gpu=8 --volume=shared:/shared {TRAIN}",
+    "--resource=nvidia.com/gpu=8 --node_selector=cloud.google.com/gke-accelerator=nvidia-h100-80gb "
+    f"--volume=shared:/shared {TRAIN}",
+    "kubernetes_tpu.json": "--on=kubernetes --tpu=v5e:4x4 --image=registry.example.com/nmt-jax "
+    f"--volume=shared:/shared {TRAIN}",
     "tpu_pod.sh": f"--on=tpu --name=pod --zone=us-central2-b {TRAIN}",
 }
 
