@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 TEST_PACKAGES := $(VENV)/.test-packages
 SYSTEM_PACKAGES := slurm-wlm munge chromium procps
 
-.PHONY: help install quickstart test test-all test-gpu system-packages format lint types lock clean
+.PHONY: help install quickstart test test-all test-gpu test-beam system-packages format lint types lock clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -46,6 +46,10 @@ test-all: test system-packages  ## the slow tests as well: SLURM, Chromium, seve
 test-gpu: $(TEST_PACKAGES)  ## the tests that compare a GPU with the CPU (CONTRIBUTING.md); says what to install
 	@$(BIN)/python -m tests.gpu.device
 	$(BIN)/python -m pytest --quiet -m gpu tests/gpu
+
+test-beam: $(TEST_PACKAGES)  ## the tests that need Apache Beam (CONTRIBUTING.md)
+	$(BIN)/python -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("apache_beam") and "Apache Beam is not installed: see CONTRIBUTING.md")'
+	$(BIN)/python -m pytest --quiet tests/nmt_jax/data/prepared/test_beam_engine.py
 
 system-packages: ## Debian packages that slow tests need, installed with apt-get where one is missing (needs root)
 	@dpkg-query --show $(SYSTEM_PACKAGES) > /dev/null 2>&1 || { \

@@ -38,6 +38,11 @@ VERBS = {
         "--config=FILE[:ARGUMENT] --workdir=FOLDER [--seeds=N] [--parallel=K] [--collect] [FLAG …]",
         "--config=configs/rnn_luong.py --workdir=runs/luong --seeds=3 --only=model.attention=global",
     ),
+    "prepare": Verb(
+        "prepare the corpus of a config as training would, on all cores of this machine or on a cluster",
+        "--config=FILE[:ARGUMENT] [--runner=direct|spark|flink|dataflow] [--runner_option=NAME=VALUE …] [FLAG …]",
+        "--config=configs/transformer.py --config.data.directory=wmt14",
+    ),
     "plan": Verb(
         "compile a config for TPUs or GPUs that are not there: whether it fits, and what bounds its speed",
         "--config=FILE[:ARGUMENT] --topology=NAME:SIZE [--topology=…] [--config.KEY=VALUE …] [FLAG …]",

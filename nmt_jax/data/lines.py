@@ -46,13 +46,13 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
         raise UserError(f"{path}: the file is empty")
 
 
-def decode_lines(stream: IO[bytes] | io.BufferedIOBase, name: str) -> Iterator[str]:
-    r"""The lines of a byte stream, without line ends and byte-order mark.
+def decode_lines(stream: IO[bytes] | io.BufferedIOBase, name: str, first: int = 1) -> Iterator[str]:
+    r"""The lines of a byte stream, without line ends and byte-order mark; `first` is the number of its first line.
 
     Only \n (or \r\n) ends a line; U+2028, U+0085, a lone \r, \v and \f are ordinary characters.
     Raises UserError `name:LINE` if a line is not UTF-8 or longer than 64 MiB.
     """
-    for number, line in enumerate(iter(lambda: stream.readline(MOST_BYTES + 1), b""), start=1):
+    for number, line in enumerate(iter(lambda: stream.readline(MOST_BYTES + 1), b""), start=first):
         if len(line) > MOST_BYTES:
             raise UserError(f"{name}:{number}: a line of more than {MOST_BYTES >> 20} MiB; the input must be text")
         if number == 1:

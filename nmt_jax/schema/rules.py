@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from nmt_jax.schema.filters import problem_of_filters
+
 EMBEDDED = ("en", "de")  # the languages of the embedded corpus
 PACKED = {
     "translate": "transformer",
@@ -35,6 +37,10 @@ def _embedded_languages(config: dict[str, Any]) -> str:
                 "set data.corpus=text to use your own files"
             )
     return ""
+
+
+def _filters(config: dict[str, Any]) -> str:
+    return problem_of_filters(config["data.filters"])
 
 
 def _noam(config: dict[str, Any]) -> str:
@@ -91,6 +97,7 @@ def _packing_risk(config: dict[str, Any]) -> str:
 RULES = (
     Rule(("data.source", "data.target"), _languages_differ),
     Rule(("data.corpus", "data.source", "data.target"), _embedded_languages),
+    Rule(("data.filters",), _filters),
     Rule(("optimizer.schedule", "optimizer.warmup_steps"), _noam),
     Rule(("optimizer.name", "optimizer.weight_decay"), _weight_decay),
     Rule(("task", "model_name", "data.packing"), _packing_model),

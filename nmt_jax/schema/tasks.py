@@ -18,6 +18,7 @@ BYTE_FALLBACK = Key(True, "Spell unseen characters as bytes instead of <unk>; no
 SUBWORDS = choice("unigram", "Kind of the vocabulary.", "unigram", "bpe", "word")
 VOCAB_SIZE = count(8000, "Size of the vocabulary.", "pieces", low=SMALLEST_VOCAB)
 VOCAB_MODEL = Key("", "Existing SentencePiece .model; empty = train one.")
+SAMPLE_LINES = count(2_000_000, "Number of random lines that the vocabulary is trained on, the same for every seed.")
 TOKENIZER_HELP = "Word tokenizer: none (white space), 13a, intl, zh, char or another of BLEU."
 TAG_MEASURES = ("f1", "precision", "recall", "accuracy", "loss")
 FOLDS: dict[str, Key] = {
@@ -120,6 +121,11 @@ TASKS: dict[str, dict[str, Any]] = {
             "max_length": max_row(
                 128, "Maximum length per side, including end of sentence; longer pairs are skipped.", low=2
             ),
+            "filters": Key(
+                [],
+                "Drop training pairs that are duplicates, identical (on both sides), or beyond a threshold: "
+                "length_ratio:4 (in characters), letters:0.5 (share of letters).",
+            ),
             "num_buckets": NUM_BUCKETS,
             "packing": Key(
                 False,
@@ -133,6 +139,7 @@ TASKS: dict[str, dict[str, Any]] = {
             "size": VOCAB_SIZE,
             "joint": Key(True, "Share one vocabulary between source and target."),
             "byte_fallback": BYTE_FALLBACK,
+            "sample_lines": SAMPLE_LINES,
             "source_model": VOCAB_MODEL,
             "target_model": VOCAB_MODEL,
             "lexicon": Key("", "File of SOURCE, TARGET, PROBABILITY rows that bias the output of model rnn."),
@@ -188,6 +195,7 @@ TASKS: dict[str, dict[str, Any]] = {
             "algorithm": SUBWORDS,
             "size": VOCAB_SIZE,
             "byte_fallback": BYTE_FALLBACK,
+            "sample_lines": SAMPLE_LINES,
             "model": VOCAB_MODEL,
         },
         "loss": {"label_smoothing": LABEL_SMOOTHING},
@@ -221,6 +229,7 @@ TASKS: dict[str, dict[str, Any]] = {
             "algorithm": choice("word", SUBWORDS.help, *SUBWORDS.choices),
             "size": count(10_000, VOCAB_SIZE.help, "pieces", low=SMALLEST_VOCAB),
             "byte_fallback": BYTE_FALLBACK,
+            "sample_lines": SAMPLE_LINES,
             "model": VOCAB_MODEL,
         },
         "loss": {"label_smoothing": LABEL_SMOOTHING},

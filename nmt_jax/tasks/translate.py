@@ -18,9 +18,12 @@ from metrics_jax import BLEU
 from nmt_jax.data.batching.batches import Batches, PairLayout
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.packed_pairs import PackedPairs
-from nmt_jax.data.prepared.parallel import PreparedCorpus, prepare
+from nmt_jax.data.prepared.cache import cache_directory
+from nmt_jax.data.prepared.engine import Engine, this_process
+from nmt_jax.data.prepared.parallel import PreparedCorpus, open_filtered, prepare
+from nmt_jax.data.prepared.verdicts import Verdicts
 from nmt_jax.data.readers import sources
-from nmt_jax.data.readers.parallel_text import open_text
+from nmt_jax.data.readers.parallel_text import ParallelText, open_text
 from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
@@ -46,6 +49,7 @@ class Translate(Task):
 
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         super().__init__(config, workdir, mesh)
+        self.engine: Engine = this_process  # prepares the corpora
         self.measures = ("loss", "perplexity", "bleu") if config.eval.max_segments else ("loss", "perplexity")
         self.num_sources = len(sources.languages(config.data.source))  # of each line, separated by tabs
         self._fields = inspect.signature(model_class(config.model_name)).parameters
@@ -68,16 +72,29 @@ class Translate(Task):
         for side, name in enumerate(("joint",) if settings.joint else ("source", "target")):
             texts = functools.partial(self._training_texts, None if settings.joint else side)
             path = self.workdir / "vocab" / f"{name}.model"
-            vocabularies.append(load_or_train_vocab(path, models[side], settings, texts))
+            cache = cache_directory(self.config.data), functools.partial(self._identity, name)
+            vocabularies.append(load_or_train_vocab(path, models[side], settings, texts, cache))
         return vocabularies[0], vocabularies[-1]
+
+    @functools.cached_property
+    def _filtered_text(self) -> tuple[ParallelText, Verdicts | None]:
+        """The training text, and which of its pairs are dropped."""
+        return open_filtered(self.config.data, "train", self.engine)
 
     def _training_texts(self, side: int | None) -> Iterator[str]:
         """The training texts of one side, 0 the source and 1 the target; of both sides if None."""
-        for source, target in track(open_text(self.config.data, "train"), "reading for the vocabulary"):
+        corpus, verdicts = self._filtered_text
+        pairs = verdicts.kept_of_all(corpus) if verdicts else corpus
+        for source, target in track(pairs, "reading for the vocabulary"):
             if side != 1:
                 yield from sources.split(source, self.num_sources)
             if side != 0:
                 yield target
+
+    def _identity(self, name: str) -> list[Any]:
+        """What decides the training texts of the vocabulary `name`."""
+        corpus, verdicts = self._filtered_text
+        return [corpus.fingerprint(), list(map(str, verdicts.filters)) if verdicts else [], self.num_sources, name]
 
     def model_sizes(self) -> dict[str, Any]:
         source, target = self.vocabularies
@@ -117,12 +134,15 @@ class Translate(Task):
     @functools.cached_property
     def train_corpus(self) -> PreparedCorpus:
         """The training pairs as ids."""
-        return prepare(self.config.data, "train", self.vocabularies, self.num_unknown)
+        return self._prepare("train")
 
     @functools.cached_property
     def dev_corpus(self) -> PreparedCorpus:
         """The development pairs as ids."""
-        return prepare(self.config.data, "dev", self.vocabularies, self.num_unknown)
+        return self._prepare("dev")
+
+    def _prepare(self, split: str) -> PreparedCorpus:
+        return prepare(self.config.data, split, self.vocabularies, self.num_unknown, self.engine)
 
     def summary(self) -> list[tuple[str, str]]:
         source, target = self.vocabularies

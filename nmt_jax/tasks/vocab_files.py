@@ -1,18 +1,22 @@
 """Files below `vocab/` of a workdir: made when training starts, and read from then on; and files of word vectors."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import sentencepiece
 from ml_collections import ConfigDict
 
 from metrics_jax.embedding.vectors import Vectors
+from nmt_jax.data.prepared.cache import cached_file
 from nmt_jax.data.readers.labelled import open_labelled
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.data.vocabulary.words import Words
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
+
+VOCAB_FORMAT = 1  # increase it whenever equal texts and settings give another vocabulary
 
 
 def write_text(path: Path, text: str) -> None:
@@ -31,12 +35,34 @@ def load_or_make(path: Path, make: Callable[[], Any]) -> Any:
         raise UserError(f"{path}: damaged ({error}); restore it from a copy of the workdir") from None
 
 
-def load_or_train_vocab(path: Path, model: str, settings: ConfigDict, texts: Callable[[], Iterable[str]]) -> Vocab:
-    """Return the vocabulary in `path`; if missing, copied from `model`, or trained as `config.vocab` says."""
-    if not path.exists():
-        options = {name: settings[name] for name in ("size", "algorithm", "byte_fallback")}
-        vocab = Vocab.load(model) if model else Vocab.train(texts(), **options)
-        vocab.save(path)
+def load_or_train_vocab(
+    path: Path,
+    model: str,
+    settings: ConfigDict,
+    texts: Callable[[], Iterable[str]],
+    cache: tuple[Path, Callable[[], Sequence[Any]]] | None = None,
+) -> Vocab:
+    """Return the vocabulary in `path`; if missing, copied from `model`, or trained as `config.vocab` says.
+
+    cache: a folder of prepared data, and what identifies `texts`; a vocabulary trained on them before is taken from it.
+    """
+    if path.exists():
+        return Vocab.load(path)
+    names = ("size", "algorithm", "byte_fallback", "sample_lines")
+    options = {name: settings[name] for name in names if name in settings}  # workdirs of older versions lack the last
+
+    def train(file: BinaryIO) -> None:
+        file.write(Vocab.train(texts(), **options).model)
+
+    if model:
+        vocab = Vocab.load(model)
+    elif cache:
+        folder, identity = cache
+        key = [VOCAB_FORMAT, sentencepiece.__version__, options, *identity()]
+        vocab = Vocab.load(cached_file(folder, "vocab", key, ".model", train))
+    else:
+        vocab = Vocab.train(texts(), **options)
+    vocab.save(path)
     return Vocab.load(path)
 
 

@@ -15,8 +15,9 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
+from nmt_jax.data.prepared.engine import written_once
 from nmt_jax.errors import UserError
-from nmt_jax.files import check_sums, whole_file, whole_folder, write_sums
+from nmt_jax.files import check_sums, whole_file, write_sums
 
 SUMS = "sums.json"
 
@@ -53,14 +54,9 @@ def cached_folder(
         with _clear_errors(directory):
             _remove(path)
     if not path.exists():
-        with _clear_errors(directory):
-            try:
-                with whole_folder(path) as folder:
-                    write(folder)
-                    write_sums(folder / SUMS)
-            except OSError:
-                if not path.exists():  # otherwise another process was faster, with the same content
-                    raise
+        with _clear_errors(directory), written_once(path) as folder:
+            write(folder)
+            write_sums(folder / SUMS)
     return path
 
 

@@ -6,6 +6,7 @@ memory-mapped.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -13,7 +14,9 @@ import io
 import itertools
 import json
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,34 +24,57 @@ import tensorflow_datasets as tfds
 from tensorflow_datasets.proto import tf_example_pb2
 
 from nmt_jax.data.prepared.cache import cache_directory, cached_folder
+from nmt_jax.data.prepared.engine import Engine, this_process, written_once
+from nmt_jax.data.prepared.verdicts import Verdicts, judge
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import ParallelText, open_text
+from nmt_jax.data.readers.slices import Slice
 from nmt_jax.data.vocabulary.vocab import EOS, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.progress import track
+from nmt_jax.schema.filters import parse_filter
 
-FORMAT = 2  # increase it whenever the content of a prepared folder changes
-# The TFDS writer holds its output in memory (and needs TensorFlow beyond 1 GB), so long corpora are written in parts.
+FORMAT = 3  # increase it whenever the content of a prepared folder changes
+# The TFDS writer holds its output in memory (and needs TensorFlow beyond 1 GB), so long corpora are written in parts:
+# one part per slice of the text.
 PAIRS_A_PART = 1 << 17
-_SPLIT = "pairs"
+_SPLIT, _FEATURE, _LENGTHS, _COUNTS = "pairs", "pair", "lengths.int32", "counts.json"
+_SOURCE, _TARGET, _SOURCE_IDS, _TARGET_IDS = range(4)  # items of a record
 
 Pair = tuple[np.ndarray, np.ndarray]
+Record = list[str | bytes]
 Indices = Sequence[int] | np.ndarray
 
 
-def prepare(data: Any, split: str, vocabs: tuple[Vocab, Vocab], max_unknown: int = 0) -> PreparedCorpus:
+def prepare(
+    data: Any, split: str, vocabs: tuple[Vocab, Vocab], max_unknown: int = 0, engine: Engine = this_process
+) -> PreparedCorpus:
     """Split "train", "dev" or "test" of `config.data` as token ids, from the cache if it was prepared before.
 
     vocabs: of source and target. The first `max_unknown` source words outside the vocabulary get ids past its end, on
-    both sides of the pair; see `Vocab.encode`. Pairs with an empty side, or with more than `data.max_length` tokens on
-    a side (EOS included), are skipped and counted; each of several sources is a side. Raises UserError if no pair is
-    left, or if the cache cannot be written.
+    both sides of the pair; see `Vocab.encode`. Training pairs that `data.filters` drops, pairs with an empty side, and
+    pairs with more than `data.max_length` tokens on a side (EOS included), are skipped and counted; each of several
+    sources is a side. The engine does not change the result. Raises UserError if no pair is left, or if the cache
+    cannot be written.
     """
-    corpus = open_text(data, split)
+    corpus, verdicts = open_filtered(data, split, engine)
     encoding = Encoding(vocabs, data.max_length, max_unknown, len(sources.languages(data.source)))
     key = [FORMAT, corpus.fingerprint(), *(vocab.fingerprint for vocab in vocabs), data.max_length, max_unknown]
-    directory = cached_folder(cache_directory(data), split, key, functools.partial(_write, corpus, encoding))
-    return PreparedCorpus(directory, f"{split}: {corpus.name}", encoding)
+    key += list(map(str, verdicts.filters)) if verdicts else []
+    write = functools.partial(_write, corpus, verdicts, encoding, engine)
+    directory = cached_folder(cache_directory(data), split, key, write)
+    reasons = verdicts.reasons if verdicts else {}
+    return PreparedCorpus(directory, f"{split}: {corpus.name}", encoding, reasons)
+
+
+def open_filtered(data: Any, split: str, engine: Engine = this_process) -> tuple[ParallelText, Verdicts | None]:
+    """The text of a split, and which pairs `data.filters` drops; None if it drops none or this is not "train"."""
+    corpus = open_text(data, split)
+    filters = [parse_filter(text) for text in data.get("filters", ())]  # workdirs of older versions have none
+    if split != "train" or not filters:
+        return corpus, None
+    num_sources = len(sources.languages(data.source))
+    return corpus, judge(corpus, filters, num_sources, cache_directory(data), PAIRS_A_PART, engine)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,13 +109,15 @@ class PreparedCorpus:
     """Random access to the N pairs of a prepared corpus, in the order of the text.
 
     `lengths` int32[N, 2]: tokens of the source (the longest of several) and of the target, EOS included;
-    `max_length`: their upper bound.
+    `max_length`: their upper bound. `counts`: of pairs by what became of them.
     """
 
-    def __init__(self, directory: pathlib.Path, name: str, encoding: Encoding):
+    def __init__(self, directory: pathlib.Path, name: str, encoding: Encoding, reasons: Mapping[str, str]):
+        """reasons: why each filter dropped pairs."""
         self.directory, self.name, self.encoding, self.max_length = directory, name, encoding, encoding.max_length
-        self.lengths = np.memmap(directory / "lengths.int32", np.int32, "r").reshape(-1, 2)
-        self.counts: dict[str, int] = json.loads((directory / "counts.json").read_text())
+        self.lengths = np.memmap(directory / _LENGTHS, np.int32, "r").reshape(-1, 2)
+        self.counts: dict[str, int] = json.loads((directory / _COUNTS).read_text())
+        self.reasons = reasons
         parts = sorted(path.parent for path in directory.glob("part-*/*/*/dataset_info.json"))
         raw = tfds.decode.DeserializeMethod.RAW_BYTES  # decoding a record with TFDS would take five times as long
         self._records = tfds.builder_from_directories(parts).as_data_source(_SPLIT, deserialize_method=raw)
@@ -102,18 +130,15 @@ class PreparedCorpus:
         source, target = self.encoding.dtypes
         return [
             (
-                np.frombuffer(_content(record, "source_ids"), source).astype(np.int32),
-                np.frombuffer(_content(record, "target_ids"), target).astype(np.int32),
+                np.frombuffer(record[_SOURCE_IDS], source).astype(np.int32),
+                np.frombuffer(record[_TARGET_IDS], target).astype(np.int32),
             )
             for record in self._read(indices)
         ]
 
     def texts(self, indices: Indices) -> list[tuple[str, str]]:
         """The original (source, target) text for each index."""
-        return [
-            (_content(record, "source").decode("utf-8"), _content(record, "target").decode("utf-8"))
-            for record in self._read(indices)
-        ]
+        return [(record[_SOURCE].decode("utf-8"), record[_TARGET].decode("utf-8")) for record in self._read(indices)]
 
     def sample(self, indices: Indices, alpha: float, seeds: np.ndarray) -> list[Pair]:
         """Like `__getitems__`, in random segmentations drawn with seeds uint32[len(indices), 2]: see `Vocab.sample`."""
@@ -122,47 +147,66 @@ class PreparedCorpus:
 
     def _read(self, indices: Indices) -> Iterator[Any]:
         for record in self._records.__getitems__([int(i) for i in indices]):
-            yield tf_example_pb2.Example.FromString(record).features.feature
+            yield tf_example_pb2.Example.FromString(record).features.feature[_FEATURE].bytes_list.value
 
     @property
     def report(self) -> str:
         """Summary in one line: numbers of pairs kept and skipped."""
-        kept, too_long, empty = (self.counts[key] for key in ("kept", "too_long", "empty"))
-        line = f"{self.name}: {kept:,} of {kept + too_long + empty:,} pairs"
-        reasons = ((too_long, f"longer than {self.max_length} tokens"), (empty, "with an empty side"))
-        skipped = ", ".join(f"{count:,} {why}" for count, why in reasons if count)
+        line = f"{self.name}: {self.counts['kept']:,} of {sum(self.counts.values()):,} pairs"
+        reasons = {"too_long": f"longer than {self.max_length} tokens", "empty": "with an empty side", **self.reasons}
+        skipped = ", ".join(f"{self.counts[kind]:,} {why}" for kind, why in reasons.items() if self.counts[kind])
         return f"{line}; skipped: {skipped}" if skipped else line
 
 
-def _content(features: Any, name: str) -> bytes:
-    return features[name].bytes_list.value[0]
-
-
-def _write(corpus: ParallelText, encoding: Encoding, directory: pathlib.Path) -> None:
-    """Writes lengths, records in parts, and counts."""
-    counts = {"kept": 0, "too_long": 0, "empty": 0}
-    with open(directory / "lengths.int32", "wb") as lengths:
-        examples = _encode(corpus, encoding, counts, lengths)
-        for part in itertools.count():
-            first = next(examples, None)
-            if first is None:
-                break
-            rest = itertools.islice(examples, PAIRS_A_PART - 1)
-            _write_part(itertools.chain([first], rest), directory / f"part-{part:05d}")
+def _write(
+    corpus: ParallelText, verdicts: Verdicts | None, encoding: Encoding, engine: Engine, directory: pathlib.Path
+) -> None:
+    """Writes records in parts, one per slice of the text, then joins their lengths and counts."""
+    with tempfile.TemporaryDirectory(prefix=".text-", dir=directory) as scratch:
+        work = functools.partial(_write_slice, encoding, verdicts, directory, f"preparing {corpus.name}")
+        engine(work, corpus.slices(PAIRS_A_PART, pathlib.Path(scratch)), pathlib.Path(scratch))
+    for unfinished in directory.glob(".*"):  # of workers that were killed
+        shutil.rmtree(unfinished)
+    counts: collections.Counter[str] = collections.Counter(kept=0, too_long=0, empty=0)
+    with (directory / _LENGTHS).open("wb") as lengths:
+        for part in sorted(directory.glob("part-*")):
+            with (part / _LENGTHS).open("rb") as file:
+                shutil.copyfileobj(file, lengths)
+            counts.update(json.loads((part / _COUNTS).read_text()))
+            for name in (_LENGTHS, _COUNTS):
+                (part / name).unlink()
+            if not any(part.iterdir()):
+                part.rmdir()
+    filtered = verdicts.counts if verdicts else {}  # these pairs are in no part
     if not counts["kept"]:
         raise UserError(
             f"{corpus.name}: no pair is left: {counts['too_long']} are longer than config.data.max_length = "
             f"{encoding.max_length} tokens and {counts['empty']} have an empty side"
+            + "".join(f", {count} are dropped by the filter {name}" for name, count in filtered.items())
         )
-    (directory / "counts.json").write_text(json.dumps(counts) + "\n")
+    (directory / _COUNTS).write_text(json.dumps({**counts, **filtered}) + "\n")
+
+
+def _write_slice(
+    encoding: Encoding, verdicts: Verdicts | None, directory: pathlib.Path, label: str, pairs: Slice
+) -> None:
+    """Writes the records, lengths and counts of a slice of the text."""
+    counts = {"kept": 0, "too_long": 0, "empty": 0}
+    with written_once(directory / f"part-{pairs.number:05d}") as folder:
+        with (folder / _LENGTHS).open("wb") as lengths:
+            kept = track(verdicts.kept(pairs) if verdicts else pairs, label)
+            records = _encode(kept, encoding, counts, lengths)
+            first = next(records, None)
+            if first is not None:
+                _write_records(itertools.chain([first], records), folder)
+        (folder / _COUNTS).write_text(json.dumps(counts))
 
 
 def _encode(
-    corpus: ParallelText, encoding: Encoding, counts: dict[str, int], lengths: io.BufferedWriter
-) -> Iterator[dict[str, Any]]:
-    """Yields the examples to keep; also counts all pairs, and writes the lengths of those kept."""
-    dtypes = encoding.dtypes
-    for source, target in track(corpus, f"preparing {corpus.name}"):
+    pairs: Iterable[tuple[str, str]], encoding: Encoding, counts: dict[str, int], lengths: io.BufferedWriter
+) -> Iterator[Record]:
+    """Yields the records to keep; also counts all pairs, and writes the lengths of those kept."""
+    for source, target in pairs:
         source_ids, target_ids = encoding.ids((source, target))
         tokens = [*sources.lengths(source_ids), len(target_ids)]
         texts = (*sources.split(source, encoding.num_sources), target)
@@ -172,36 +216,35 @@ def _encode(
         if kind != "kept":
             continue
         lengths.write(np.array([max(tokens[:-1]), tokens[-1]], np.int32).tobytes())
-        yield {
-            "source": source,
-            "target": target,
-            "source_ids": np.array(source_ids, dtypes[0]).tobytes(),
-            "target_ids": np.array(target_ids, dtypes[1]).tobytes(),
-        }
+        ids = zip((source_ids, target_ids), encoding.dtypes, strict=True)
+        yield [source, target, *(np.array(numbers, dtype).tobytes() for numbers, dtype in ids)]
 
 
 class PreparedPairs(tfds.core.GeneratorBasedBuilder):
-    """Sentence pairs as text and as token ids; the ids are bytes, because TFDS integers take longer to read."""
+    """Sentence pairs: source, target, and their token ids as bytes, because TFDS integers take longer to read.
+
+    They are one feature, since the order in which an Example stores several differs from process to process.
+    """
 
     VERSION = tfds.core.Version("1.0.0")
 
-    def __init__(self, examples: Iterable[dict[str, Any]], data_dir: pathlib.Path):
-        self.examples = examples
+    def __init__(self, records: Iterable[Record], data_dir: pathlib.Path):
+        self.records = records
         super().__init__(data_dir=data_dir, file_format="array_record")
 
     def _info(self) -> tfds.core.DatasetInfo:
-        texts = {name: tfds.features.Text() for name in ("source", "target", "source_ids", "target_ids")}
-        return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict(texts), disable_shuffling=True)
+        features = tfds.features.FeaturesDict({_FEATURE: tfds.features.Sequence(tfds.features.Text(), length=4)})
+        return tfds.core.DatasetInfo(builder=self, features=features, disable_shuffling=True)
 
-    def _split_generators(self, dl_manager: Any) -> dict[str, Iterator[tuple[int, dict[str, Any]]]]:
+    def _split_generators(self, dl_manager: Any) -> dict[str, Iterator[tuple[int, dict[str, Record]]]]:
         return {_SPLIT: self._generate_examples()}
 
-    def _generate_examples(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        yield from enumerate(self.examples)
+    def _generate_examples(self) -> Iterator[tuple[int, dict[str, Record]]]:
+        yield from ((number, {_FEATURE: record}) for number, record in enumerate(self.records))
 
 
-def _write_part(examples: Iterable[dict[str, Any]], directory: pathlib.Path) -> None:
+def _write_records(records: Iterable[Record], directory: pathlib.Path) -> None:
     tfds.display_progress_bar(False)
     without_network = tfds.download.DownloadConfig(try_download_gcs=False)
     with contextlib.redirect_stdout(io.StringIO()):  # TFDS prints to stdout, which belongs to the data
-        PreparedPairs(examples, directory).download_and_prepare(download_config=without_network)
+        PreparedPairs(records, directory).download_and_prepare(download_config=without_network)

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gzip
 import hashlib
 import itertools
 import pathlib
-from collections.abc import Iterator
-from typing import Any
+import shutil
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import tensorflow_datasets as tfds
 
 from nmt_jax.data import grammar
 from nmt_jax.data.lines import find, read_lines, sha256_of
 from nmt_jax.data.readers import sources
+from nmt_jax.data.readers.slices import Slice, bounds, text_slices
 from nmt_jax.data.readers.splits import FingerprintedCorpus, GrammarSplit, corpus_folder
 from nmt_jax.errors import UserError
 
@@ -27,7 +31,16 @@ KINDS = ("grammar", "text", "tfds")
 HELD_OUT = 1000  # dev and test pairs of the embedded grammar
 _CHUNK = 1024  # records read at a time from a TFDS data set
 
-ParallelText = FingerprintedCorpus[tuple[str, str]]
+
+class ParallelText(FingerprintedCorpus[tuple[str, str]], Protocol):
+    """(source, target) pairs, all of them or in slices."""
+
+    def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
+        """The corpus in slices of `size` pairs, in order; the last may be shorter.
+
+        scratch: a folder for copies of text that cannot be read from the middle. It must exist as long as the slices.
+        Raises UserError as iterating over the corpus does, but perhaps earlier.
+        """
 
 
 def open_text(data: Any, split: str) -> ParallelText:
@@ -77,8 +90,37 @@ class TextCorpus:
                 )
             yield sources.join(lines[:-1]), lines[-1]
 
+    def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
+        """Compressed files are decompressed into `scratch`."""
+        try:
+            plain = [_decompressed(path, scratch / f"text-{number}") for number, path in enumerate(self.paths)]
+            slices = text_slices(plain, [str(path) for path in self.paths], size)
+        except (OSError, EOFError, zlib.error):
+            self._raise_error()
+            raise
+        return slices or self._raise_error()
+
+    def _raise_error(self) -> list[Slice]:
+        """Raise what is wrong with the files; [] if nothing is."""
+        for _ in self:
+            pass
+        return []
+
     def fingerprint(self) -> str:
+        return self._fingerprint
+
+    @functools.cached_property
+    def _fingerprint(self) -> str:
         return _hash_files(self.paths)
+
+
+def _decompressed(path: pathlib.Path, copy: pathlib.Path) -> pathlib.Path:
+    """The path of a plain file; of a compressed one, that of its decompressed copy."""
+    if path.suffix != ".gz":
+        return path
+    with gzip.open(path, "rb") as source, copy.open("wb") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+    return copy
 
 
 def _hash_files(paths: list[pathlib.Path]) -> str:
@@ -125,12 +167,21 @@ class TfdsCorpus:
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Raises UserError if the data set lacks the split or a language."""
-        builder = self._builder()
-        records = builder.as_data_source(self.split)
-        for start in range(0, len(records), _CHUNK):
-            for record in records.__getitems__(range(start, min(start + _CHUNK, len(records)))):
+        return self.read(0, len(self))
+
+    def __len__(self) -> int:
+        return int(self._builder().info.splits[self.split].num_examples)
+
+    def read(self, first: int, last: int) -> Iterator[tuple[str, str]]:
+        """Pairs `first` to `last` - 1, counted from 0."""
+        records = self._builder().as_data_source(self.split)
+        for start in range(first, last, _CHUNK):
+            for record in records.__getitems__(range(start, min(start + _CHUNK, last))):
                 texts = [record[language].decode("utf-8") for language in (*self.sources, self.target)]
                 yield sources.join(texts[:-1]), texts[-1]
+
+    def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
+        return [TfdsSlice(*bound, self) for bound in bounds(len(self), size)]
 
     def _builder(self) -> tfds.core.DatasetBuilder:
         builder = tfds.builder_from_directory(self.folder)
@@ -143,9 +194,26 @@ class TfdsCorpus:
         return builder
 
     def fingerprint(self) -> str:
+        return self._fingerprint
+
+    @functools.cached_property
+    def _fingerprint(self) -> str:
         files = [pathlib.Path(path) for path in self._builder().info.splits[self.split].filepaths]
         languages = " ".join((*self.sources, self.target))
         return hashlib.sha256(f"{_hash_files(files)} {languages}".encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class TfdsSlice:
+    """A slice of a TFDS data set."""
+
+    number: int
+    first: int
+    count: int
+    corpus: TfdsCorpus
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return self.corpus.read(self.first, self.first + self.count)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,6 +225,15 @@ class GrammarCorpus(GrammarSplit):
     def __iter__(self) -> Iterator[tuple[str, str]]:
         pairs = grammar.pairs(self.split, self.size)
         return ((german, english) for english, german in pairs) if self.german_first else pairs
+
+    def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
+        """The pairs are generated in order, so they are written to `scratch` first."""
+        paths = [scratch / "source", scratch / "target"]
+        with paths[0].open("w", encoding="utf-8") as source, paths[1].open("w", encoding="utf-8") as target:
+            for pair in self:
+                source.write(f"{pair[0]}\n")
+                target.write(f"{pair[1]}\n")
+        return text_slices(paths, [self.name, self.name], size) or []
 
     def fingerprint(self) -> str:
         return _hash_grammar(self.split, self.size) + "-reversed" * self.german_first

@@ -48,18 +48,27 @@ class Vocab:
     model: bytes = dataclasses.field(repr=False)
 
     @classmethod
-    def train(cls, texts: Iterable[str], *, size: int, algorithm: str = "unigram", byte_fallback: bool = True) -> Vocab:
+    def train(
+        cls,
+        texts: Iterable[str],
+        *,
+        size: int,
+        algorithm: str = "unigram",
+        byte_fallback: bool = True,
+        sample_lines: int = MAX_SENTENCES,
+    ) -> Vocab:
         """Trains a vocabulary of at most `size` pieces on an iterable of texts; equal texts give equal bytes.
 
         algorithm: "unigram" (Kudo, 2018, section 3.2), "bpe" (Sennrich et al., 2016, section 3.2) or "word" (words
         separated by spaces). byte_fallback: whether characters outside the vocabulary are spelled as UTF-8 bytes, so
-        that no text is lost; ignored by "word", where rare words are unknown. A corpus too small for `size` pieces
-        gives fewer. Raises UserError if the texts are empty or `size` is too small for the alphabet.
+        that no text is lost; ignored by "word", where rare words are unknown. sample_lines: number of texts drawn at
+        random, the same ones every time, if there are more. A corpus too small for `size` pieces gives fewer. Raises
+        UserError if the texts are empty or `size` is too small for the alphabet.
         """
         if algorithm not in ALGORITHMS:
             raise UserError(f"config.vocab.algorithm: {algorithm!r} is not one of {', '.join(ALGORITHMS)}")
         byte_fallback = byte_fallback and algorithm != "word"
-        sentences = _sample(texts, MAX_SENTENCES)
+        sentences = _sample(texts, sample_lines)
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(

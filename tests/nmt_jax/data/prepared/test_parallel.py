@@ -143,8 +143,39 @@ def test_a_sample_uses_the_same_ids_for_unknown_words(tmp_path):
 def test_a_long_corpus_is_written_in_parts(vocabs, tmp_path, monkeypatch):
     monkeypatch.setattr(prepared, "PAIRS_A_PART", 4)
     corpus = prepare(text_config(tmp_path, [*PAIRS[:4], *EMPTY, *PAIRS[4:]]), "train", vocabs)
-    assert len(list(corpus.directory.glob("part-*"))) == 3
+    assert len(list(corpus.directory.glob("part-*"))) == 4  # of 4 lines of the text
     assert corpus.texts(range(11)) == PAIRS
+
+
+def contents(folder: pathlib.Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_the_prepared_bytes_depend_neither_on_the_process_nor_on_the_order_of_work(vocabs, tmp_path, monkeypatch):
+    def in_reverse_and_twice(work, items, folder):
+        for item in [*reversed(items), *items]:
+            work(item)
+
+    monkeypatch.setattr(prepared, "PAIRS_A_PART", 4)
+    data = text_config(tmp_path, [*PAIRS, LONG, *ODD])
+    here = prepare(data, "train", vocabs).directory
+    data.cache += "-reverse"
+    assert contents(prepare(data, "train", vocabs, 0, in_reverse_and_twice).directory) == contents(here)
+    for vocab, name in zip(vocabs, ("source", "target"), strict=True):
+        vocab.save(tmp_path / f"{name}.model")
+    data.cache += "-process"
+    script = f"""
+import json
+from ml_collections import ConfigDict
+from nmt_jax.data.prepared import parallel
+from nmt_jax.data.vocabulary.vocab import Vocab
+parallel.PAIRS_A_PART = 4
+vocabs = [Vocab.load(f"{tmp_path}/{{name}}.model") for name in ("source", "target")]
+print(parallel.prepare(ConfigDict(json.loads({json.dumps(data.to_json())})), "train", vocabs).directory)
+"""
+    # In an Example with several features, their order differs from process to process.
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert contents(pathlib.Path(done.stdout.strip())) == contents(here)
 
 
 def test_an_error_in_the_text_leaves_nothing_behind(vocabs, tmp_path):

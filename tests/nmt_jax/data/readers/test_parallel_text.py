@@ -135,6 +135,13 @@ def test_a_tfds_data_set_is_read_in_order(tiny):
     assert swapped.fingerprint() != corpus.fingerprint() == open_text(tiny_config(tiny), "train").fingerprint()
 
 
+def test_slices_of_a_tfds_data_set_are_the_data_set(tiny, tmp_path):
+    parts = open_text(tiny_config(tiny), "train").slices(2, tmp_path)
+    assert [list(part) for part in reversed(parts)][::-1] == [
+        SENTENCES[start : start + 2] for start in range(0, len(SENTENCES), 2)
+    ]
+
+
 def test_the_newest_version_is_read(tiny, tmp_path):
     (tmp_path / "tiny_translate").symlink_to(tiny / "tiny_translate")
     assert open_text(tiny_config(tmp_path), "train").folder.name == "1.9.0"

@@ -62,16 +62,14 @@ def test_without_byte_fallback_unknown_characters_are_marked():
 
 @pytest.mark.parametrize("algorithm", SUBWORDS)
 @pytest.mark.parametrize("limit", [101, 10_000])
-def test_training_is_the_same_in_every_process(algorithm, limit, monkeypatch):
-    monkeypatch.setattr(vocab_module, "MAX_SENTENCES", limit)  # 101: the trainer sees a sample
+def test_training_is_the_same_in_every_process(algorithm, limit):  # 101: the trainer sees a sample
     texts = [f"{text} {n}" for n, text in enumerate(TEXTS * 20)]
-    here = Vocab.train(iter(texts), size=400, algorithm=algorithm)
-    assert here == Vocab.train(iter(texts), size=400, algorithm=algorithm)
-    assert here != Vocab.train(texts[99:], size=400, algorithm=algorithm)
+    here = Vocab.train(iter(texts), size=400, algorithm=algorithm, sample_lines=limit)
+    assert here == Vocab.train(iter(texts), size=400, algorithm=algorithm, sample_lines=limit)
+    assert here != Vocab.train(texts[99:], size=400, algorithm=algorithm, sample_lines=limit)
     script = f"""
 from nmt_jax.data.vocabulary import vocab
-vocab.MAX_SENTENCES = {limit}
-print(vocab.Vocab.train({texts!r}, size=400, algorithm={algorithm!r}).fingerprint)
+print(vocab.Vocab.train({texts!r}, size=400, algorithm={algorithm!r}, sample_lines={limit}).fingerprint)
 """
     there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert there.stdout == f"{here.fingerprint}\n"
