@@ -4,16 +4,16 @@ Elements are large, such as a slice of 131,072 pairs, so that Beam's time per el
 files: workers must see the files of the corpus and the cache under the same paths.
 """
 
-import _thread
 import contextlib
 import functools
 import importlib.util
 import io
 import pathlib
+import queue
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nmt_jax.data.prepared.engine import this_process
@@ -51,13 +51,10 @@ class BeamEngine:
         numbered = pipeline | "items" >> apache_beam.Create(list(enumerate(items)))
         spread = numbered | "spread" >> apache_beam.Reshuffle()
         _ = spread | "work" >> apache_beam.Map(functools.partial(_work_on, work, folder))
-        try:
-            with _watched_workers() if self.runner == "direct" else contextlib.nullcontext():
-                pipeline.run().wait_until_finish()
-        except Exception as error:
-            if self.runner == "direct":
-                raise
-            raise self._failure(error) from error
+        if self.runner == "direct":
+            _run_with_workers(pipeline)
+        else:
+            self._run_on_cluster(pipeline)
         for note in sorted(folder.glob("error-*")):
             raise UserError(note.read_text())
 
@@ -70,6 +67,12 @@ class BeamEngine:
         except (ImportError, ValueError) as error:
             raise self._failure(error) from error
 
+    def _run_on_cluster(self, pipeline: Any) -> None:
+        try:
+            pipeline.run().wait_until_finish()
+        except Exception as error:  # Beam raises many types
+            raise self._failure(error) from error
+
     def _failure(self, error: Exception) -> UserError:
         reason = one_line(str(error))[:LONGEST] or type(error).__name__
         return UserError(
@@ -77,25 +80,27 @@ class BeamEngine:
         )
 
 
-@contextlib.contextmanager
-def _watched_workers() -> Iterator[None]:
-    """Within this context, a UserError is raised when a worker process dies; Beam would wait for it forever."""
-    died: list[BaseException | None] = []
+def _run_with_workers(pipeline: Any) -> None:
+    """Runs a pipeline on processes of this machine. Raises UserError if one dies; Beam would wait for it forever."""
+    ends: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
 
-    def interrupt(arguments: threading.ExceptHookArgs) -> None:
-        died.append(arguments.exc_value)
-        _thread.interrupt_main()
+    def run() -> None:
+        try:
+            pipeline.run().wait_until_finish()
+        except BaseException as error:
+            ends.put(error)
+        else:
+            ends.put(None)
 
-    previous, threading.excepthook = threading.excepthook, interrupt
+    def report(arguments: threading.ExceptHookArgs) -> None:  # from the thread that waits for a worker process
+        reason = f"{arguments.exc_value}, perhaps for lack of memory"
+        ends.put(UserError(f"--runner=direct: {reason}: use fewer, such as --runner_option=direct_num_workers=1"))
+
+    previous, threading.excepthook = threading.excepthook, report
     try:
-        yield
-    except KeyboardInterrupt:
-        if not died:
-            raise
-        raise UserError(
-            f"--runner=direct: {one_line(str(died[0]))}, perhaps for lack of memory: use fewer processes, such as "
-            "--runner_option=direct_num_workers=1"
-        ) from died[0]
+        threading.Thread(target=run, daemon=True).start()
+        if error := ends.get():
+            raise error
     finally:
         threading.excepthook = previous
 

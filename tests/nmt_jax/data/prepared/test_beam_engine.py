@@ -59,7 +59,7 @@ def test_the_first_error_in_order_is_raised(tmp_path):
 
 
 def test_the_death_of_a_worker_is_an_error(tmp_path):
-    with pytest.raises(UserError, match=r"return code -9, perhaps for lack of memory: use fewer processes"):
+    with pytest.raises(UserError, match=r"return code -9, perhaps for lack of memory: use fewer"):
         ENGINES["two processes"]()(kill, range(8), tmp_path)
 
 
