@@ -22,6 +22,7 @@ from nmt_jax.files import whole_file
 
 RUNNERS = ("direct", "spark", "flink", "dataflow")
 DEFAULTS = {"direct": ("direct_num_workers=0",)}  # 0: one per core
+DIED = "subprocess exited with return code"  # the exception of the thread that waits for a worker process
 LONGEST = 320  # characters of a message of Beam
 MISSING = "--runner={}: Apache Beam is not installed: pip install 'nmt-jax[beam]'"
 
@@ -92,11 +93,17 @@ def _run_with_workers(pipeline: Any) -> None:
         else:
             ends.put(None)
 
-    def report(arguments: threading.ExceptHookArgs) -> None:  # from the thread that waits for a worker process
-        reason = f"{arguments.exc_value}, perhaps for lack of memory"
-        ends.put(UserError(f"--runner=direct: {reason}: use fewer, such as --runner_option=direct_num_workers=1"))
+    previous = threading.excepthook
 
-    previous, threading.excepthook = threading.excepthook, report
+    def report(arguments: threading.ExceptHookArgs) -> None:
+        reason = str(arguments.exc_value)
+        if DIED not in reason:
+            previous(arguments)
+            return
+        advice = "use fewer, such as --runner_option=direct_num_workers=1"
+        ends.put(UserError(f"--runner=direct: {reason}, perhaps for lack of memory: {advice}"))
+
+    threading.excepthook = report
     try:
         threading.Thread(target=run, daemon=True).start()
         if error := ends.get():
