@@ -1,11 +1,14 @@
 """The devices of this process as one mesh, and how arrays lie on them."""
 
 import functools
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+Batch = TypeVar("Batch")
 
 
 @functools.cache
@@ -56,6 +59,18 @@ def local_rows(table: jax.Array, at: jax.Array, mesh: Mesh) -> jax.Array:
 def put(tree: Any, shardings: Any) -> Any:
     """Arrays of the host as arrays of the devices, in one transfer; float64 becomes float32, as in JAX."""
     return jax.device_put(tree, shardings)
+
+
+def overlapped(start: Callable[[Batch], Any], batches: Iterable[Batch]) -> Iterator[tuple[Batch, Any]]:
+    """Yields each batch with the result of `start` on the host; the next batch is started before it is fetched."""
+    running: tuple[Batch, Any] | None = None
+    for batch in batches:
+        started = batch, start(batch)
+        if running:
+            yield running[0], gathered(running[1])
+        running = started
+    if running:
+        yield running[0], gathered(running[1])
 
 
 def gathered(tree: Any) -> Any:

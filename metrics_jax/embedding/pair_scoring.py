@@ -5,7 +5,6 @@ the devices.
 """
 
 import functools
-import itertools
 from typing import Any, NamedTuple
 
 import jax
@@ -66,21 +65,17 @@ def score_pairs(metric: Any, tokens: Tokens, x: Units, y: Units, pairs: tuple[np
     scoring, embed = Scoring.of(metric, mesh), devices.put_weights(metric.encoder.embed, mesh)
     batches = PairBatches(tokens, x, y, pairs, metric.encoder.max_length)
     sizes = platforms.batch_tokens(devices.platform())
+
+    def start(batch: PairBatch) -> tuple[Any, Array]:
+        return match_pairs(embed, devices.put(batch.tokens, devices.by_rows(mesh)), scoring=scoring)
+
     values, done = np.zeros((len(pairs[0]), len(metric.columns))), np.zeros(len(pairs[0]), bool)
     with progress("scoring", len(done)) as advance:
         while not done.all():
-            running: tuple[PairBatch, Any] | None = None  # the batch on the devices while the next one is prepared
             try:
-                for batch in itertools.chain(batches(np.flatnonzero(~done), sizes, mesh.size), (None,)):
-                    started = None
-                    if batch:
-                        placed = devices.put(batch.tokens, devices.by_rows(mesh))
-                        started = batch, match_pairs(embed, placed, scoring=scoring)
-                    if running:
-                        some = running[0].pairs
-                        values[some], done[some] = _values(metric, *running), True
-                        advance(len(some))
-                    running = started
+                for batch, result in devices.overlapped(start, batches(np.flatnonzero(~done), sizes, mesh.size)):
+                    values[batch.pairs], done[batch.pairs] = _values(metric, batch, *result), True
+                    advance(len(batch.pairs))
             except Exception as error:
                 if not devices.out_of_memory(error):
                     raise
@@ -91,9 +86,8 @@ def score_pairs(metric: Any, tokens: Tokens, x: Units, y: Units, pairs: tuple[np
     return values
 
 
-def _values(metric: Any, batch: PairBatch, result: tuple[Any, Array]) -> np.ndarray:
+def _values(metric: Any, batch: PairBatch, matched: Any, finite: np.ndarray) -> np.ndarray:
     """Values float64[N, C] of the pairs of a batch from the result of its program."""
-    matched, finite = devices.gathered(result)
     if not finite[batch.rows].all():
         raise ValueError(NOT_FINITE)
     return metric.values(matched, batch.x, batch.y, pairwise=False)[batch.rows]

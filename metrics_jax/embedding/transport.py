@@ -1,4 +1,4 @@
-"""Optimal transport by a named method: exact on the host, or Sinkhorn's algorithm on JAX's default device."""
+"""Optimal transport by a named method: exact on the host, or Sinkhorn's algorithm on JAX's devices."""
 
 from collections.abc import Sequence
 
@@ -15,22 +15,47 @@ _BATCH_COSTS = 2**18  # upper limit on the costs in one batch
 def solve(problems: Sequence[Problem], method: str = "exact") -> tuple[np.ndarray, np.ndarray]:
     """Value and lower bound, float64[P] each, of P problems (a float[n], b float[m], cost float[n, m]) of any sizes.
 
-    See `Solution`. method: "exact", or "sinkhorn" with its defaults on JAX's default device, in batches of a few shapes
-    that depend on problem sizes only. Raises ValueError if the method does not exist.
+    See `Solution`. method: "exact", or "sinkhorn" with its defaults on all devices of this process, in batches of a
+    few shapes that depend on problem sizes only. Raises ValueError if the method does not exist.
     """
     check_method(method)
     groups: dict[int, list[int]] = {}
     for number, (a, b, _) in enumerate(problems):
         groups.setdefault(bucket(max(len(a), len(b), 1)), []).append(number)
     value, lower = np.zeros(len(problems)), np.zeros(len(problems))
+    solve_batch, share = (_exact, 1) if method == "exact" else (_sinkhorn, _num_devices())
     for size, numbers in groups.items():
-        rows = min(_BATCH, max(1, _BATCH_COSTS // size**2))
+        rows = share * batch_rows(size)
         for start in range(0, len(numbers), rows):
             chosen = numbers[start : start + rows]
             batch = [problems[number] for number in chosen]
-            found = solution(*_padded(batch, len(batch) if method == "exact" else rows, size), method)
-            value[chosen], lower[chosen] = found.value[: len(chosen)], found.lower[: len(chosen)]
+            value[chosen], lower[chosen] = (found[: len(chosen)] for found in solve_batch(batch, rows, size))
     return value, lower
+
+
+def batch_rows(size: int) -> int:
+    """The number of problems of `size` points on each side that a device solves at a time."""
+    return min(_BATCH, max(1, _BATCH_COSTS // size**2))
+
+
+def _num_devices() -> int:
+    from metrics_jax.embedding.devices import local_mesh
+
+    return local_mesh().size
+
+
+def _exact(problems: Sequence[Problem], rows: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    found = exact(*_padded(problems, len(problems), size))
+    return found.value, found.lower
+
+
+def _sinkhorn(problems: Sequence[Problem], rows: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    from metrics_jax.embedding import devices
+    from metrics_jax.embedding.sinkhorn import sinkhorn
+
+    batch = devices.put(_padded(problems, rows, size), devices.by_rows(devices.local_mesh()))
+    found = sinkhorn(*batch)
+    return devices.gathered((found.value, found.lower))
 
 
 def solution(a: np.ndarray, b: np.ndarray, cost: np.ndarray, method: str = "exact") -> Solution:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from metrics_jax.api import AdditiveMetric, References, best, check_sequences, flatten, pair
+from metrics_jax.embedding import platforms
 from metrics_jax.embedding.exact_transport import Problem, relaxed
 from metrics_jax.embedding.transport import check_method, solve
 from metrics_jax.embedding.vectors import Vectors, unit
@@ -19,10 +20,14 @@ _PARTS = ("wcd", "rwmd", "rwmd_left", "rwmd_right", "gap")
 
 
 class Bag(NamedTuple):
-    """A text as weighted points: vectors float64[n, D] and weights float64[n] that sum to 1; n may be 0."""
+    """A text as weighted points: vectors float64[n, D] and weights float64[n] that sum to 1; n may be 0.
+
+    rows: if the points are words, their rows int[n] in the matrix of vectors.
+    """
 
     vectors: np.ndarray
     weights: np.ndarray
+    rows: np.ndarray = np.zeros(0, int)
 
 
 class MoverMetric(AdditiveMetric):
@@ -131,19 +136,42 @@ class WMD(MoverMetric):
     def _bag(self, rows: np.ndarray) -> Bag:
         distinct, counts = np.unique(rows, return_counts=True)
         points = self.vectors.matrix[distinct].astype(np.float64)
-        return Bag(unit(points) if self.norm else points, counts / max(len(rows), 1))
+        return Bag(unit(points) if self.norm else points, counts / max(len(rows), 1), distinct)
 
     def move(self, bags: Sequence[Bag], others: Sequence[Bag]) -> np.ndarray:
         """Statistics float[P, 8] of P pairs: distance, those of `parts`, 1; an infinite distance is counted as 0."""
-        problems = [problem(*both) for both in zip(bags, others, strict=True)]
-        value, lower, known = self.solved(problems)
-        bounds = np.array([relaxed(*one) for one in problems]).reshape(len(problems), 2)
-        centroids = [np.stack([bag.weights @ bag.vectors for bag in side]) for side in (bags, others)]
-        wcd = np.linalg.norm(centroids[0] - centroids[1], axis=1)
-        table = np.column_stack([value, wcd, bounds.max(axis=1), bounds, value - lower])
+        known = np.array(
+            [len(bag.weights) * len(other.weights) > 0 for bag, other in zip(bags, others, strict=True)], bool
+        )
+        value, gap, wcd, bounds = (self._moved_on_devices if self._one_program() else self._moved)(bags, others)
+        table = np.column_stack([value, wcd, bounds.max(axis=1), bounds, gap])
         table[~known, :5] = self.missing if math.isfinite(self.missing) else 0.0
         infinite = ~known & math.isinf(self.missing)
-        return np.column_stack([table, infinite, np.ones(len(problems))])
+        return np.column_stack([table, infinite, np.ones(len(bags))])
+
+    def _moved(self, bags: Sequence[Bag], others: Sequence[Bag]) -> tuple[np.ndarray, ...]:
+        """Value, gap and wcd float64[P], rwmd_left and rwmd_right float64[P, 2] of P pairs, from costs on the host."""
+        problems = [problem(*both) for both in zip(bags, others, strict=True)]
+        value, lower = solve(problems, self.transport)
+        bounds = np.array([relaxed(*one) for one in problems]).reshape(len(problems), 2)
+        centroids = [np.stack([bag.weights @ bag.vectors for bag in side]) for side in (bags, others)]
+        return value, value - lower, np.linalg.norm(centroids[0] - centroids[1], axis=1), bounds
+
+    def _one_program(self) -> bool:
+        """Whether words go to the devices and distances come back."""
+        if self.transport == "exact":
+            return False
+        from metrics_jax.embedding.devices import platform
+
+        return platforms.one_program(platform())
+
+    def _moved_on_devices(self, bags: Sequence[Bag], others: Sequence[Bag]) -> tuple[np.ndarray, ...]:
+        """The same in one program, in float32."""
+        from metrics_jax.embedding.word_transport import move_words
+
+        words, other_words = ([(bag.rows, bag.weights) for bag in side] for side in (bags, others))
+        found = move_words(self.vectors.matrix, words, other_words, self.norm)
+        return found.value, found.gap, found.centroids, np.column_stack([found.left, found.right])
 
 
 def split_words(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrics_jax import BERTScore, Idf, MoverScore, TemperedWMD, YiSi1
+from metrics_jax import WMD, BERTScore, Idf, MoverScore, TemperedWMD, Vectors, YiSi1
 from metrics_jax.embedding import pair_scoring, platforms
 from metrics_jax.embedding.encoder import read_tokens
 from metrics_jax.embedding.pair_batches import PairBatches
@@ -185,13 +185,19 @@ def report():
     platforms.BATCH_TOKENS["cpu"] = (128,)
     generator, found = np.random.default_rng(0), []
     lines = ["".join(generator.choice([*"abc "], size=size)) for size in generator.integers(2, 30, size=2 * 120)]
-    for options in ({}, {"transport": "sinkhorn", "remove_subwords": False}):
-        metric = MoverScore(tiny_encoder.make(), **options) if options else BERTScore(tiny_encoder.make(), layer=3)
+    words = Vectors(tuple("abc"), generator.normal(size=(3, 4)))
+    metrics = [
+        BERTScore(tiny_encoder.make(), layer=3),
+        MoverScore(tiny_encoder.make(), transport="sinkhorn", remove_subwords=False),
+        WMD(words, transport="sinkhorn", missing=0.0),
+    ]
+    for metric in metrics:
         for one_program in (True, False):
             platforms.ONE_PROGRAM["cpu"] = one_program
             statistics, calls = transfers(metric, lines[:120], lines[120:])
             found.append({"one_program": one_program, "statistics": statistics.tolist(), "calls": calls})
-            found[-1]["programs"] = [compiled(metric, count) for count in (1, jax.device_count())]
+            if not isinstance(metric, WMD):
+                found[-1]["programs"] = [compiled(metric, count) for count in (1, jax.device_count())]
     return json.dumps([jax.device_count(), found])
 
 
@@ -211,15 +217,16 @@ def test_eight_devices_share_encoding_matching_and_transport():
     assert num_devices == 8
     for one, found in zip(alone, together, strict=True):
         np.testing.assert_allclose(found["statistics"], one["statistics"], atol=1e-6)
-        for program in found["programs"]:
-            assert program["collectives"] == []
-        assert found["programs"][1]["flops"] < 1.5 * found["programs"][0]["flops"]  # of one device, with the same rows
-        weights, *batches = found["calls"]
-        assert weights == ["in", [[8, False]]]
+        if "programs" in found:
+            same_rows, of_each = found["programs"]
+            assert of_each["flops"] < 1.5 * same_rows["flops"]
+            assert same_rows["collectives"] == of_each["collectives"] == []
+        batches = [call for call in found["calls"] if call != ["in", [[8, False]]]]
+        assert len(found["calls"]) - len(batches) <= 1  # weights, or word vectors
         fetched = [shares for direction, shares in batches if direction == "out"]
         assert fetched == len(fetched) * [[[8, True]]]  # every device has a part of the rows of all results
         if found["one_program"]:
-            assert len(fetched) > 3
+            assert fetched
             assert [shares for direction, shares in batches if direction == "in"] == fetched  # one in and one out each
 
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics_jax import parse, significance
+from metrics_jax.embedding import platforms
 from metrics_jax.embedding.vectors import Vectors
 from metrics_jax.embedding.wmd import WMD
 from metrics_jax.surface.stop_words import smart
@@ -129,6 +130,17 @@ def test_the_gap_bounds_the_error_of_sinkhorn(pairs):
     ):
         found = float(approximate.score(row))
         assert found == exact or abs(found - exact) <= approximate.parts(row)["gap"] < 0.1
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_distances_of_one_program_equal_those_of_costs_on_the_host(norm, monkeypatch):
+    metric = WMD(VECTORS, transport="sinkhorn", norm=norm)
+    hypotheses = ["the cat sat", "zero", "unknown", "a new house , dog ran", "", "cat cat dog", *["the mat sat"] * 300]
+    references = [["the mat", "dog"], "zero cat", "the", "new mat", ["", "cat"], "cat dog dog", *["the cat ,"] * 300]
+    expected = metric.statistics(hypotheses, references)
+    monkeypatch.setattr(platforms, "ONE_PROGRAM", {"cpu": True})
+    np.testing.assert_allclose(metric.statistics(hypotheses, references), expected, atol=5e-6)
+    assert metric.pairwise(["the cat"], []).shape == (1, 0)
 
 
 @pytest.mark.parametrize(
