@@ -11,8 +11,7 @@ from nmt_jax.errors import UserError
 def check_parameters(params: Any, place: str) -> None:
     """Raise UserError if parameters are infinite or not a number; place: where they come from."""
     leaves = jax.tree.leaves_with_path(params)
-    # The first shard: parameters are complete on every device. NumPy needs no program for each shape.
-    broken = [path for path, leaf in leaves if not np.isfinite(np.asarray(leaf.addressable_data(0))).all()]
+    broken = [path for path, leaf in leaves if not all(np.isfinite(shard).all() for shard in _distinct_shards(leaf))]
     if broken:
         name = jax.tree_util.keystr(broken[0], simple=True, separator="/")
         more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
@@ -20,6 +19,11 @@ def check_parameters(params: Any, place: str) -> None:
             f"{place}: the model has diverged: parameters are not finite ({name}{more}); use an earlier checkpoint, "
             "or train again with a lower optimizer.learning_rate"
         )
+
+
+def _distinct_shards(array: jax.Array) -> list[np.ndarray]:
+    """The parts of an array on the devices of this process, each once; NumPy needs no program for each shape."""
+    return [np.asarray(data) for data in {str(shard.index): shard.data for shard in array.addressable_shards}.values()]
 
 
 def check_outputs(outputs: Any) -> None:

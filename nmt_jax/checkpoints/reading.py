@@ -6,7 +6,7 @@ import logging
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -24,6 +24,9 @@ from nmt_jax.errors import UserError, one_line
 for logger in ("absl", "asyncio"):
     logging.getLogger(logger).addFilter(lambda record: "orbax" not in record.pathname)
 
+
+# One for all parameters, or a function that returns those of a tree of parameters.
+Shardings = Sharding | Callable[[Any], Any]
 
 REPLACED = ".replaced"  # ends the name of a checkpoint while a newer one of the same step is being saved
 ATTEMPTS = 100  # to read checkpoints that a training deletes at the same time
@@ -109,23 +112,25 @@ class CheckpointReader:
             self._raise_all_damaged()
         return None
 
-    def newest_params(self, steps: list[int], sharding: Sharding) -> Any:
+    def newest_params(self, steps: list[int], sharding: Shardings) -> Any:
         """The parameters of the first readable checkpoint of `steps`. Raises UserError if all are damaged."""
         for params in self._readable(steps, sharding):
             return params
         self._raise_all_damaged()
 
-    def params(self, step: int, sharding: Sharding) -> Any:
+    def params(self, step: int, sharding: Shardings) -> Any:
         """The parameters to translate with: the moving average of `step` if the run kept one."""
         check_checkpoint(self._path(step))
         arrays = ocp.checkpointables_metadata(self._path(step)).metadata
         name = "ema" if "ema" in arrays else "params"
         abstract = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), arrays[name]
+            lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+            arrays[name],
+            _shardings(arrays[name], sharding),
         )
         return ocp.load_checkpointables(self._path(step), {name: abstract})[name]
 
-    def average(self, steps: list[int], count: int, sharding: Sharding) -> Any:
+    def average(self, steps: list[int], count: int, sharding: Shardings) -> Any:
         """The mean of the parameters of the first `count` readable checkpoints of `steps`, summed in float64.
 
         Raises UserError if all are damaged.
@@ -141,9 +146,13 @@ class CheckpointReader:
         self._report_damaged()
         if used < count:
             print(f"nmt-jax: {self.directory}: averaging {used} checkpoints instead of {count}", file=sys.stderr)
-        return jax.tree.map(lambda leaf: jax.device_put((leaf / used).astype(np.float32), sharding), total)
+        return jax.tree.map(
+            lambda leaf, sharding: jax.device_put((leaf / used).astype(np.float32), sharding),
+            total,
+            _shardings(total, sharding),
+        )
 
-    def _readable(self, steps: Iterable[int], sharding: Sharding) -> Iterator[Any]:
+    def _readable(self, steps: Iterable[int], sharding: Shardings) -> Iterator[Any]:
         """Yields the parameters of each checkpoint that is not damaged.
 
         Raises CheckpointChangedError if one was deleted or replaced meanwhile.
@@ -212,7 +221,7 @@ class CheckpointReader:
         )
 
 
-def load_params(workdir: Path, which: str | int = "best", sharding: Sharding | None = None) -> Any:
+def load_params(workdir: Path, which: str | int = "best", sharding: Shardings | None = None) -> Any:
     """The trained parameters of a workdir, on the first device unless `sharding` is given.
 
     which: "best" by the dev metric (the last one if nothing was evaluated), "last", or n for the mean of the last n.
@@ -234,7 +243,12 @@ def load_params(workdir: Path, which: str | int = "best", sharding: Sharding | N
     raise UserError(f"{directory}: training deletes checkpoints faster than they can be read; raise train.keep_last")
 
 
-def _load_params(reader: CheckpointReader, which: str | int, sharding: Sharding) -> Any:
+def _shardings(tree: Any, sharding: Shardings) -> Any:
+    """The sharding of each array of a tree."""
+    return sharding(tree) if callable(sharding) else jax.tree.map(lambda _: sharding, tree)
+
+
+def _load_params(reader: CheckpointReader, which: str | int, sharding: Shardings) -> Any:
     """The parameters as `load_params` returns them; None if there is no checkpoint. Raises CheckpointChangedError."""
     steps = reader.steps()
     if not steps:

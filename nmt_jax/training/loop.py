@@ -16,7 +16,7 @@ from nmt_jax.checkpoints.verification import name_differences
 from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.distributed.processes import Processes, Vote
-from nmt_jax.distributed.sharding import make_mesh, replicated, shard_batch, shard_state
+from nmt_jax.distributed.sharding import make_mesh, shard_batch, shard_state
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts, Watchdog
 from nmt_jax.planning.accelerators import topology_of
@@ -162,13 +162,11 @@ class _Training:
             return restored.state, restored.data_state, TrainingProgress(**restored.meta)
         if self.config.init_from:
             source = Path(self.config.init_from)
-            params = load_params(source, "best", replicated(self.mesh))
+            params = load_params(source, "best", lambda tree: shard_state(tree, self.mesh, self.config.mesh.fsdp))
             if differences := name_differences(abstract.params, params):
                 raise UserError(f"init_from={source}: the parameters do not fit this model ({differences})")
         else:
-            init = jax.jit(
-                lambda: self.task.init(jax.random.key(self.config.seed)), out_shardings=replicated(self.mesh)
-            )
+            init = jax.jit(lambda: self.task.init(jax.random.key(self.config.seed)), out_shardings=shardings.params)
             params = jax.device_put(self.task.warm_start(init()), shardings.params)
         state = jax.jit(
             lambda params: new_state(params, self.optimizer, self.config.optimizer.ema_decay), out_shardings=shardings

@@ -1,5 +1,6 @@
 """Opening of trained workdirs: a task with its parameters, or several models as one translator."""
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = None) -> tuple[Any, Any]:
     """Return the task and the parameters of a workdir that was trained for one of `tasks`.
+
+    The parameters are split over `mesh.model` devices, as in training. `mesh.fsdp` does not split them: a training step
+    gathers them whole, so they fit on a device.
 
     checkpoint: "best", "last", or n for the mean of the last n checkpoints; None for `decode.average` of the config,
     or "best" if that is 1. Raises UserError if the workdir has no checkpoint, or was trained for another task.
@@ -28,7 +32,7 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     task = make_task(config, folder.path, mesh)
     average = config.decode.average if "decode" in config else 1
     which = checkpoint or (average if average > 1 else "best")
-    return task, load_params(folder.path, which, sharding.replicated(mesh))
+    return task, load_params(folder.path, which, functools.partial(sharding.shard_state, mesh=mesh))
 
 
 def open_translator(

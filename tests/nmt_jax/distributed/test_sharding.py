@@ -1,5 +1,6 @@
 """Eight simulated devices compute the same as one. This file is also the program with eight devices."""
 
+import functools
 import json
 import subprocess
 import sys
@@ -8,8 +9,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from jax.sharding import AbstractMesh, PartitionSpec
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
+from nmt_jax.checkpoints.finite import check_parameters
+from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.checkpoints.train_state import new_state
 from nmt_jax.distributed.sharding import make_mesh, replicated, shard_batch, shard_state
 from nmt_jax.errors import UserError
@@ -46,10 +49,23 @@ def train(accumulate: int = 1, model: int = 1) -> list[list[float]]:
     return history
 
 
+def load_split(workdir: Path) -> None:
+    """Parameters are read from a workdir in their shardings, also the mean of several checkpoints."""
+    for which in ("last", 2):
+        whole = load_params(workdir, which)
+        split = load_params(workdir, which, functools.partial(shard_state, mesh=make_mesh(2)))
+        assert split["embedding"]["table"].sharding.spec == PartitionSpec("model")
+        jax.tree.map(np.testing.assert_array_equal, whole, split)
+    broken = jax.device_put(np.array([1.0, np.nan]), NamedSharding(make_mesh(2), PartitionSpec("model")))
+    with pytest.raises(UserError, match="not finite"):
+        check_parameters({"table": broken}, "a workdir")
+
+
 if __name__ == "__main__":
     assert jax.device_count() == 8
     results = {"data": train(), "accumulated": train(accumulate=2), "model": train(model=2)}
     toy.train(Path(sys.argv[1]), **{"train.steps": 12})  # continues from the checkpoint of one device
+    load_split(Path(sys.argv[1]))
     print(json.dumps(results))
 
 
