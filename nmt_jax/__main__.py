@@ -40,8 +40,8 @@ VERBS = {
     ),
     "prepare": Verb(
         "prepare the corpus of a config as training would, on all cores of this machine or on a cluster",
-        "--config=FILE[:ARGUMENT] [--runner=direct|spark|flink|dataflow] [--runner_option=NAME=VALUE …] [FLAG …]",
-        "--config=configs/transformer.py --config.data.directory=wmt14",
+        "--config=FILE[:ARGUMENT] [--runner=direct|spark|flink|dataflow] [--runner_option=NAME=VALUE …]",
+        "--config=configs/transformer.py --runner_option=direct_num_workers=8",
     ),
     "plan": Verb(
         "compile a config for TPUs or GPUs that are not there: whether it fits, and what bounds its speed",

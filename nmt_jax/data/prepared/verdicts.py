@@ -26,7 +26,7 @@ from nmt_jax.data.readers.slices import Slice
 from nmt_jax.schema.filters import DUPLICATES, Filter
 
 FORMAT = 1  # increase it whenever the content of a folder of verdicts changes
-SLICES_A_RANGE = 32  # slices of which the hashes are in memory at once
+SLICES_A_RANGE = 8  # as many hashes as such slices have are in memory at once
 BLOCK = 1 << 20
 HASH = np.dtype([("high", "<u8"), ("low", "<u8"), ("pair", "<i8")])  # 128 bits, and the number of the pair
 VERDICTS, COUNTS = "verdicts.uint8", "counts.json"

@@ -100,3 +100,14 @@ def test_texts_with_the_same_characters_in_other_places_are_no_duplicates(tmp_pa
     data = text_config(tmp_path, [("ab", "cd ef"), ("ab cd", "ef"), ("abc", "d ef"), ("ab", "cd ef")])
     data.filters = ["duplicates"]
     assert open_filtered(data, "train")[1].counts == {"duplicates": 1}
+
+
+def test_each_of_several_sources_is_a_side(tmp_path):
+    triples = [("dog", "chien", "Hund"), ("dog", "Hund", "Hund"), ("a dog", "un chien", "12 34 x"), ("x" * 9, "y", "z")]
+    data = text_config(tmp_path, CLEAN)
+    for language, lines in zip(("en", "fr", "de"), zip(*triples, strict=True), strict=True):
+        (tmp_path / f"train.{language}").write_text("\n".join(lines))
+    data.source, data.filters = "en,fr", FILTERS
+    corpus, found = open_filtered(data, "train")
+    assert list(found.kept_of_all(corpus)) == [("dog\tchien", "Hund")]
+    assert found.counts == {"identical": 1, "length_ratio:4": 1, "letters:0.5": 1, "duplicates": 0}
