@@ -86,7 +86,8 @@ class SharedOutput:
         if self._rendezvous:
             stopped = error is None or isinstance(error, Interrupted | KeyboardInterrupt)
             self._rendezvous.leave(failed=None if stopped else str(error) or type(error).__name__)
-        elif error and self.spec.processes == 1 and not self.parts.finished():
+        in_charge = self.spec.process == 0 if self._rendezvous else self.spec.processes == 1
+        if error and in_charge and not self.parts.finished():
             self.parts.discard()  # nothing to resume
         # Of two processes that finish at the same time, one may have joined and deleted what the other still reads.
         joined_by_other = isinstance(error, FileNotFoundError) and not self.parts.folder.exists()

@@ -14,6 +14,7 @@ from typing import IO
 
 from absl import flags
 
+from nmt_jax.boundary import USAGE_ERROR
 from nmt_jax.distributed.process_spec import free_port
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import SIGNALS, Interrupted, handling
@@ -81,7 +82,10 @@ class ProcessGroup:
         return first
 
     def _wait(self) -> int:
-        """Returns the exit code of the first process that failed; the others get time to exit, then are killed."""
+        """Returns the exit code of the process that failed; the others get time to exit, then are killed.
+
+        That is the first one that was killed, else one that found invalid input, else the first to exit.
+        """
         codes: dict[int, int] = {}  # in the order in which processes exited
         deadline = float("inf")
         while len(codes) < len(self._processes):
@@ -97,7 +101,8 @@ class ProcessGroup:
         for number, code in killed.items():
             who = f"process {number} of {len(self._processes)} was killed by {signal.Signals(-code).name}"
             print(f"nmt-jax: error: {who}; continue with the same command", file=sys.stderr, flush=True)
-        first = next((code for code in [*killed.values(), *codes.values()] if code), 0)
+        invalid = [code for code in codes.values() if code == USAGE_ERROR]
+        first = next((code for code in [*killed.values(), *invalid, *codes.values()] if code), 0)
         return 128 - first if first < 0 else first
 
     def _forward(self, number: int, frame: FrameType | None) -> None:

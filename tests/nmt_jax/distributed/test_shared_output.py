@@ -130,6 +130,15 @@ def test_an_error_before_the_first_block_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_error_of_process_0_before_the_first_block_leaves_nothing(monkeypatch, losses, tmp_path):
+    def fail(self, block, digest):
+        raise UserError("no model")
+
+    monkeypatch.setattr(SharedOutput, "takes", fail)
+    assert list(map(str, together(tmp_path / "out", 2))) == ["no model"] * 2
+    assert not list(tmp_path.iterdir())
+
+
 def test_all_processes_report_a_complete_output(tmp_path):
     (tmp_path / "out").write_text("mine\n")
     found = together(tmp_path / "out", 3)

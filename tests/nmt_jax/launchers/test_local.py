@@ -25,6 +25,10 @@ def test_output_of_other_processes_has_their_number(capfd):
     assert capfd.readouterr().err == "[1] hello\n"
 
 
+def test_invalid_input_of_one_process_is_the_reason_why_others_exit():
+    assert run("raise SystemExit(1)", "import time; time.sleep(0.3); raise SystemExit(2)") == 2
+
+
 def test_the_exit_code_is_that_of_the_first_failure_and_the_others_are_killed(monkeypatch, capfd):
     monkeypatch.setattr(local, "LEAVE_SECONDS", 0.2)
     began = time.monotonic()
