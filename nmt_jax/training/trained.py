@@ -22,13 +22,15 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     """
     config = folder.trained_config(*tasks)
     # Imported here, so that errors are reported before JAX is loaded, which takes seconds.
+    import jax
+
     from nmt_jax import platforms
     from nmt_jax.checkpoints.reading import load_params
     from nmt_jax.distributed import sharding
     from nmt_jax.tasks.registry import make_task
 
     platforms.configure_compilation()
-    mesh = sharding.make_mesh(config.mesh.model)
+    mesh = sharding.make_mesh(config.mesh.model, jax.local_devices())  # each process works on its own
     task = make_task(config, folder.path, mesh)
     average = config.decode.average if "decode" in config else 1
     which = checkpoint or (average if average > 1 else "best")
