@@ -33,7 +33,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     options = streams.prediction_options("answer", flag_values, positional)
     show = {"text": _text, "json": _json, "squad": _squad}[flag_values.format]
     heading, ending = (b"{", b"}\n") if flag_values.format == "squad" else (b"", b"")
-    with open_output("answer", flag_values, [flag_values.input], options.pop("chunk")) as output:
+    chunk, workdirs = options.pop("chunk"), [options["workdir"]]
+    with open_output("answer", flag_values, [flag_values.input], chunk, workdirs=workdirs) as output:
         task, params = open_answerer(**options)
 
         def answer(first: int, questions: Sequence[Question]) -> Iterator[bytes]:

@@ -35,7 +35,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Classify the lines of the input."""
     options = streams.prediction_options("classify", flag_values, positional)
     name, total = flag_values.input, num_lines(flag_values.input)
-    with open_output("classify", flag_values, [name], options.pop("chunk"), total) as output:
+    chunk, workdirs = options.pop("chunk"), [options["workdir"]]
+    with open_output("classify", flag_values, [name], chunk, total, workdirs=workdirs) as output:
         task, params = open_classifier(**options)
 
         def answer(first: int, texts: Sequence[Any]) -> Iterator[bytes]:

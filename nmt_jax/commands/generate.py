@@ -48,7 +48,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     path, sampling = flag_values.prompts, make_sampling(flag_values)
     prompts = streams.open_lines(None if path == "-" else path) if path else None
     chunk = 1 if path == "-" and sys.stdin.isatty() else CHUNK
-    with open_output("generate", flag_values, [path] if path else [], chunk) as output:
+    with open_output("generate", flag_values, [path] if path else [], chunk, workdirs=[workdir]) as output:
         sample = open_sampler(workdir, sampling, flag_values.length, flag_values.checkpoint)
 
         def answer(first: int, group: Sequence[Request]) -> Iterator[bytes]:

@@ -16,6 +16,7 @@ from nmt_jax.distributed.parts import Part, digest
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
 from nmt_jax.progress import track
+from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
     from nmt_jax.distributed.shared_output import SharedOutput
@@ -41,11 +42,13 @@ def open_output(
     block_size: int,
     num_items: int | None = None,
     arguments: Sequence[str] = (),
+    workdirs: Sequence[pathlib.Path | str] = (),
 ) -> Iterator["Output"]:
     """Yield the output of a verb, to which `Output.write` writes.
 
     inputs: the files that are read, None for stdin. block_size: number of items that are processed together. num_items:
-    their number, if it is known. arguments: those of the verb that are not flags. Raises UserError for flags that
+    their number, if it is known. arguments: those of the verb that are not flags. workdirs: of the models; if one is
+    split over devices (`mesh.model`), all processes compute together. Raises UserError for flags that
     exclude each other, and for an output that cannot be written or continued.
     """
     spec = process_spec.find_process_spec(flag_values, os.environ, coordinated=False)
@@ -68,10 +71,16 @@ def open_output(
         job,
         spec,
         overwrite=flag_values.overwrite,
+        together=spec is not None and bool(spec.coordinator) and is_split(workdirs),
         join_seconds=flag_values.join_seconds,
         lost_seconds=flag_values.lost_seconds,
     ) as shared:
         yield Output(shared, block_size)
+
+
+def is_split(workdirs: Sequence[pathlib.Path | str]) -> bool:
+    """Return whether a model is split over devices."""
+    return any(Workdir(pathlib.Path(one)).config().mesh.model > 1 for one in workdirs)
 
 
 def check_share(verb: str, spec: process_spec.ProcessSpec, inputs: Sequence[str | None], num_items: int | None) -> None:
@@ -117,7 +126,7 @@ class Output:
             return self._to_stdout(blocks, answer, done, total, heading, ending, summarize)
         digests: list[str] = []
         rows = self._own_rows(self.shared, blocks, answer, summarize, digests)
-        for _ in track(rows, done, total=total and -(-total // self.shared.spec.processes)):
+        for _ in track(rows, done, total=total and -(-total // self.shared.num_shares)):
             pass
         if not self.shared.is_joiner(len(digests)):
             return []
@@ -178,8 +187,8 @@ class Output:
             for row in answer(number * self._block_size, items):
                 rows.append(row)
                 yield row
-            shared.parts.write(number, Part(b"".join(rows), digests[-1], summarize()))
-        if 0 < len(digests) <= shared.spec.process:
+            shared.write(number, Part(b"".join(rows), digests[-1], summarize()))
+        if 0 < len(digests) <= shared.spec.process and not shared.together:
             print(
                 f"nmt-jax: process {shared.spec.process} has nothing to do: --chunk={self._block_size} makes "
                 f"{len(digests)} blocks; a smaller --chunk occupies more processes",

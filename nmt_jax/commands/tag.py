@@ -32,7 +32,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     options = streams.prediction_options("tag", flag_values, positional)
     name, total = flag_values.input, num_lines(flag_values.input)
     show = _json if flag_values.format == "json" else _conll
-    with open_output("tag", flag_values, [name], options.pop("chunk"), total) as output:
+    chunk, workdirs = options.pop("chunk"), [options["workdir"]]
+    with open_output("tag", flag_values, [name], chunk, total, workdirs=workdirs) as output:
         task, params = open_tagger(**options)
 
         def answer(first: int, sentences: Sequence[list[str]]) -> Iterator[bytes]:

@@ -99,9 +99,12 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     name = flag_values.input
     inputs = [name, *filter(None, files.values())]
     total = num_lines(name)
-    with open_output("translate", flag_values, inputs, streams.chunk_size(flag_values), total) as output:
+    folders = existing_folders(flag_values.workdir)
+    with open_output(
+        "translate", flag_values, inputs, streams.chunk_size(flag_values), total, workdirs=folders
+    ) as output:
         translate, num_sources = open_translation(
-            existing_folders(flag_values.workdir),
+            folders,
             sampling=sampling,
             checkpoint=checkpoint,
             n_best=flag_values.nbest,

@@ -50,13 +50,7 @@ class Processes:
         if self.first and info["workdir"]:
             raise UserError(find_difference([{"process": 0, "host": socket.gethostname(), **info}]))
         self._rendezvous = Rendezvous(spec, workdir, lost_seconds)
-        address = self._rendezvous.join(info, find_difference, join_seconds)
-        host, _, port = address.rpartition(":")
-        bound, timeout = f"{bind_host(host) or '[::]'}:{port}", round(PATIENCE * lost_seconds)
-        jax.config.update("jax_enable_preemption_service", False)  # nmt_jax.interrupts handles SIGTERM
-        jax.distributed.initialize(
-            address, *spec[1:], heartbeat_timeout_seconds=timeout, coordinator_bind_address=bound
-        )
+        connect_devices(self._rendezvous.join(info, find_difference, join_seconds), spec, lost_seconds)
 
     def broadcast(self, make: Callable[[], Any]) -> Any:
         """Returns in all processes what `make`, which is called in process 0 only, returns there: a JSON value."""
@@ -83,17 +77,29 @@ class Processes:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._rendezvous is None:
-            return
-        if error is None or isinstance(error, Interrupted):  # all processes stop here
-            jax.distributed.shutdown()
-            self._rendezvous.leave()
-        else:
-            if not isinstance(error, UserError):
-                self._rendezvous.wait_for_loss()
-            self._rendezvous.leave(failed=str(error) or type(error).__name__)
-            # Registered last, so called first: JAX's own exit function waits for the other processes.
-            atexit.register(os._exit, 2 if explain(error) else 1)
+        if self._rendezvous:
+            disconnect_devices(self._rendezvous, error)
+
+
+def connect_devices(address: str, spec: ProcessSpec, lost_seconds: float) -> None:
+    """Connects the devices of all processes through JAX's service at `address`, before JAX is used."""
+    host, _, port = address.rpartition(":")
+    bound, timeout = f"{bind_host(host) or '[::]'}:{port}", round(PATIENCE * lost_seconds)
+    jax.config.update("jax_enable_preemption_service", False)  # nmt_jax.interrupts handles SIGTERM
+    jax.distributed.initialize(address, *spec[1:], heartbeat_timeout_seconds=timeout, coordinator_bind_address=bound)
+
+
+def disconnect_devices(rendezvous: Rendezvous, error: BaseException | None) -> None:
+    """Leaves the others after the work, after an interrupt that all of them noticed, or because of an error."""
+    if error is None or isinstance(error, Interrupted):
+        jax.distributed.shutdown()
+        rendezvous.leave()
+        return
+    if not isinstance(error, UserError):
+        rendezvous.wait_for_loss()
+    rendezvous.leave(failed=str(error) or type(error).__name__)
+    # Registered last, so called first: JAX's own exit function waits for the other processes.
+    atexit.register(os._exit, 2 if explain(error) else 1)
 
 
 class Vote:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nmt_jax.distributed.code_version import code_hash
-from nmt_jax.distributed.parts import Parts
+from nmt_jax.distributed.parts import Part, Parts
 from nmt_jax.distributed.process_spec import ProcessSpec
 from nmt_jax.distributed.rendezvous import VISIBLE_SECONDS, ProcessInfo, Rendezvous
 from nmt_jax.errors import UserError
@@ -23,8 +23,10 @@ POLL_SECONDS = 0.2  # between two looks at the parts of other processes
 class SharedOutput:
     """The output of a job, a context manager; all processes ask for the same blocks in the same order.
 
-    spec: this process, None if it is the only one; without a coordinator, processes do not meet. Raises UserError, the
-    same in all processes, if the output is complete or the parts belong to another job, and if processes differ.
+    spec: this process, None if it is the only one; without a coordinator, processes do not meet. together: connect the
+    devices of all processes, which compute every block together, because the model is split over them. Raises
+    UserError, the same in all processes, if the output is complete or the parts belong to another job, and if processes
+    differ.
     """
 
     def __init__(
@@ -34,11 +36,13 @@ class SharedOutput:
         spec: ProcessSpec | None = None,
         *,
         overwrite: bool = False,
+        together: bool = False,
         join_seconds: float = 300.0,
         lost_seconds: float = 60.0,
     ):
         self.parts = Parts(output, job)
         self.spec = spec or ProcessSpec("", 1, 0)
+        self.together = together
         self._overwrite, self._join_seconds, self._lost_seconds = overwrite, join_seconds, lost_seconds
         self._rendezvous: Rendezvous | None = None
         self._finished: set[int] = set()  # blocks that were finished at the start
@@ -70,12 +74,16 @@ class SharedOutput:
         self._rendezvous = Rendezvous(self.spec, self.parts.folder, self._lost_seconds, "--output")
         info = {"job": self.parts.job, "code": code_hash(), "problem": problem}
         try:
-            self._rendezvous.join(info, find_difference, self._join_seconds)
+            address = self._rendezvous.join(info, find_difference, self._join_seconds)
         except UserError:
             if self.spec.process == 0 and not any(self.parts.folder.iterdir()):
                 self.parts.discard()
             raise
         self._finished = set(self._rendezvous.broadcast(self._start))
+        if self.together:
+            from nmt_jax.distributed.processes import connect_devices  # imports JAX, which takes seconds
+
+            connect_devices(address, self.spec, self._lost_seconds)
         return self
 
     def _start(self) -> list[int]:
@@ -83,7 +91,11 @@ class SharedOutput:
         return sorted(self.parts.finished())
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if self._rendezvous:
+        if self._rendezvous and self.together:
+            from nmt_jax.distributed.processes import disconnect_devices
+
+            disconnect_devices(self._rendezvous, error)
+        elif self._rendezvous:
             stopped = error is None or isinstance(error, Interrupted | KeyboardInterrupt)
             self._rendezvous.leave(failed=None if stopped else str(error) or type(error).__name__)
         in_charge = self.spec.process == 0 if self._rendezvous else self.spec.processes == 1
@@ -93,8 +105,13 @@ class SharedOutput:
         joined_by_other = isinstance(error, FileNotFoundError) and not self.parts.folder.exists()
         return joined_by_other and self.spec.processes > 1 and not self._rendezvous
 
+    @property
+    def num_shares(self) -> int:
+        """The number of processes that divide the blocks."""
+        return 1 if self.together else self.spec.processes
+
     def takes(self, block: int, digest: str) -> bool:
-        """Return whether this process computes a block; called once for each block, in their order.
+        """Return whether this process takes part in a block; called once for each block, in their order.
 
         digest: of the input of the block. Raises UserError if the block is finished, but from another input.
         """
@@ -104,9 +121,16 @@ class SharedOutput:
             self.parts.check_input(block, digest)
             return False
         # Processes that have met divide what is left. Others may have started when more or less was left.
+        if self.together:
+            return True
         turn = self._turn if self._rendezvous else block
         self._turn += 1
         return turn % self.spec.processes == self.spec.process
+
+    def write(self, block: int, part: Part) -> None:
+        """Write the part of a block; of processes that compute together, the first one does."""
+        if not self.together or self.spec.process == 0:
+            self.parts.write(block, part)
 
     def is_joiner(self, num_blocks: int) -> bool:
         """Return whether this process joins the parts; if the processes have met, process 0 waits for the others."""

@@ -51,7 +51,7 @@ class Tables:
                 continue
             stream = io.BytesIO()
             np.save(stream, array, allow_pickle=False)
-            self._shared.parts.write(first + start // starts.step, Part(stream.getvalue(), identity))
+            self._shared.write(first + start // starts.step, Part(stream.getvalue(), identity))
         if self._shared is None:
             self._arrays.append(np.concatenate(arrays))
             return len(self._arrays) - 1

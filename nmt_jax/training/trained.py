@@ -30,7 +30,8 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     from nmt_jax.tasks.registry import make_task
 
     platforms.configure_compilation()
-    mesh = sharding.make_mesh(config.mesh.model, jax.local_devices())  # each process works on its own
+    together = jax.distributed.is_initialized()  # else each process works on its own
+    mesh = sharding.make_mesh(config.mesh.model, jax.devices() if together else jax.local_devices())
     task = make_task(config, folder.path, mesh)
     average = config.decode.average if "decode" in config else 1
     which = checkpoint or (average if average > 1 else "best")

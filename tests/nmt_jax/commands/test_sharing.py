@@ -1,8 +1,10 @@
 """Verbs on several processes: the output is that of one process, byte for byte, whatever is killed on the way."""
 
+import json
 import os
 import random
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +30,7 @@ COMMANDS = {
     "neighbours": "--vectors={glove} --input={words} --count=2 --chunk=3",
     "translate": "--workdir={translator} --input={source} --chunk=4",
     "generate": "--workdir={language_model} --prompts={target} --num_samples=4 --length=5",
-    "classify": "--workdir={classifier} --input={target} --format=json --chunk=7",
+    "classify": "--workdir={classifier} --input={target} --chunk=7",
     "tag": "--workdir={tagger} --input={source} --format=json --chunk=6",
     "answer": "--workdir={answerer} --input={questions} --format=squad --chunk=3",
 }
@@ -163,6 +165,26 @@ def test_processes_and_devices_do_not_change_the_output(verb, inputs, tmp_path):
         [sys.executable, "-m", "nmt_jax", *arguments(verb, inputs)], env=environment, capture_output=True, check=True
     )
     assert finished.stdout == outputs[1, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("verb", "model"), [("translate", "translator"), ("classify", "classifier")])
+def test_a_model_that_is_split_uses_the_devices_of_all_processes(verb, model, inputs, tmp_path):
+    environment = os.environ | {"NMT_JAX_CACHE": str(tmp_path / "cache")}
+    (tmp_path / "in").mkdir()
+    write_texts(tmp_path / "in")
+    shutil.copytree(inputs / model, tmp_path / "in" / model)
+    config = tmp_path / "in" / model / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"mesh": {"model": 2, "fsdp": False}}))
+    for processes, devices in ((1, 2), (2, 1), (2, 2)):
+        process = launch(verb, tmp_path / "in", tmp_path / f"{processes}-{devices}", processes, devices, environment)
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+    outputs = [(tmp_path / name).read_bytes() for name in ("1-2", "2-1", "2-2")]
+    assert outputs[0] == outputs[1] == outputs[2]
+    process = launch(verb, tmp_path / "in", tmp_path / "o", 3, 1, environment)
+    assert "mesh.model=2 does not divide the number of devices, 3" in process.communicate(timeout=300)[1]
+    assert process.returncode == 2
 
 
 @pytest.mark.slow
