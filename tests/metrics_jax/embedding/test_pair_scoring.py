@@ -20,7 +20,7 @@ from metrics_jax.embedding.token_batches import Units
 from nmt_jax.planning import metric_programs
 from tests.conftest import ROOT, with_devices
 from tests.fixtures import tiny_encoder
-from tests.metrics_jax.embedding import test_bertscore
+from tests.metrics_jax.embedding import test_bertscore, test_moverscore
 
 ENCODER = tiny_encoder.make(max_length=12)
 SLOW = pytest.mark.slow
@@ -231,5 +231,7 @@ def test_eight_devices_share_encoding_matching_and_transport():
 
 
 @SLOW
+@pytest.mark.filterwarnings("ignore:.*only tokens of idf weight 0")
 def test_golden_values(shared, one_program):
     test_bertscore.test_equals_bert_score_end_to_end(shared)
+    test_moverscore.test_equals_the_published_programs_end_to_end(shared)
