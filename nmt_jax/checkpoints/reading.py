@@ -139,18 +139,20 @@ class CheckpointReader:
         used = 0
         for params in itertools.islice(self._readable(steps, sharding), count):
             used += 1
-            params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
-            total = params if total is None else jax.tree.map(np.add, total, params)
+            shards = jax.tree.map(_shards, params)
+            total = shards if total is None else jax.tree.map(np.add, total, shards)
         if not used:
             self._raise_all_damaged()
         self._report_damaged()
         if used < count:
             print(f"nmt-jax: {self.directory}: averaging {used} checkpoints instead of {count}", file=sys.stderr)
-        return jax.tree.map(
-            lambda leaf, sharding: jax.device_put((leaf / used).astype(np.float32), sharding),
-            total,
-            _shardings(total, sharding),
-        )
+
+        def mean(leaf: jax.Array, total: dict[str, np.ndarray]) -> jax.Array:
+            return jax.make_array_from_callback(
+                leaf.shape, leaf.sharding, lambda index: (total[str(index)] / used).astype(np.float32)
+            )
+
+        return jax.tree.map(mean, params, total)
 
     def _readable(self, steps: Iterable[int], sharding: Shardings) -> Iterator[Any]:
         """Yields the parameters of each checkpoint that is not damaged.
@@ -219,6 +221,11 @@ class CheckpointReader:
             f"{self.directory}: all {len(self._damaged)} checkpoints are damaged ({step}: {reason}): "
             "restore them from a copy, or delete the folder to start from scratch"
         )
+
+
+def _shards(array: jax.Array) -> dict[str, np.ndarray]:
+    """The parts of an array that are on the devices of this process, each once, by their index."""
+    return {str(shard.index): np.asarray(shard.data, np.float64) for shard in array.addressable_shards}
 
 
 def load_params(workdir: Path, which: str | int = "best", sharding: Shardings | None = None) -> Any:

@@ -1,6 +1,7 @@
 """Language modelling: text in, the probability of every next token and new text out."""
 
 import functools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -163,7 +164,7 @@ class LanguageModel(RunningText):
 
     @compiled(static_argnames="sampling")
     def _sample(
-        self, params: Any, prefix: jax.Array, limits: jax.Array, keys: jax.Array, sampling: Sampling
+        self, params: Any, prefix: jax.Array, limits: jax.Array, seeds: jax.Array, sampling: Sampling
     ) -> tuple[jax.Array, jax.Array]:
         def step(tokens: jax.Array, cache: Any) -> tuple[NextLogits, Any]:
             logits, cache = self.model.apply({"params": params}, tokens, cache, method="decode_step")
@@ -171,6 +172,7 @@ class LanguageModel(RunningText):
 
         cache = self.model.apply({"params": params}, *prefix.shape, method="init_cache")
         # In training a line follows the EOS of the line before it.
+        keys = jax.random.wrap_key_data(seeds)
         return sample(step, cache, prefix, limits, keys, sampling, start=EOS, eos=EOS)
 
     def sample(
@@ -182,22 +184,24 @@ class LanguageModel(RunningText):
         not depend on the other prompts. `num_samples` and `seed` of `sampling` are not used.
         """
         ids = [self.encode([prompt])[:-1] for prompt in prompts]
+        seeds = np.asarray(jax.random.key_data(keys))
+        num_rows = math.lcm(ROWS, self.evaluator.row_shards)
         texts = []
-        for first in range(0, len(ids), ROWS):
-            group = ids[first : first + ROWS]
+        for first in range(0, len(ids), num_rows):
+            group = ids[first : first + num_rows]
             longest = max(map(len, group))
             padded = 1 << (longest - 1).bit_length() if longest else 0  # few lengths to compile for
             max_length = padded + length
             what = "the length of a prompt, rounded up to a power of two, plus the tokens drawn (--length)"
             self._check_positions(max_length, what)
-            prefix = np.full((ROWS, max_length), PAD, np.int32)
-            limits = np.zeros(ROWS, np.int32)
+            prefix = np.full((num_rows, max_length), PAD, np.int32)
+            limits = np.zeros(num_rows, np.int32)
             for row, prompt in enumerate(group):
                 prefix[row, : len(prompt)] = prompt
                 limits[row] = len(prompt) + length
-            rows = keys[jnp.minimum(first + jnp.arange(ROWS), len(keys) - 1)]
-            drawn, log_probs = self._sample(params, prefix, limits, rows, sampling=sampling)
+            batch = (prefix, limits, seeds[np.minimum(first + np.arange(num_rows), len(seeds) - 1)])
+            drawn, log_probs = self.evaluator.run(self._sample, params, *batch, sampling=sampling)
             check_outputs(log_probs[: len(group)])
-            lines = [self.vocab.decode(row) for row in np.asarray(drawn)[: len(group)]]
+            lines = [self.vocab.decode(row) for row in drawn[: len(group)]]
             texts += [" ".join(filter(None, line.split(" "))) for line in lines]  # UNK is decoded with extra blanks
         return texts

@@ -1,6 +1,7 @@
 """Opening of trained workdirs: a task with its parameters, or several models as one translator."""
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = None) -> tuple[Any, Any]:
     """Return the task and the parameters of a workdir that was trained for one of `tasks`.
 
-    The parameters are split over `mesh.model` devices, as in training. `mesh.fsdp` does not split them: a training step
-    gathers them whole, so they fit on a device.
+    The parameters are split over `mesh.model` devices, as in training, or as many as there are. `mesh.fsdp` does not
+    split them: a training step gathers them whole, so they fit on a device.
 
     checkpoint: "best", "last", or n for the mean of the last n checkpoints; None for `decode.average` of the config,
     or "best" if that is 1. Raises UserError if the workdir has no checkpoint, or was trained for another task.
@@ -31,7 +32,8 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
 
     platforms.configure_compilation()
     together = jax.distributed.is_initialized()  # else each process works on its own
-    mesh = sharding.make_mesh(config.mesh.model, jax.devices() if together else jax.local_devices())
+    devices = jax.devices() if together else jax.local_devices()
+    mesh = sharding.make_mesh(math.gcd(config.mesh.model, len(devices)), devices)
     task = make_task(config, folder.path, mesh)
     average = config.decode.average if "decode" in config else 1
     which = checkpoint or (average if average > 1 else "best")

@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 from nmt_jax.training.run import train
+from nmt_jax.training.trained import open_trained
+from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT, with_devices
 
 ALWAYS = {"train.log_every": 1, "train.eval_every": 12, "train.checkpoint_every": 1000, "train.steps": 12}
@@ -83,6 +86,13 @@ def slow_runs(tmp_path_factory):
 @pytest.mark.parametrize("name", FAST)
 def test_eight_devices_log_the_losses_of_one(fast_runs, name):
     fast_runs.check(name)
+
+
+def test_a_model_trained_on_eight_devices_is_opened_on_one(fast_runs):
+    folder = Workdir(fast_runs.folder / "8" / "all")
+    assert folder.config().mesh.model == 2
+    _, params = open_trained(folder, "translate", checkpoint="last")
+    assert {len(leaf.sharding.device_set) for leaf in jax.tree.leaves(params)} == {1}
 
 
 @pytest.mark.slow
