@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nmt_jax import boundary
 from nmt_jax.errors import UserError, did_you_mean, one_line
+from nmt_jax.storage import is_remote
 
 if TYPE_CHECKING:
     from absl import flags
@@ -192,10 +193,10 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _workdir(flag_values: "flags.FlagValues") -> pathlib.Path | None:
-    """Return the first workdir that the flags name."""
+    """Return the first workdir that the flags name, to write the log into; None if it is in an object store."""
     named = flag_values["workdir"].value if "workdir" in flag_values else None
     first = named[0] if isinstance(named, list) and named else named
-    return pathlib.Path(first).expanduser() if first else None
+    return pathlib.Path(first).expanduser() if first and not is_remote(first) else None
 
 
 def _gather_overrides(arguments: list[str]) -> list[str]:

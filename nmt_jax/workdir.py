@@ -5,6 +5,7 @@
 
 import dataclasses
 import json
+import os
 import pathlib
 import warnings
 from typing import Any
@@ -13,7 +14,8 @@ from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
-from nmt_jax.files import sha256, whole_file
+from nmt_jax.files import is_complete, sha256, whole_file
+from nmt_jax.storage import path_of
 
 MANIFEST = "manifest.json"
 
@@ -29,8 +31,8 @@ class Workdir:
     checkpoints: pathlib.Path  # Orbax checkpoints, one folder per step
     tensorboard: pathlib.Path  # TensorBoard event files
 
-    def __init__(self, path: pathlib.Path) -> None:
-        path = pathlib.Path(path).expanduser().absolute()
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        path = path_of(path).expanduser().absolute()
         names = {"config_file": "config.json", "metrics_file": "metrics.jsonl"}
         names |= {name: name for name in ("vocab", "checkpoints", "tensorboard")}
         vars(self).update(path=path, **{field: path / name for field, name in names.items()})
@@ -40,7 +42,8 @@ class Workdir:
         """Whether there is a finished checkpoint; from then on the model must not change."""
         try:
             # The second name is that of a checkpoint while it is saved again.
-            return any(entry.name.removesuffix(".replaced").isdecimal() for entry in self.checkpoints.iterdir())
+            entries = [path for path in self.checkpoints.iterdir() if path.name.removesuffix(".replaced").isdecimal()]
+            return any(map(is_complete, entries))
         except (FileNotFoundError, NotADirectoryError):
             return False
 

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import logging
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,8 @@ from nmt_jax.checkpoints.finite import check_parameters
 from nmt_jax.checkpoints.train_state import TrainState
 from nmt_jax.checkpoints.verification import check_checkpoint, shape_differences, tree_shapes
 from nmt_jax.errors import UserError, one_line
+from nmt_jax.files import is_complete, local_copy, move_folder
+from nmt_jax.storage import is_remote, path_of
 
 # Orbax logs each failure with several tracebacks of its threads; the errors raised here say the same in one line.
 for logger in ("absl", "asyncio"):
@@ -28,6 +29,7 @@ for logger in ("absl", "asyncio"):
 # One for all parameters, or a function that returns those of a tree of parameters.
 Shardings = Sharding | Callable[[Any], Any]
 
+METADATA = "_CHECKPOINT_METADATA"  # the file where Orbax stores the custom metadata
 REPLACED = ".replaced"  # ends the name of a checkpoint while a newer one of the same step is being saved
 ATTEMPTS = 100  # to read checkpoints that a training deletes at the same time
 
@@ -59,7 +61,7 @@ class CheckpointReader:
     """
 
     def __init__(self, directory: Path):
-        self.directory = Path(directory).absolute()  # given a relative path, Orbax fails late, in a thread
+        self.directory = path_of(directory).absolute()  # given a relative path, Orbax fails late, in a thread
         self._scores: dict[int, Score] = {}
         self._damaged: dict[int, str] = {}  # what is wrong with checkpoints, not reported yet
 
@@ -68,7 +70,7 @@ class CheckpointReader:
         try:
             # Unfinished, deleted and damaged checkpoints have names that are not numbers.
             return sorted(
-                int(path.name) for path in self.directory.iterdir() if path.name.isdecimal() and path.is_dir()
+                int(path.name) for path in self.directory.iterdir() if path.name.isdecimal() and is_complete(path)
             )
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -99,14 +101,13 @@ class CheckpointReader:
             except (UserError, jax.errors.JaxRuntimeError):  # the latter: the device is out of memory
                 raise
             except Exception as error:  # Orbax and TensorStore report damaged files with a dozen types of exception
+                self._check_store(error)
                 self._note_damaged(step, error)
                 continue
             self._report_damaged()
             for newer in self.steps() if jax.process_index() == 0 else ():
                 if newer > step:
-                    aside = self.directory / f"{newer}.damaged"
-                    shutil.rmtree(aside, ignore_errors=True)
-                    self._path(newer).rename(aside)
+                    move_folder(self._path(newer), self.directory / f"{newer}.damaged")
             return restored
         if self._damaged:
             self._raise_all_damaged()
@@ -120,15 +121,16 @@ class CheckpointReader:
 
     def params(self, step: int, sharding: Shardings) -> Any:
         """The parameters to translate with: the moving average of `step` if the run kept one."""
-        check_checkpoint(self._path(step))
-        arrays = ocp.checkpointables_metadata(self._path(step)).metadata
-        name = "ema" if "ema" in arrays else "params"
-        abstract = jax.tree.map(
-            lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
-            arrays[name],
-            _shardings(arrays[name], sharding),
-        )
-        return ocp.load_checkpointables(self._path(step), {name: abstract})[name]
+        with local_copy(self._path(step)) as path:
+            check_checkpoint(path)
+            arrays = ocp.checkpointables_metadata(path).metadata
+            name = "ema" if "ema" in arrays else "params"
+            abstract = jax.tree.map(
+                lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+                arrays[name],
+                _shardings(arrays[name], sharding),
+            )
+            return ocp.load_checkpointables(path, {name: abstract})[name]
 
     def average(self, steps: list[int], count: int, sharding: Shardings) -> Any:
         """The mean of the parameters of the first `count` readable checkpoints of `steps`, summed in float64.
@@ -167,6 +169,7 @@ class CheckpointReader:
                 raise
             except Exception as error:
                 if before and self._version(step) == before:
+                    self._check_store(error)
                     self._note_damaged(step, error)
                     continue
             if self._version(step) != before or params is None:
@@ -178,7 +181,7 @@ class CheckpointReader:
         """What changes if a checkpoint is deleted or saved again; None if it is not there."""
         path = self._path(step)
         with contextlib.suppress(OSError):
-            file = path / "_CHECKPOINT_METADATA"
+            file = path / METADATA
             status = (file if file.exists() else path).stat()
             return status.st_mtime_ns, status.st_size
         return None
@@ -187,25 +190,33 @@ class CheckpointReader:
         return self.directory / str(step)
 
     def _load(self, step: int, abstract: TrainState) -> Restored:
-        path, parts = self._path(step), abstract.parts
-        check_checkpoint(path)
-        record = ocp.checkpointables_metadata(path).custom_metadata
-        if differences := shape_differences(tree_shapes(parts), record["shapes"]):
-            raise UserError(
-                f"{path}: the checkpoint does not fit this config ({differences}): restore the old settings of "
-                "`model`, `optimizer` and `vocab`, or start from its parameters in a new workdir with init_from"
-            )
-        state = TrainState.from_parts(ocp.load_checkpointables(path, parts))
+        parts = abstract.parts
+        with local_copy(self._path(step)) as path:
+            check_checkpoint(path)
+            record = ocp.checkpointables_metadata(path).custom_metadata
+            if differences := shape_differences(tree_shapes(parts), record["shapes"]):
+                raise UserError(
+                    f"{self._path(step)}: the checkpoint does not fit this config ({differences}): restore the old "
+                    "settings of `model`, `optimizer` and `vocab`, or start from its parameters in a new workdir with "
+                    "init_from"
+                )
+            state = TrainState.from_parts(ocp.load_checkpointables(path, parts))
         return Restored(step, state, record["data"], record["meta"])
 
     def _score(self, step: int) -> Score:
         if step not in self._scores:
             try:
-                record = ocp.checkpointables_metadata(self._path(step)).custom_metadata
+                with local_copy(self._path(step), METADATA) as path:
+                    record = ocp.checkpointables_metadata(path).custom_metadata
                 self._scores[step] = Score(record["score"], record["meta"].get("measure") or None)
             except Exception:  # damaged: reported when it is restored
                 self._scores[step] = Score(None, None)
         return self._scores[step]
+
+    def _check_store(self, error: Exception) -> None:
+        """Raise the error if it is that of an object store, which says nothing about a checkpoint."""
+        if isinstance(error, OSError) and is_remote(self.directory):
+            raise error
 
     def _note_damaged(self, step: int, error: Exception) -> None:
         self._damaged[step] = one_line(str(error))[:160]
@@ -236,7 +247,7 @@ def load_params(workdir: Path, which: str | int = "best", sharding: Shardings | 
     deletes old checkpoints meanwhile does not matter: the newer ones are read then.
     """
     sharding = sharding or SingleDeviceSharding(jax.devices()[0])
-    directory = Path(workdir) / "checkpoints"
+    directory = path_of(workdir) / "checkpoints"
     for _ in range(ATTEMPTS):
         try:
             params = _load_params(CheckpointReader(directory), which, sharding)

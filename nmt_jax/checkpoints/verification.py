@@ -8,9 +8,8 @@ from typing import Any
 
 import jax
 
-from nmt_jax.files import check_sums
+from nmt_jax.files import SUMS, check_sums
 
-SUMS = "sums.json"
 SECONDS_TO_SUMS = 1.0  # another process may be about to write them
 
 

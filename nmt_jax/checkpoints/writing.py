@@ -1,7 +1,7 @@
 """Writing checkpoints: atomically and in the background, keeping the last and the best."""
 
 import contextlib
-import shutil
+import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +12,10 @@ from orbax.checkpoint import v1 as ocp
 
 from nmt_jax.checkpoints.reading import REPLACED, CheckpointReader, Score
 from nmt_jax.checkpoints.train_state import TrainState
-from nmt_jax.checkpoints.verification import SUMS, tree_shapes
+from nmt_jax.checkpoints.verification import tree_shapes
 from nmt_jax.errors import UserError
-from nmt_jax.files import write_sums
+from nmt_jax.files import SUMS, is_complete, move_folder, remove_folder, upload, write_sums
+from nmt_jax.storage import is_remote
 
 
 class Checkpoints(CheckpointReader):
@@ -29,9 +30,16 @@ class Checkpoints(CheckpointReader):
         if keep_last < 1:
             raise UserError(f"train.keep_last={keep_last} must be at least 1")
         super().__init__(directory)
+        if is_remote(directory) and jax.process_count() > 1:
+            raise UserError(
+                f"{directory}: several processes cannot save checkpoints in an object store yet; give them a --workdir "
+                "on a file system that their hosts share"
+            )
         self._keep_last, self._keep_best = keep_last, keep_best
         self._saving: threading.Thread | None = None
         self._failed: UserError | None = None
+        # Orbax writes a checkpoint by renaming folders, which object stores cannot; a whole one is copied there.
+        self._staging = Path(tempfile.mkdtemp(prefix="nmt-jax-")) if is_remote(self.directory) else None
         self._restore_replaced()
 
     def __enter__(self) -> "Checkpoints":
@@ -39,7 +47,11 @@ class Checkpoints(CheckpointReader):
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         with contextlib.suppress(UserError) if error else contextlib.nullcontext():
-            self.wait()  # a failed last save must not hide the error that ended the run
+            try:
+                self.wait()  # a failed last save must not hide the error that ended the run
+            finally:
+                if self._staging:
+                    remove_folder(self._staging)
 
     def save(
         self, step: int, state: TrainState, data_state: Any, meta: Mapping[str, Any], score: float | None = None
@@ -55,7 +67,8 @@ class Checkpoints(CheckpointReader):
         record = {"data": data_state, "meta": dict(meta), "score": score, "shapes": tree_shapes(parts)}
         self.set_aside(step)
         try:
-            saving = ocp.save_checkpointables_async(self._path(step), parts, overwrite=True, custom_metadata=record)
+            path = self._staging / str(step) if self._staging else self._path(step)
+            saving = ocp.save_checkpointables_async(path, parts, overwrite=True, custom_metadata=record)
         except (OSError, ValueError) as error:
             raise self._save_failed(step, error) from error
         self._scores[step] = Score(score, meta.get("measure"))
@@ -79,10 +92,8 @@ class Checkpoints(CheckpointReader):
 
     def set_aside(self, step: int) -> None:
         """Keep the checkpoint of a step that is saved again: Orbax would delete it before the new one is complete."""
-        if jax.process_index() == 0 and self._path(step).is_dir():
-            replaced = self.directory / f"{step}{REPLACED}"
-            shutil.rmtree(replaced, ignore_errors=True)
-            self._path(step).rename(replaced)
+        if jax.process_index() == 0 and is_complete(self._path(step)):
+            move_folder(self._path(step), self.directory / f"{step}{REPLACED}")
 
     def clean(self) -> None:
         """Delete checkpoints that are not kept."""
@@ -91,33 +102,49 @@ class Checkpoints(CheckpointReader):
         kept = {*self.steps()[-self._keep_last :], *best}
         for step in self.steps() if jax.process_index() == 0 else ():
             if step not in kept:
-                # Renamed first: a kill during deletion must not leave anything that looks like a checkpoint.
-                deleted = self.directory / f"{step}.deleted"
-                shutil.rmtree(deleted, ignore_errors=True)
-                self._path(step).rename(deleted)
-                shutil.rmtree(deleted, ignore_errors=True)
+                self._delete(step)
 
     def _restore_replaced(self) -> None:
         """Put back checkpoints set aside whose new version was not completed; delete the others."""
         for replaced in self.directory.glob(f"*{REPLACED}") if jax.process_index() == 0 else ():
             path = replaced.with_name(replaced.name.removesuffix(REPLACED))
-            if path.is_dir():
-                shutil.rmtree(replaced, ignore_errors=True)
+            if is_complete(path):
+                remove_folder(replaced)
             else:
-                replaced.rename(path)
+                move_folder(replaced, path)
+
+    def _delete(self, step: int) -> None:
+        """Delete a checkpoint; a kill meanwhile must not leave anything that looks like one."""
+        path = self._path(step)
+        if not is_remote(path):  # there, the sums are deleted first
+            deleted = path.with_name(f"{step}.deleted")
+            move_folder(path, deleted)
+            path = deleted
+        remove_folder(path)
 
     def _finish(self, step: int, saving: Any) -> None:
         try:
             saving.result()
             if jax.process_index() == 0:
-                write_sums(self._path(step) / SUMS)
+                self._complete(step)
         except Exception as error:  # TensorStore reports a full disk as ValueError, the file system as OSError
             self._failed = self._save_failed(step, error)
             self._failed.__cause__ = error
 
+    def _complete(self, step: int) -> None:
+        """Write the sums of a checkpoint, and copy it to the object store if it belongs there."""
+        if self._staging is None:
+            write_sums(self._path(step) / SUMS)
+            return
+        staged = self._staging / str(step)
+        write_sums(staged / SUMS)
+        remove_folder(self._path(step))  # what an interrupted upload has left
+        upload(staged, self._path(step))
+        remove_folder(staged)
+
     def _save_failed(self, step: int, error: Exception) -> UserError:
         for unfinished in self.directory.glob(f"{step}.orbax-checkpoint-tmp*"):
-            shutil.rmtree(unfinished, ignore_errors=True)  # frees the space
+            remove_folder(unfinished)  # frees the space
         self._restore_replaced()
         steps = self.steps()
         state = f"the checkpoint of step {steps[-1]} is intact" if steps else "there is no checkpoint yet"

@@ -47,7 +47,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 
 def open_answerer(workdir: pathlib.Path | str, checkpoint: str | int | None = None) -> tuple[Any, Any]:
     """Return the task and the parameters of a model for question answering; raises UserError if there is none."""
-    return open_trained(Workdir(pathlib.Path(workdir)), "span", checkpoint=checkpoint)
+    return open_trained(Workdir(workdir), "span", checkpoint=checkpoint)
 
 
 def read_questions(path: str | None) -> Iterator[Question]:

@@ -1,6 +1,5 @@
 """`nmt-jax calibrate`: computes the baseline or the token frequencies of an embedding metric from a corpus."""
 
-import pathlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import metric_error, open_metric
 from nmt_jax.schema.number_flags import define_integer, define_seed
+from nmt_jax.storage import local_path_of
 
 METHODS = {"baseline": "fit_baseline", "idf": "count"}  # of a metric, by the flag that names the output
 
@@ -51,7 +51,7 @@ def run(
     options: of `BERTScore.fit_baseline`. encoder: options of `open_metric`. Raises UserError if the metric cannot be
     calibrated, if a file cannot be read or written, and if the corpus is too small.
     """
-    if not pathlib.Path(output).absolute().parent.is_dir():
+    if not local_path_of(output).absolute().parent.is_dir():
         raise UserError(f"{output}: no such folder; create it first")
     metric = open_metric(spec, **encoder)
     if not hasattr(metric, METHODS[name]):

@@ -50,7 +50,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 
 def open_classifier(workdir: pathlib.Path | str, checkpoint: str | int | None = None) -> tuple[Any, Any]:
     """Return the task and the parameters of a classifier; raises UserError if the workdir has none."""
-    return open_trained(Workdir(pathlib.Path(workdir)), "classify", "sentences", checkpoint=checkpoint)
+    return open_trained(Workdir(workdir), "classify", "sentences", checkpoint=checkpoint)
 
 
 def columns_of(task: Any) -> int | None:

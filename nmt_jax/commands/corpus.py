@@ -1,7 +1,6 @@
 """`nmt-jax corpus`: writes the parallel text of an experiment to two plain files."""
 
 import itertools
-import pathlib
 from collections.abc import Sequence
 
 from absl import flags
@@ -15,6 +14,7 @@ from nmt_jax.data.readers.splits import SPLITS
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
 from nmt_jax.schema.number_flags import define_integer
+from nmt_jax.storage import path_of
 from nmt_jax.workdir import Workdir
 
 
@@ -37,7 +37,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if positional or not flag_values.output or bool(flag_values.workdir) == bool(flag_values.config):
         raise UserError("nmt-jax corpus needs --output=PREFIX and either --workdir=FOLDER or --config=FILE")
     if flag_values.workdir:
-        config = configs.override(Workdir(pathlib.Path(flag_values.workdir)).config(), overrides(flag_values))
+        config = configs.override(Workdir(flag_values.workdir).config(), overrides(flag_values))
     else:
         config = configs.load(flag_values.config, overrides(flag_values))
     if config.task != "translate":
@@ -58,7 +58,7 @@ def run(config: ConfigDict, split: str, output: str, lines: int = 0) -> tuple[st
     paths = output_files(config, output)
     pairs = itertools.islice(open_text(config.data, split), lines or None)
     try:
-        with whole_file(pathlib.Path(paths[0])) as source, whole_file(pathlib.Path(paths[1])) as target:
+        with whole_file(path_of(paths[0])) as source, whole_file(path_of(paths[1])) as target:
             for pair in pairs:
                 source.write(f"{pair[0]}\n".encode())
                 target.write(f"{pair[1]}\n".encode())

@@ -12,6 +12,7 @@ from nmt_jax import config as configs
 from nmt_jax import files
 from nmt_jax.commands import streams
 from nmt_jax.errors import UserError
+from nmt_jax.storage import path_of
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -65,7 +66,7 @@ def run(
     form: a key of NEXT. checkpoint: "best", "last", n for the mean of the last n, or None for `decode.average` of the
     config. Raises UserError if the model has no such format, and if the folder is not empty or cannot be written.
     """
-    folder, output = Workdir(pathlib.Path(workdir)), pathlib.Path(output).expanduser().absolute()
+    folder, output = Workdir(workdir), path_of(output).expanduser().absolute()
     folder.config()  # the first check: is it a workdir?
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise UserError(f"{output}: already exists; name a new folder")
@@ -97,7 +98,8 @@ def _to_safetensors(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoin
     with _whole_folder(output) as unfinished:
         safetensors.write(params, unfinished)
         configs.save(config, unfinished / "config.json")
-        shutil.copytree(folder.vocab, unfinished / "vocab")
+        with files.local_copy(folder.vocab) as vocab:
+            shutil.copytree(vocab, unfinished / "vocab")
 
 
 def _to_huggingface(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoint) -> None:

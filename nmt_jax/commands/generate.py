@@ -78,7 +78,7 @@ def open_sampler(
     Sample k of prompt n is a pure function of (model, prompt, n, k, sampling, length), so further samples and prompts
     change nothing. Raises UserError if the workdir has no trained language model.
     """
-    task, params = open_trained(Workdir(pathlib.Path(workdir)), "language_model", checkpoint=checkpoint)
+    task, params = open_trained(Workdir(workdir), "language_model", checkpoint=checkpoint)
     # Imported late: JAX takes seconds, and a wrong workdir is reported before.
     import jax
 

@@ -19,6 +19,7 @@ from nmt_jax.judging import agreement_table
 from nmt_jax.judging.evaluation import TESTS, Inference, evaluate_metrics
 from nmt_jax.judging.judgement_files import Protocol
 from nmt_jax.schema.number_flags import define_integer, define_seed
+from nmt_jax.storage import local_path_of
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -91,7 +92,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 def _make_folder(path: str) -> pathlib.Path:
     """Create a folder; raises UserError if that fails."""
     try:
-        pathlib.Path(path).mkdir(parents=True, exist_ok=True)
+        local_path_of(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--plots={path}: cannot create the folder: {error.strerror}") from None
-    return pathlib.Path(path)
+    return local_path_of(path)

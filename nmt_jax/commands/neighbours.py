@@ -73,7 +73,7 @@ def of_workdir(workdir: pathlib.Path | str, checkpoint: str | None = None) -> tu
 
     Vectors with character n-grams have neighbours for unknown words, too.
     """
-    task, params = open_trained(Workdir(pathlib.Path(workdir)), "word_vectors", checkpoint=checkpoint)
+    task, params = open_trained(Workdir(workdir), "word_vectors", checkpoint=checkpoint)
     return Neighbours(task.vectors(params), lambda word: task.compose(params, word)), task.config.data.lower_case
 
 

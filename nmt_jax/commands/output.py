@@ -16,6 +16,7 @@ from nmt_jax.distributed.parts import Part, digest
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
 from nmt_jax.progress import track
+from nmt_jax.storage import path_of
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def open_output(
     from nmt_jax.distributed.shared_output import SharedOutput  # imported late, since few commands need it
 
     with SharedOutput(
-        pathlib.Path(flag_values.output),
+        path_of(flag_values.output),
         job,
         spec,
         overwrite=flag_values.overwrite,
@@ -80,7 +81,7 @@ def open_output(
 
 def is_split(workdirs: Sequence[pathlib.Path | str]) -> bool:
     """Return whether a model is split over devices."""
-    return any(Workdir(pathlib.Path(one)).config().mesh.model > 1 for one in workdirs)
+    return any(Workdir(one).config().mesh.model > 1 for one in workdirs)
 
 
 def check_share(verb: str, spec: process_spec.ProcessSpec, inputs: Sequence[str | None], num_items: int | None) -> None:

@@ -40,7 +40,7 @@ def run(workdir: pathlib.Path | str, lines: Iterable[str], *, checkpoint: str | 
     bits_per_character: only if no token is unknown; unlike perplexity it compares models with different vocabularies.
     Raises UserError if the workdir has no trained language model, and if every line is empty.
     """
-    task, params = open_trained(Workdir(pathlib.Path(workdir)), "language_model", checkpoint=checkpoint)
+    task, params = open_trained(Workdir(workdir), "language_model", checkpoint=checkpoint)
     text = list(track(lines, "reading"))
     ids = task.encode(text)
     if len(ids) == len(text):  # nothing but ends of lines

@@ -127,7 +127,7 @@ def _values(metric: Any, candidates: Sequence[str], references: Sequence[str]) -
 
 def mask_perturbation(workdir: pathlib.Path | str) -> Perturbation:
     """Return the perturbation that masks pieces and fills them in with the pretrained model of a workdir."""
-    task, params = open_trained(Workdir(pathlib.Path(workdir)), "pretrain")
+    task, params = open_trained(Workdir(workdir), "pretrain")
     if task.model.causal:
         raise UserError(f"--mlm={workdir}: a left-to-right model (model.causal=true) cannot fill in masks")
     return functools.partial(task.fill_masks, params)
@@ -135,7 +135,7 @@ def mask_perturbation(workdir: pathlib.Path | str) -> Perturbation:
 
 def back_translation(there: pathlib.Path | str, back: pathlib.Path | str) -> Perturbation:
     """Return the perturbation that translates there and back, each with the search of the workdir's config."""
-    translators = [open_translator([Workdir(pathlib.Path(workdir))]) for workdir in (there, back)]
+    translators = [open_translator([Workdir(workdir)]) for workdir in (there, back)]
 
     def perturb(texts: Sequence[str], random: Sequence[np.random.Generator]) -> list[str]:
         for translator, params in translators:

@@ -10,6 +10,7 @@ from nmt_jax.commands.shared_flags import METRIC_FLAGS, define_metric_flags, met
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import plot_kinds
 from nmt_jax.schema.number_flags import define_integer
+from nmt_jax.storage import local_path_of
 
 KINDS = ("curves", "attention", "layers", "length", "sweep", *plot_kinds.DEFAULT_METRICS)
 USED_BY = {  # flags that not every kind uses
@@ -69,7 +70,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         folders = [*([flag_values.workdir] if workdir else []), *positional]
         if not folders:
             raise UserError("nmt-jax plot --kind=layers needs workdirs of runs: --workdir=FOLDER, or FOLDER [FOLDER …]")
-        output = output or pathlib.Path(folders[0]) / "layers.png"
+        output = output or local_path_of(folders[0]) / "layers.png"
         print(*plot_kinds.plot_layers(folders, output), sep="\n")
     elif kind in plot_kinds.DEFAULT_METRICS:
         print(plot_kinds.plot_comparison(positional, kind, flag_values.metric, output, **metric_options(flag_values)))
@@ -99,4 +100,4 @@ def _output(flag_values: flags.FlagValues, kind: str, positional: Sequence[str])
     if not path:
         return None
     streams.check_new(flag_values, path)
-    return pathlib.Path(path)
+    return local_path_of(path)

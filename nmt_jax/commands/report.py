@@ -1,6 +1,5 @@
 """`nmt-jax report`: a run or a sweep as one HTML page."""
 
-import pathlib
 from collections.abc import Sequence
 
 from absl import flags
@@ -10,6 +9,7 @@ from nmt_jax.commands.shared_flags import values
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.report import write_report
 from nmt_jax.schema.number_flags import define_integer
+from nmt_jax.storage import local_path_of
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -39,7 +39,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         streams.check_new(flag_values, flag_values.output)
     output = write_report(
         workdir,
-        output=pathlib.Path(flag_values.output) if flag_values.output else None,
+        output=local_path_of(flag_values.output) if flag_values.output else None,
         config_file=flag_values.config,
         texts=(flag_values.source, flag_values.reference) if flag_values.source else None,
         **values(flag_values, "lines", "samples", "measure"),

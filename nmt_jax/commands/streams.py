@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -13,6 +12,7 @@ from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.progress import track
 from nmt_jax.schema.number_flags import define_integer
+from nmt_jax.storage import path_of
 
 Item = TypeVar("Item")
 
@@ -124,7 +124,7 @@ def define_overwrite_flag(flag_values: flags.FlagValues, default: str = "") -> N
 
 def check_new(flag_values: flags.FlagValues, *outputs: str | os.PathLike[str]) -> None:
     """Raise UserError for an output file that exists, unless `--overwrite` is set."""
-    for path in map(pathlib.Path, outputs):
+    for path in map(path_of, outputs):
         if not flag_values.overwrite and (path.is_file() or path.is_symlink()):
             raise UserError(f"{path}: already exists; name another file, or replace it with --overwrite")
 

@@ -1,6 +1,5 @@
 """`nmt-jax sweep`: trains the points of the sweep of a config file, and prints a table of their results."""
 
-import pathlib
 import shlex
 import sys
 from collections.abc import Container, Sequence
@@ -13,6 +12,7 @@ from nmt_jax.commands.shared_flags import define_override_flag, overrides
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.sweep_table import WRITERS, collect
 from nmt_jax.schema.number_flags import define_integer
+from nmt_jax.storage import local_path_of
 from nmt_jax.sweeps.runs import Run, find_runs, has_finished, name
 from nmt_jax.sweeps.train_sweep import points, train_runs, training_command
 from nmt_jax.workdir import Workdir
@@ -41,7 +41,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     streams.check_no_arguments("sweep", positional, "--config=FILE")
     if not (flag_values.workdir and (flag_values.config or flag_values.collect)):
         raise UserError("nmt-jax sweep needs --config=FILE with a sweep(add) and --workdir=FOLDER for its runs")
-    folder, spec = pathlib.Path(flag_values.workdir), flag_values.config
+    folder, spec = local_path_of(flag_values.workdir), flag_values.config
     if not spec:
         _print_table(find_runs(folder), flag_values)
         return 0

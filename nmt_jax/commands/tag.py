@@ -46,7 +46,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 
 def open_tagger(workdir: pathlib.Path | str, checkpoint: str | int | None = None) -> tuple[Any, Any]:
     """Return the task and the parameters of a tagger; raises UserError if the workdir has none."""
-    return open_trained(Workdir(pathlib.Path(workdir)), "tag", "feature_tagger", checkpoint=checkpoint)
+    return open_trained(Workdir(workdir), "tag", "feature_tagger", checkpoint=checkpoint)
 
 
 def run(

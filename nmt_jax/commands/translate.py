@@ -26,6 +26,7 @@ from nmt_jax.data.lines import chunks, num_lines
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
 from nmt_jax.schema.number_flags import define_float, define_integer
+from nmt_jax.storage import path_of
 from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat
 from nmt_jax.translation.requests import Hypothesis, Line, read_requests
@@ -155,8 +156,8 @@ def existing_folders(parts: Sequence[str]) -> list[pathlib.Path]:
     start = 0
     while start < len(parts):
         joined = (",".join(parts[start:stop]) for stop in range(len(parts), start, -1))
-        name = next((one for one in joined if pathlib.Path(one).is_dir()), parts[start])
-        folders.append(pathlib.Path(name))
+        name = next((one for one in joined if path_of(one).is_dir()), parts[start])
+        folders.append(path_of(name))
         start += name.count(",") + 1
     return folders
 
@@ -182,7 +183,7 @@ def open_translation(
     Raises UserError, before any line is read, if a workdir has no trained translator; the function raises it for a
     line that cannot be translated as requested.
     """
-    paths = [pathlib.Path(workdirs)] if isinstance(workdirs, str | pathlib.Path) else list(workdirs)
+    paths = [path_of(workdirs)] if isinstance(workdirs, str | pathlib.PurePath) else list(workdirs)
     folders = [Workdir(path) for path in paths]
     configs = [folder.trained_config("translate") for folder in folders]
     algorithm = configs[0].vocab.algorithm

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TypeVar
 
 from nmt_jax.errors import UserError
+from nmt_jax.storage import path_of
 
 Item = TypeVar("Item")
 MOST_BYTES = 1 << 26  # in a line: a stream without line ends, such as /dev/zero, must not fill the memory
@@ -20,10 +21,10 @@ MOST_BYTES = 1 << 26  # in a line: a stream without line ends, such as /dev/zero
 
 def find(path: str | os.PathLike[str]) -> pathlib.Path:
     """The path itself, or with .gz appended if only that file exists. Raises UserError if neither is a file."""
-    for candidate in (pathlib.Path(path), pathlib.Path(f"{os.fspath(path)}.gz")):
+    for candidate in (path_of(path), path_of(f"{os.fspath(path)}.gz")):
         if candidate.exists() and not candidate.is_dir():
             return candidate
-    what = "is a folder, not a file" if pathlib.Path(path).is_dir() else "no such file, plain or with .gz"
+    what = "is a folder, not a file" if path_of(path).is_dir() else "no such file, plain or with .gz"
     raise UserError(f"{path}: {what}")
 
 
@@ -35,8 +36,8 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     path = find(path)
     number = 0
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-            for number, line in enumerate(decode_lines(file, str(path)), start=1):  # noqa: B007  used in the errors
+        with path.open("rb") as file, gzip.open(file) if path.suffix == ".gz" else file as text:
+            for number, line in enumerate(decode_lines(text, str(path)), start=1):  # noqa: B007  used in the errors
                 yield line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(f"{path}:{number + 1}: damaged gzip file ({error}); obtain it again") from error
@@ -84,7 +85,7 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 def sha256_of(path: pathlib.Path) -> str:
     """SHA-256 of the bytes of a file, in hexadecimal. Raises UserError if it cannot be read."""
     try:
-        with open(path, "rb") as file:
+        with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise UserError(f"{path}: cannot read the file: {error.strerror}") from error

@@ -8,13 +8,13 @@ import contextlib
 import hashlib
 import json
 import pathlib
-import shutil
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
+from nmt_jax.files import remove_folder, whole_file
+from nmt_jax.storage import is_remote
 
 JOB = "job.json"
 
@@ -37,7 +37,7 @@ class Parts:
 
     def check(self, overwrite: bool = False) -> None:
         """Raise UserError if the output is complete, unless `overwrite` is set, or the parts belong to another job."""
-        if not self.output.parent.is_dir():
+        if not (is_remote(self.output) or self.output.parent.is_dir()):
             raise UserError(f"{self.output}: cannot be written: {self.output.parent} is not a folder")
         if self.output.exists() and not self.output.is_file():
             raise UserError(f"{self.output}: cannot be written: it is a folder or a device, not a file")
@@ -121,7 +121,7 @@ class Parts:
 
     def discard(self) -> None:
         """Delete the parts."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder)
 
     def _path(self, block: int) -> pathlib.Path:
         return self.folder / f"{block:08}.part"

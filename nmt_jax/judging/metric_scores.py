@@ -1,6 +1,5 @@
 """Scores that metrics give to judged texts."""
 
-import pathlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -98,7 +97,7 @@ def given_scores(option: str, judged: Judged, num_files: int) -> np.ndarray:
             f"--scores={option}: a file of scores needs exactly one file of judgements, but there are {num_files}"
         )
     values = []
-    for number, line in enumerate(read_lines(pathlib.Path(file)), start=1):
+    for number, line in enumerate(read_lines(file), start=1):
         try:
             values.append(float(line))
         except ValueError:

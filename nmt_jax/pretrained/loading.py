@@ -17,6 +17,7 @@ from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.pretrained.huggingface import Pretrained, load_folder
 from nmt_jax.pretrained.model_files import read_json
 from nmt_jax.pretrained.tokenizer import Tokenizer
+from nmt_jax.storage import path_of
 from nmt_jax.workdir import Workdir, check_manifest
 
 FINE_TUNED = ("sentences", "tag", "span")  # tasks that fine-tune a pretrained encoder
@@ -77,7 +78,7 @@ def read_run(
 
     Raises UserError unless its task is one of `tasks`, and if vocabulary or model are not those of the checkpoints.
     """
-    folder = pathlib.Path(workdir).expanduser().absolute()
+    folder = path_of(workdir).expanduser().absolute()
     config = Workdir(folder).config()
     if config.task not in tasks:
         raise UserError(f"{folder}: its task is {config.task!r}, but {needed}")

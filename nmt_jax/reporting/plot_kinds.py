@@ -138,7 +138,7 @@ def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> tuple[str, pat
     check_output(output)
     mixtures = {}
     for workdir in workdirs:
-        folder = Workdir(pathlib.Path(workdir))
+        folder = Workdir(workdir)
         folder.trained_config(folder.config().get("task"))
         params = load_params(folder.path, "best")
         if "mixture_weights" not in params:

@@ -48,7 +48,7 @@ def write_report(
     translated (0: all), and `samples` each of the best, median and worst are shown. measure: key of metrics.jsonl by
     which a sweep is judged. Raises UserError if the folder is neither a run nor a sweep, or if the texts do not match.
     """
-    folder = Workdir(pathlib.Path(workdir))
+    folder = Workdir(workdir)
     if not folder.path.is_dir():
         folder.config()  # raises UserError
     output = check_output(output or folder.path / "report.html", (".html",))

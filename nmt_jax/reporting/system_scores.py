@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import itertools
-import pathlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -154,7 +153,7 @@ def _metric_name(spec: str, metric: AdditiveMetric) -> str:
 def _read(name: str) -> list[str]:
     """Read all lines of a file, or of stdin for "-"."""
     if name != "-":
-        return list(read_lines(pathlib.Path(name)))
+        return list(read_lines(name))
     if lines := list(decode_lines(sys.stdin.buffer, "stdin")):
         return lines
     raise UserError("stdin: nothing to score")

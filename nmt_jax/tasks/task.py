@@ -21,6 +21,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.models.registry import model_class
 from nmt_jax.platforms import compiled
+from nmt_jax.storage import path_of
 
 
 class BatchSource(Protocol):
@@ -59,7 +60,7 @@ class Task(abc.ABC):
 
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         self.config = config
-        self.workdir = Path(workdir)
+        self.workdir = path_of(workdir)
         self.mesh, self.evaluator = mesh, Evaluator(mesh)
 
     # What each task defines

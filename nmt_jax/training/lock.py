@@ -15,6 +15,7 @@ import time
 from typing import IO, Any
 
 from nmt_jax.errors import UserError
+from nmt_jax.storage import is_remote
 
 FILE = ".lock"
 HEARTBEAT_SECONDS = 10.0
@@ -25,9 +26,10 @@ class WorkdirLock:
     """Context manager that holds `workdir/.lock`, which names the host and the process that trains.
 
     The operating system releases the lock of a process that is gone. Hosts that share a workdir may not see each
-    other's locks; a process on another host holds the workdir as long as it touches the file. Raises UserError if
-    another process holds the workdir, or if the file cannot be written. needed: False for all but the first process of
-    a run, which take no lock.
+    other's locks; a process on another host holds the workdir as long as it touches the file. Object stores have no
+    locks: there, only the owner in the file counts, and of two processes that start at the same moment, the one that
+    writes first stops at its next `check`. Raises UserError if another process holds the workdir, or if the file cannot
+    be written. needed: False for all but the first process of a run, which take no lock.
     """
 
     def __init__(self, workdir: pathlib.Path, needed: bool = True):
@@ -38,35 +40,39 @@ class WorkdirLock:
             "since": datetime.datetime.now().isoformat(" ", "seconds"),
             "token": secrets.token_hex(8),
         }
-        self._file: IO[str] | None = None
+        self._file: IO[str] | None = None  # None in object stores
+        self._held = False
         self._leaving = threading.Event()
 
     def __enter__(self) -> "WorkdirLock":
         if self._needed:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self.path.open("a+", encoding="utf-8")
-                self._acquire(self._file)
+                if not is_remote(self.path):
+                    self._file = self.path.open("a+", encoding="utf-8")
+                self._acquire()
             except OSError as error:
                 self._close()
                 raise UserError(f"{self.path.parent}: cannot write the workdir: {error.strerror or error}") from None
             except BaseException:
                 self._close()
                 raise
+            self._held = True
             threading.Thread(target=self._send_heartbeats, daemon=True).start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._leaving.set()
-        if self._file:
+        if self._held:
             # Emptied, not deleted: another process may have opened it already.
             with contextlib.suppress(OSError):
-                self._write(self._file, "")
+                if self._file or _read(self.path) == self._owner:
+                    self._write("")
             self._close()
 
     def check(self) -> None:
         """Raises UserError if the workdir was deleted or replaced since the lock was taken."""
-        if self._file is None:
+        if not self._held:
             return
         try:
             ours = _read(self.path) == self._owner
@@ -79,18 +85,28 @@ class WorkdirLock:
                 f"{self.path.parent}: the workdir was deleted or replaced during training; nothing more is written"
             )
 
-    def _acquire(self, file: IO[str]) -> None:
-        locked = True
+    def _acquire(self) -> None:
+        locked = self._file is not None
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self._file:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                raise self._held() from None
+                raise self._held_by_other() from None
             locked = False  # the file system has no locks: only the owner in the file counts
         # An owner that is still there has crashed, or is on another host.
-        if (owner := _read(self.path)) and not (_on_this_host(owner) and (locked or not _alive(owner.get("process")))):
+        if (owner := self._read_owner()) and not (
+            _on_this_host(owner) and (locked or not _alive(owner.get("process")))
+        ):
             self._wait_for_heartbeat(owner)
-        self._write(file, json.dumps(self._owner))
+        self._write(json.dumps(self._owner))
+
+    def _read_owner(self) -> dict[str, Any] | None:
+        """Returns the owner in the file, if there is one."""
+        try:
+            return _read(self.path)
+        except FileNotFoundError:  # not written yet, in an object store
+            return None
 
     def _wait_for_heartbeat(self, owner: dict[str, Any]) -> None:
         """Raise UserError if the owner touches the file within `STALE_SECONDS` of the last time."""
@@ -101,21 +117,23 @@ class WorkdirLock:
         while time.time() - heartbeat < STALE_SECONDS and time.monotonic() < deadline:
             time.sleep(min(1.0, STALE_SECONDS / 4))
             if self.path.stat().st_mtime != heartbeat:
-                raise self._held()
+                raise self._held_by_other()
 
-    def _held(self) -> UserError:
-        owner = _read(self.path) or {}
+    def _held_by_other(self) -> UserError:
+        owner = self._read_owner() or {}
         who = f"process {owner.get('process', 'unknown')} on {owner.get('host', 'this host')}"
         return UserError(
             f"{self.path.parent}: another training is running in this workdir: {who}, since "
             f"{owner.get('since', 'just now')}; wait for it or stop it, or use a new --workdir"
         )
 
-    @staticmethod
-    def _write(file: IO[str], text: str) -> None:
-        file.truncate(0)
-        file.write(text)
-        file.flush()
+    def _write(self, text: str) -> None:
+        if self._file is None:
+            self.path.write_text(text, encoding="utf-8")
+            return
+        self._file.truncate(0)
+        self._file.write(text)
+        self._file.flush()
 
     def _close(self) -> None:
         if self._file:
@@ -126,7 +144,10 @@ class WorkdirLock:
     def _send_heartbeats(self) -> None:
         while not self._leaving.wait(HEARTBEAT_SECONDS):
             with contextlib.suppress(OSError):  # deleted, which `check` reports
-                os.utime(self.path)
+                if self._file:
+                    os.utime(self.path)
+                elif _read(self.path) == self._owner:
+                    self._write(json.dumps(self._owner))
 
 
 def _read(path: pathlib.Path) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shutil
+import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 import jax
 from tensorboardX import SummaryWriter
 
-from nmt_jax.files import whole_file
+from nmt_jax.files import remove_folder, upload, whole_file
+from nmt_jax.storage import is_remote
 from nmt_jax.workdir import parse_row
 
 
@@ -19,7 +21,8 @@ class Logbook:
     """Appends rows to `workdir/metrics.jsonl` and `workdir/tensorboard/`; only process 0 writes.
 
     Rows after `step`, where the run continues, are removed first, so that the log of a run that was killed and resumed
-    equals that of an uninterrupted run.
+    equals that of an uninterrupted run. In an object store, nothing can be appended: the log is written to a local
+    folder, and copied by `sync` and at the end.
     """
 
     def __init__(self, workdir: Path, step: int = 0):
@@ -29,9 +32,13 @@ class Logbook:
         workdir.mkdir(parents=True, exist_ok=True)
         path = workdir / "metrics.jsonl"
         truncate(path, step)
-        self._file = path.open("a", encoding="utf-8")
+        self._workdir, self._local = workdir, workdir
+        if is_remote(workdir):
+            self._local = Path(tempfile.mkdtemp(prefix="nmt-jax-"))
+            (self._local / path.name).write_bytes(path.read_bytes() if path.exists() else b"")
+        self._file = (self._local / path.name).open("a", encoding="utf-8")
         # With purge_step, TensorBoard ignores the events that will be written again.
-        self._events = SummaryWriter(str(workdir / "tensorboard"), purge_step=step + 1 if step else None)
+        self._events = SummaryWriter(str(self._local / "tensorboard"), purge_step=step + 1 if step else None)
 
     def __enter__(self) -> "Logbook":
         return self
@@ -40,6 +47,11 @@ class Logbook:
         if self._writes:
             self._file.close()
             self._events.close()
+            if self._local != self._workdir:
+                try:
+                    upload(self._local, self._workdir)
+                finally:
+                    remove_folder(self._local)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Append a row; values that are not finite become null, as JSON cannot represent them."""
@@ -56,6 +68,8 @@ class Logbook:
         if self._writes:
             os.fsync(self._file.fileno())
             self._events.flush()
+            if self._local != self._workdir:
+                upload(self._local, self._workdir)
 
 
 def truncate(path: Path, step: int) -> None:
@@ -75,7 +89,8 @@ def truncate(path: Path, step: int) -> None:
             damaged.append(number)
     if damaged:
         copy = path.with_name(f"{path.name}.damaged")
-        shutil.copy(path, copy)
+        with path.open("rb") as old, whole_file(copy) as file:
+            shutil.copyfileobj(old, file)
         more = f" and {len(damaged) - 1} more lines" if len(damaged) > 1 else ""
         warnings.warn(f"{path}:{damaged[0]}{more}: not rows of the log, removed; {copy} keeps them", stacklevel=2)
     with whole_file(path) as file:

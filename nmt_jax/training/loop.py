@@ -22,6 +22,7 @@ from nmt_jax.interrupts import Interrupted, Interrupts, Watchdog
 from nmt_jax.planning.accelerators import topology_of
 from nmt_jax.planning.roofline import bounds
 from nmt_jax.progress import RunProgress, print_table
+from nmt_jax.storage import path_of
 from nmt_jax.tasks.task import Task
 from nmt_jax.training import memory
 from nmt_jax.training.lock import WorkdirLock
@@ -74,7 +75,7 @@ def run(
     consecutive steps without a finite loss.
     """
     began = time.monotonic()
-    workdir = Path(workdir).absolute()
+    workdir = path_of(workdir).absolute()
     check_settings(config, task)
     with Interrupts() as interrupts:
         checkpoints = Checkpoints(workdir / "checkpoints", config.train.keep_last, config.train.keep_best)
@@ -161,7 +162,7 @@ class _Training:
         if restored:
             return restored.state, restored.data_state, TrainingProgress(**restored.meta)
         if self.config.init_from:
-            source = Path(self.config.init_from)
+            source = path_of(self.config.init_from)
             params = load_params(source, "best", lambda tree: shard_state(tree, self.mesh, self.config.mesh.fsdp))
             if differences := name_differences(abstract.params, params):
                 raise UserError(f"init_from={source}: the parameters do not fit this model ({differences})")

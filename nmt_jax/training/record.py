@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
+from nmt_jax.files import is_complete
 from nmt_jax.workdir import Workdir
 
 LOWER_IS_BETTER = ("loss", "perplexity")  # and names that end in these, such as mlm_loss
@@ -30,7 +31,8 @@ def read_record(workdir: Workdir) -> Record | None:
     """Return the record of the newest complete checkpoint; None if there is none."""
     if not workdir.started:
         return None
-    for step in sorted((int(path.name) for path in workdir.checkpoints.iterdir() if path.name.isdigit()), reverse=True):
+    steps = [int(path.name) for path in workdir.checkpoints.iterdir() if path.name.isdigit() and is_complete(path)]
+    for step in sorted(steps, reverse=True):
         try:
             # The file where Orbax stores the custom metadata of `checkpoints.writing.Checkpoints`.
             text = (workdir.checkpoints / str(step) / "_CHECKPOINT_METADATA").read_text(encoding="utf-8")

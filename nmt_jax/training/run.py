@@ -2,7 +2,6 @@
 
 import dataclasses
 import pathlib
-import shutil
 import sys
 from collections.abc import Mapping
 
@@ -11,6 +10,7 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.distributed.process_spec import ProcessSpec
 from nmt_jax.errors import UserError
+from nmt_jax.files import remove_folder
 from nmt_jax.training.record import read_record
 from nmt_jax.workdir import Workdir, check_manifest
 
@@ -35,7 +35,7 @@ def train(
     Raises UserError if the config is invalid or describes another model than the workdir's, or if another process is
     training in the workdir.
     """
-    folder = Workdir(pathlib.Path(workdir))
+    folder = Workdir(workdir)
     config = resolve_config(spec, folder, overrides or {})
     # Imported here, so that an invalid config is reported before JAX is loaded, which takes seconds.
     from nmt_jax import platforms
@@ -147,8 +147,8 @@ def write_config(config: ConfigDict, folder: Workdir) -> None:
             announce_changes(old, config)
             parts = ("vocab", "encoder", "encoders", "data")
             if not folder.started and any(old.get(part) != config.get(part) for part in parts):
-                shutil.rmtree(folder.vocab, ignore_errors=True)
+                remove_folder(folder.vocab)
         folder.path.mkdir(parents=True, exist_ok=True)
         configs.save(config, folder.config_file)
     except OSError as error:
-        raise UserError(f"{folder.path}: cannot write the workdir: {error.strerror}") from None
+        raise UserError(f"{folder.path}: cannot write the workdir: {error.strerror or error}") from None

@@ -17,14 +17,19 @@ from typing import Any, BinaryIO
 
 from nmt_jax.data.prepared.engine import written_once
 from nmt_jax.errors import UserError
-from nmt_jax.files import check_sums, whole_file, write_sums
-
-SUMS = "sums.json"
+from nmt_jax.files import SUMS, check_sums, whole_file, write_sums
+from nmt_jax.storage import is_remote
 
 
 def cache_directory(data: Any) -> pathlib.Path:
-    """Folder of prepared corpora: `config.data.cache`, else $NMT_JAX_CACHE, else ~/.cache/nmt-jax."""
-    return pathlib.Path(data.cache or os.environ.get("NMT_JAX_CACHE") or "~/.cache/nmt-jax").expanduser() / "corpora"
+    """Folder of prepared corpora: `config.data.cache`, else $NMT_JAX_CACHE, else ~/.cache/nmt-jax.
+
+    Raises UserError if it is in an object store.
+    """
+    place = data.cache or os.environ.get("NMT_JAX_CACHE") or "~/.cache/nmt-jax"
+    if is_remote(place):
+        raise UserError(f"config.data.cache={place}: prepared data is mapped into memory; name a local folder")
+    return pathlib.Path(place).expanduser() / "corpora"
 
 
 def cached_file(

@@ -14,6 +14,7 @@ import numpy as np
 from nmt_jax.data.lines import find
 from nmt_jax.data.readers.table import SUFFIXES, Row, read_table, suffix
 from nmt_jax.errors import UserError
+from nmt_jax.storage import path_of
 
 SYSTEM_COLUMN = "system"  # in a file of system scores
 BETTER, WORSE = 100.0, 0.0  # scores for the two texts of a ranked pair
@@ -62,7 +63,7 @@ def judged_files(path: str) -> list[pathlib.Path]:
 
     Files NAME.sys.tsv are ignored. Raises UserError if there are none.
     """
-    folder = pathlib.Path(path)
+    folder = path_of(path)
     if folder.is_dir():
         candidates = sorted(folder.iterdir())
     elif glob.has_magic(path) and not folder.exists():

@@ -26,6 +26,7 @@ from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.slices import Slice, bounds, text_slices
 from nmt_jax.data.readers.splits import FingerprintedCorpus, GrammarSplit, corpus_folder
 from nmt_jax.errors import UserError
+from nmt_jax.storage import is_remote
 
 KINDS = ("grammar", "text", "tfds")
 HELD_OUT = 1000  # dev and test pairs of the embedded grammar
@@ -134,6 +135,8 @@ def find_prepared(directory: pathlib.Path, name: str) -> pathlib.Path:
     """
     if not name:
         raise UserError("config.data.name: name the TFDS data set, for example wmt14_translate/de-en")
+    if is_remote(directory):
+        raise UserError(f"config.data.directory={directory}: TFDS data sets are read from a local folder; copy it")
     folder = directory / name
     if not (folder / "dataset_info.json").exists():
         versions = [path.parent for path in folder.glob("*/dataset_info.json") if _version(path.parent) is not None]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from nmt_jax.errors import UserError
+from nmt_jax.storage import path_of
 
 SPLITS = ("train", "dev", "test")
 
@@ -51,7 +52,7 @@ def corpus_folder(
         return None
     if not data.directory:
         raise UserError(f"config.data.directory: name the folder of {content}")
-    return pathlib.Path(data.directory).expanduser()
+    return path_of(data.directory).expanduser()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,6 @@ import hashlib
 import io
 import itertools
 import os
-import pathlib
 import random
 import re
 import threading
@@ -29,6 +28,7 @@ import sentencepiece
 
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
+from nmt_jax.storage import path_of
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
@@ -103,7 +103,7 @@ class Vocab:
     def load(cls, path: str | os.PathLike[str]) -> Vocab:
         """Reads a .model file. Raises UserError if it is missing or damaged, or its special pieces have other ids."""
         try:
-            model = pathlib.Path(path).read_bytes()
+            model = path_of(path).read_bytes()
         except OSError as error:
             raise UserError(f"{path}: cannot read the vocabulary: {error.strerror}") from error
         vocab = cls(model)
@@ -126,7 +126,7 @@ class Vocab:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the .model file, the whole file or nothing."""
-        with whole_file(pathlib.Path(path)) as file:
+        with whole_file(path_of(path)) as file:
             file.write(self.model)
 
     @functools.cached_property

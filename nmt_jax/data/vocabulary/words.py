@@ -8,7 +8,6 @@ import functools
 import hashlib
 import itertools
 import os
-import pathlib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.files import whole_file
+from nmt_jax.storage import path_of
 
 NO_WORD = 0  # ends every text, and pads rows
 
@@ -59,7 +59,7 @@ class Words:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one word and its count per line, the whole file or nothing."""
-        with whole_file(pathlib.Path(path)) as file:
+        with whole_file(path_of(path)) as file:
             file.write(self._text.encode())
 
     @property
