@@ -9,7 +9,10 @@ token ids. Prints wall time, CPU-seconds and the largest resident memory, of the
 
 import argparse
 import filecmp
+import functools
+import importlib
 import multiprocessing
+import os
 import pathlib
 import random
 import resource
@@ -72,9 +75,20 @@ class Timed:
 
     def __call__(self, work: Callable[[Any], None], items: Sequence[Any], folder: pathlib.Path) -> None:
         began, before = time.monotonic(), cpu_seconds()
-        self.engine(work, items, folder)
+        self.engine(functools.partial(work_and_note, work, folder), items, folder)
         here, workers = (after - start for after, start in zip(cpu_seconds(), before, strict=True))
-        print(f"  {len(items)} items: {time.monotonic() - began:.1f} s, CPU {here:.1f} s, of workers {workers:.1f} s")
+        peaks = [int(path.read_text()) for path in folder.glob("peak-*")]
+        print(
+            f"  {len(items)} items: {time.monotonic() - began:.1f} s, CPU {here:.1f} s, of workers {workers:.1f} s; "
+            f"largest process that worked {max(peaks) >> 10} MiB"
+        )
+
+
+def work_and_note(work: Callable[[Any], None], folder: pathlib.Path, item: Any) -> None:
+    """Works, and notes the largest resident memory of this process so far; `getrusage` would count its parent's."""
+    work(item)
+    status = pathlib.Path("/proc/self/status").read_text()
+    (folder / f"peak-{os.getpid()}").write_text(status.split("VmHWM:")[1].split()[0])
 
 
 def cpu_seconds() -> list[float]:
@@ -90,10 +104,9 @@ def measure(name: str, folder: pathlib.Path) -> None:
     began = time.monotonic()
     prepare.run(config, Timed(BeamEngine("direct") if name == "beam" else this_process))
     here, workers = cpu_seconds()
-    memory = [resource.getrusage(who).ru_maxrss >> 10 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     print(
-        f"{name}: {time.monotonic() - began:.0f} s, CPU {here:.0f} s, of workers {workers:.0f} s; "
-        f"{memory[0]} MiB, largest worker {memory[1]} MiB",
+        f"{name}: {time.monotonic() - began:.0f} s, CPU {here:.0f} s, of workers {workers:.0f} s; at most {memory} MiB",
         flush=True,
     )
 
@@ -107,7 +120,9 @@ def main() -> None:
     caches = [options.folder / name for name in ("process", "beam")]
     for cache in caches:
         shutil.rmtree(cache, ignore_errors=True)
-        process = multiprocessing.get_context("spawn").Process(target=measure, args=(cache.name, options.folder))
+        # By its full name, since workers do not know the module `__main__` of this process.
+        target = importlib.import_module("benchmarks.prepare").measure
+        process = multiprocessing.get_context("spawn").Process(target=target, args=(cache.name, options.folder))
         process.start()
         process.join()
     files = [[path for path in sorted(cache.rglob("*")) if path.is_file()] for cache in caches]

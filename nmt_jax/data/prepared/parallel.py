@@ -163,8 +163,9 @@ def _write(
 ) -> None:
     """Writes records in parts, one per slice of the text, then joins their lengths and counts."""
     with tempfile.TemporaryDirectory(prefix=".text-", dir=directory) as scratch:
+        slices = corpus.slices(PAIRS_A_PART, pathlib.Path(scratch))
         work = functools.partial(_write_slice, encoding, verdicts, directory, f"preparing {corpus.name}")
-        engine(work, corpus.slices(PAIRS_A_PART, pathlib.Path(scratch)), pathlib.Path(scratch))
+        engine(work, slices, pathlib.Path(scratch))
     for unfinished in directory.glob(".*"):  # of workers that were killed
         shutil.rmtree(unfinished)
     counts: collections.Counter[str] = collections.Counter(kept=0, too_long=0, empty=0)
@@ -194,7 +195,7 @@ def _write_slice(
     counts = {"kept": 0, "too_long": 0, "empty": 0}
     with written_once(directory / f"part-{pairs.number:05d}") as folder:
         with (folder / _LENGTHS).open("wb") as lengths:
-            kept = track(verdicts.kept(pairs) if verdicts else pairs, label)
+            kept = track(verdicts.kept(pairs) if verdicts else pairs, f"{label}, part {pairs.number + 1}", pairs.count)
             records = _encode(kept, encoding, counts, lengths)
             first = next(records, None)
             if first is not None:

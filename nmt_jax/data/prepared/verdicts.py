@@ -23,6 +23,7 @@ from nmt_jax.data.prepared.filters import make_predicate, reason
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import ParallelText
 from nmt_jax.data.readers.slices import Slice
+from nmt_jax.progress import track
 from nmt_jax.schema.filters import DUPLICATES, Filter
 
 FORMAT = 1  # increase it whenever the content of a folder of verdicts changes
@@ -96,7 +97,8 @@ def _write(
     with tempfile.TemporaryDirectory(prefix=".scratch-", dir=directory) as name:
         scratch = pathlib.Path(name)
         slices = corpus.slices(size, scratch)
-        engine(functools.partial(_judge_slice, filters, num_sources, scratch), slices, scratch)
+        work = functools.partial(_judge_slice, filters, num_sources, scratch, f"filtering {corpus.name}")
+        engine(work, slices, scratch)
         with (directory / VERDICTS).open("wb") as file:
             for part in slices:
                 file.write((_folder(scratch, part.number) / VERDICTS).read_bytes())
@@ -128,13 +130,14 @@ def _range(scratch: pathlib.Path, number: int) -> pathlib.Path:
     return scratch / f"range-{number:06d}"
 
 
-def _judge_slice(filters: Sequence[Filter], num_sources: int, scratch: pathlib.Path, pairs: Slice) -> None:
+def _judge_slice(filters: Sequence[Filter], num_sources: int, scratch: pathlib.Path, label: str, pairs: Slice) -> None:
     """Writes the verdicts of the pairs of a slice, and the sorted hashes of those that pass, to find duplicates."""
     single = [chosen for chosen in filters if chosen.name != DUPLICATES]
     predicates = [(code, make_predicate(chosen)) for code, chosen in enumerate(single, start=1)]
     hashed = len(single) < len(filters)
     verdicts, hashes = bytearray(), bytearray()
-    for number, (source, target) in enumerate(pairs, start=pairs.first):
+    counted = track(pairs, f"{label}, part {pairs.number + 1}", pairs.count)
+    for number, (source, target) in enumerate(counted, start=pairs.first):
         texts = (*sources.split(source, num_sources), target)
         empty = not all(text.strip() for text in texts)
         verdict = 0 if empty else next((code for code, drops in predicates if drops(texts)), 0)
