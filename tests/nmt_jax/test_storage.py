@@ -268,9 +268,9 @@ def test_a_run_in_an_object_store_equals_a_local_one(tmp_path, bucket):
     kept = sorted(path.name for path in path_of(f"{bucket}/run/checkpoints").iterdir())
     assert kept == sorted(os.listdir(tmp_path / "run" / "checkpoints"))
 
-    translations = call("translate", f"--workdir={tmp_path}/run", f"--input={tmp_path}/dev.en")
+    translations = call("translate", f"--workdir={tmp_path}/run", f"--input={tmp_path}/dev.en", "--chunk=16")
     places = [f"--workdir={bucket}/run", f"--input={bucket}/dev.en", f"--output={bucket}/out"]
-    call("translate", *places)
+    call("launch", "--processes=2", "--", "nmt-jax", "translate", *places, "--chunk=16")
     assert path_of(f"{bucket}/out").read_text() == translations
     (tmp_path / "out").write_text(translations)
     scores = call("score", f"{tmp_path}/out", f"--reference={tmp_path}/dev.de")
