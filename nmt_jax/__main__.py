@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nmt_jax import boundary
 from nmt_jax.errors import UserError, did_you_mean, one_line
-from nmt_jax.storage import is_remote
+from nmt_jax.storage.paths import is_remote
 
 if TYPE_CHECKING:
     from absl import flags

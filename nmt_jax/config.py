@@ -21,7 +21,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax import schema
 from nmt_jax.errors import UserError, did_you_mean
-from nmt_jax.files import whole_file
+from nmt_jax.storage.files import whole_file
 
 # Top-level keys that must not change once a workdir has parameters.
 SAME_MODEL = ("task", "model_name", "model", "vocab", "encoder", "encoders")

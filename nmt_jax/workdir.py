@@ -14,8 +14,8 @@ from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
-from nmt_jax.files import is_complete, sha256, whole_file
-from nmt_jax.storage import path_of
+from nmt_jax.storage.files import is_complete, sha256, whole_file
+from nmt_jax.storage.paths import path_of
 
 MANIFEST = "manifest.json"
 

@@ -18,8 +18,8 @@ from nmt_jax.checkpoints.finite import check_parameters
 from nmt_jax.checkpoints.train_state import TrainState
 from nmt_jax.checkpoints.verification import check_checkpoint, shape_differences, tree_shapes
 from nmt_jax.errors import UserError, one_line
-from nmt_jax.files import is_complete, local_copy, move_folder
-from nmt_jax.storage import is_remote, path_of
+from nmt_jax.storage.files import is_complete, local_copy, move_folder
+from nmt_jax.storage.paths import is_remote, path_of
 
 # Orbax logs each failure with several tracebacks of its threads; the errors raised here say the same in one line.
 for logger in ("absl", "asyncio"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from nmt_jax.files import SUMS, check_sums
+from nmt_jax.storage.files import SUMS, check_sums
 
 SECONDS_TO_SUMS = 1.0  # another process may be about to write them
 

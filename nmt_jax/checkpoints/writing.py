@@ -14,8 +14,8 @@ from nmt_jax.checkpoints.reading import REPLACED, CheckpointReader, Score
 from nmt_jax.checkpoints.train_state import TrainState
 from nmt_jax.checkpoints.verification import tree_shapes
 from nmt_jax.errors import UserError
-from nmt_jax.files import SUMS, is_complete, move_folder, remove_folder, upload, write_sums
-from nmt_jax.storage import is_remote
+from nmt_jax.storage.files import SUMS, is_complete, move_folder, remove_folder, upload, write_sums
+from nmt_jax.storage.paths import is_remote
 
 
 class Checkpoints(CheckpointReader):

@@ -11,7 +11,7 @@ from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import metric_error, open_metric
 from nmt_jax.schema.number_flags import define_integer, define_seed
-from nmt_jax.storage import local_path_of
+from nmt_jax.storage.paths import local_path_of
 
 METHODS = {"baseline": "fit_baseline", "idf": "count"}  # of a metric, by the flag that names the output
 

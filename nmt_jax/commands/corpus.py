@@ -12,9 +12,9 @@ from nmt_jax.commands.shared_flags import define_override_flag, overrides
 from nmt_jax.data.readers.parallel_text import open_text
 from nmt_jax.data.readers.splits import SPLITS
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
 from nmt_jax.schema.number_flags import define_integer
-from nmt_jax.storage import path_of
+from nmt_jax.storage.files import whole_file
+from nmt_jax.storage.paths import path_of
 from nmt_jax.workdir import Workdir
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from absl import flags
 
 from nmt_jax import config as configs
-from nmt_jax import files
 from nmt_jax.commands import streams
 from nmt_jax.errors import UserError
-from nmt_jax.storage import path_of
+from nmt_jax.storage import files
+from nmt_jax.storage.paths import path_of
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 

@@ -19,7 +19,7 @@ from nmt_jax.judging import agreement_table
 from nmt_jax.judging.evaluation import TESTS, Inference, evaluate_metrics
 from nmt_jax.judging.judgement_files import Protocol
 from nmt_jax.schema.number_flags import define_integer, define_seed
-from nmt_jax.storage import local_path_of
+from nmt_jax.storage.paths import local_path_of
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:

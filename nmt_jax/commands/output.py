@@ -14,9 +14,9 @@ from nmt_jax.data.lines import chunks, find
 from nmt_jax.distributed import process_spec
 from nmt_jax.distributed.parts import Part, digest
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
 from nmt_jax.progress import track
-from nmt_jax.storage import path_of
+from nmt_jax.storage.files import whole_file
+from nmt_jax.storage.paths import path_of
 from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:

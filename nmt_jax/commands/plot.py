@@ -10,7 +10,7 @@ from nmt_jax.commands.shared_flags import METRIC_FLAGS, define_metric_flags, met
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import plot_kinds
 from nmt_jax.schema.number_flags import define_integer
-from nmt_jax.storage import local_path_of
+from nmt_jax.storage.paths import local_path_of
 
 KINDS = ("curves", "attention", "layers", "length", "sweep", *plot_kinds.DEFAULT_METRICS)
 USED_BY = {  # flags that not every kind uses

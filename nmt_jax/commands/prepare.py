@@ -52,7 +52,7 @@ def run(config: ConfigDict, engine: Engine) -> list[pathlib.Path]:
 
     check_model(config)
     with tempfile.TemporaryDirectory() as workdir:  # training finds the vocabulary in the cache
-        task = Translate(config, pathlib.Path(workdir), sharding.make_mesh(config.mesh.model))
+        task = Translate(config, pathlib.Path(workdir), sharding.make_mesh())
         task.engine = engine
         print_table(task.summary())
         return [task.train_corpus.directory, task.dev_corpus.directory]

@@ -9,7 +9,7 @@ from nmt_jax.commands.shared_flags import values
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.report import write_report
 from nmt_jax.schema.number_flags import define_integer
-from nmt_jax.storage import local_path_of
+from nmt_jax.storage.paths import local_path_of
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:

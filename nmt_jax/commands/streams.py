@@ -12,7 +12,7 @@ from nmt_jax.data.lines import chunks, decode_lines, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.progress import track
 from nmt_jax.schema.number_flags import define_integer
-from nmt_jax.storage import path_of
+from nmt_jax.storage.paths import path_of
 
 Item = TypeVar("Item")
 

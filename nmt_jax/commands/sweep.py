@@ -12,7 +12,7 @@ from nmt_jax.commands.shared_flags import define_override_flag, overrides
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.sweep_table import WRITERS, collect
 from nmt_jax.schema.number_flags import define_integer
-from nmt_jax.storage import local_path_of
+from nmt_jax.storage.paths import local_path_of
 from nmt_jax.sweeps.runs import Run, find_runs, has_finished, name
 from nmt_jax.sweeps.train_sweep import points, train_runs, training_command
 from nmt_jax.workdir import Workdir

@@ -26,7 +26,7 @@ from nmt_jax.data.lines import chunks, num_lines
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
 from nmt_jax.schema.number_flags import define_float, define_integer
-from nmt_jax.storage import path_of
+from nmt_jax.storage.paths import path_of
 from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat
 from nmt_jax.translation.requests import Hypothesis, Line, read_requests

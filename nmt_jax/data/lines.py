@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TypeVar
 
 from nmt_jax.errors import UserError
-from nmt_jax.storage import path_of
+from nmt_jax.storage.paths import path_of
 
 Item = TypeVar("Item")
 MOST_BYTES = 1 << 26  # in a line: a stream without line ends, such as /dev/zero, must not fill the memory

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from nmt_jax.errors import UserError
-from nmt_jax.files import remove_folder, whole_file
-from nmt_jax.storage import is_remote
+from nmt_jax.storage.files import remove_folder, whole_file
+from nmt_jax.storage.paths import is_remote
 
 JOB = "job.json"
 

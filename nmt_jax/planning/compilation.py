@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt_jax.errors import UserError, one_line
-from nmt_jax.files import whole_file
+from nmt_jax.storage.files import whole_file
 
 COMPILERS = ("jax", "jaxlib", "libtpu", "jax-cuda13-pjrt")
 

@@ -13,11 +13,11 @@ import jax
 import numpy as np
 
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.pretrained.model_files import read_json, read_tensors, tensor_names, write_tensors
 from nmt_jax.pretrained.tokenizer import Tokenizer, longest_text
 from nmt_jax.pretrained.weight_names import pad_id, read_config, tensor_name, write_config
+from nmt_jax.storage.files import whole_file
 
 UNUSED_IDS = 1024  # rows that a word table may have beyond the vocabulary, as padding or in reserve
 

@@ -17,7 +17,7 @@ from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.pretrained.huggingface import Pretrained, load_folder
 from nmt_jax.pretrained.model_files import read_json
 from nmt_jax.pretrained.tokenizer import Tokenizer
-from nmt_jax.storage import path_of
+from nmt_jax.storage.paths import path_of
 from nmt_jax.workdir import Workdir, check_manifest
 
 FINE_TUNED = ("sentences", "tag", "span")  # tasks that fine-tune a pretrained encoder

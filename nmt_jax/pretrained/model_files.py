@@ -9,7 +9,7 @@ import safetensors
 import safetensors.numpy
 
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
+from nmt_jax.storage.files import whole_file
 
 TYPES = ("F32", "F16", "BF16")
 

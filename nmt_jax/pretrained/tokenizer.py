@@ -19,8 +19,8 @@ import tokenizers.processors
 
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
 from nmt_jax.pretrained.model_files import read_json
+from nmt_jax.storage.files import whole_file
 
 ALGORITHMS = ("wordpiece", "unigram")  # that `Tokenizer.train` supports
 SPACE = "\u2581"  # SentencePiece's symbol for a space, which begins the first piece of a word

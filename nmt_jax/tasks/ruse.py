@@ -25,13 +25,13 @@ from nmt_jax.data.batching.batches import Batches, Shape
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.readers.labelled import Labelled, ScoreScaler, open_labelled
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_folder
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.platforms import compiled
 from nmt_jax.pretrained.learned_metrics import read_encoders
 from nmt_jax.pretrained.tokenizer import Tokenizer
 from nmt_jax.progress import track
+from nmt_jax.storage.files import whole_folder
 from nmt_jax.tasks.fine_tuning import SIZES
 from nmt_jax.tasks.objectives import dropout_options
 from nmt_jax.tasks.task import Task

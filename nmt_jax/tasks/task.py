@@ -21,7 +21,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.models.registry import model_class
 from nmt_jax.platforms import compiled
-from nmt_jax.storage import path_of
+from nmt_jax.storage.paths import path_of
 
 
 class BatchSource(Protocol):

@@ -14,7 +14,7 @@ from nmt_jax.data.readers.labelled import open_labelled
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.data.vocabulary.words import Words
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
+from nmt_jax.storage.files import whole_file
 
 VOCAB_FORMAT = 1  # increase it whenever equal texts and settings give another vocabulary
 

@@ -15,7 +15,7 @@ import time
 from typing import IO, Any
 
 from nmt_jax.errors import UserError
-from nmt_jax.storage import is_remote
+from nmt_jax.storage.paths import is_remote
 
 FILE = ".lock"
 HEARTBEAT_SECONDS = 10.0

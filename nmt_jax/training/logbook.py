@@ -12,8 +12,8 @@ from pathlib import Path
 import jax
 from tensorboardX import SummaryWriter
 
-from nmt_jax.files import remove_folder, upload, whole_file
-from nmt_jax.storage import is_remote
+from nmt_jax.storage.files import remove_folder, upload, whole_file
+from nmt_jax.storage.paths import is_remote
 from nmt_jax.workdir import parse_row
 
 

@@ -22,7 +22,7 @@ from nmt_jax.interrupts import Interrupted, Interrupts, Watchdog
 from nmt_jax.planning.accelerators import topology_of
 from nmt_jax.planning.roofline import bounds
 from nmt_jax.progress import RunProgress, print_table
-from nmt_jax.storage import path_of
+from nmt_jax.storage.paths import path_of
 from nmt_jax.tasks.task import Task
 from nmt_jax.training import memory
 from nmt_jax.training.lock import WorkdirLock

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from nmt_jax.files import is_complete
+from nmt_jax.storage.files import is_complete
 from nmt_jax.workdir import Workdir
 
 LOWER_IS_BETTER = ("loss", "perplexity")  # and names that end in these, such as mlm_loss

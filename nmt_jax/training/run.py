@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.distributed.process_spec import ProcessSpec
 from nmt_jax.errors import UserError
-from nmt_jax.files import remove_folder
+from nmt_jax.storage.files import remove_folder
 from nmt_jax.training.record import read_record
 from nmt_jax.workdir import Workdir, check_manifest
 

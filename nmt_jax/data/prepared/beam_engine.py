@@ -18,7 +18,7 @@ from typing import Any
 
 from nmt_jax.data.prepared.engine import this_process
 from nmt_jax.errors import UserError, did_you_mean, explain, one_line
-from nmt_jax.files import whole_file
+from nmt_jax.storage.files import whole_file
 
 RUNNERS = ("direct", "spark", "flink", "dataflow")
 DEFAULTS = {"direct": ("direct_num_workers=0",)}  # 0: one per core

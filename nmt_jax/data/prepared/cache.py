@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 
 from nmt_jax.data.prepared.engine import written_once
 from nmt_jax.errors import UserError
-from nmt_jax.files import SUMS, check_sums, whole_file, write_sums
-from nmt_jax.storage import is_remote
+from nmt_jax.storage.files import SUMS, check_sums, whole_file, write_sums
+from nmt_jax.storage.paths import is_remote
 
 
 def cache_directory(data: Any) -> pathlib.Path:

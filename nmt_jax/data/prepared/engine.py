@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from nmt_jax.files import whole_folder
+from nmt_jax.storage.files import whole_folder
 
 
 class Engine(Protocol):

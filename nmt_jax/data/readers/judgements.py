@@ -14,7 +14,7 @@ import numpy as np
 from nmt_jax.data.lines import find
 from nmt_jax.data.readers.table import SUFFIXES, Row, read_table, suffix
 from nmt_jax.errors import UserError
-from nmt_jax.storage import path_of
+from nmt_jax.storage.paths import path_of
 
 SYSTEM_COLUMN = "system"  # in a file of system scores
 BETTER, WORSE = 100.0, 0.0  # scores for the two texts of a ranked pair

@@ -26,7 +26,7 @@ from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.slices import Slice, bounds, text_slices
 from nmt_jax.data.readers.splits import FingerprintedCorpus, GrammarSplit, corpus_folder
 from nmt_jax.errors import UserError
-from nmt_jax.storage import is_remote
+from nmt_jax.storage.paths import is_remote
 
 KINDS = ("grammar", "text", "tfds")
 HELD_OUT = 1000  # dev and test pairs of the embedded grammar

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from nmt_jax.errors import UserError
-from nmt_jax.storage import path_of
+from nmt_jax.storage.paths import path_of
 
 SPLITS = ("train", "dev", "test")
 

@@ -12,7 +12,7 @@ import numpy as np
 from nmt_jax.data.lines import read_lines
 from nmt_jax.data.vocabulary.vocab import UNK, Vocab
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
+from nmt_jax.storage.files import whole_file
 
 ENTRIES = 32  # translations kept per source word; tables from word alignments have thousands for "the"
 

@@ -27,8 +27,8 @@ from typing import Any
 import sentencepiece
 
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
-from nmt_jax.storage import path_of
+from nmt_jax.storage.files import whole_file
+from nmt_jax.storage.paths import path_of
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 

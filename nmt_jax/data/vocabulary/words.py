@@ -14,8 +14,8 @@ import numpy as np
 
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
-from nmt_jax.storage import path_of
+from nmt_jax.storage.files import whole_file
+from nmt_jax.storage.paths import path_of
 
 NO_WORD = 0  # ends every text, and pads rows
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from nmt_jax.errors import UserError
-from nmt_jax.files import whole_file
+from nmt_jax.storage.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, cast
 
-from nmt_jax.storage import RemotePath, is_remote
+from nmt_jax.storage.paths import RemotePath, is_remote
 
 SUMS = "sums.json"  # size and checksum of each file of a folder
 

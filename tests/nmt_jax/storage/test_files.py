@@ -1,6 +1,6 @@
 import pytest
 
-from nmt_jax.files import naming, whole_file, whole_folder
+from nmt_jax.storage.files import naming, whole_file, whole_folder
 
 
 def test_a_file_is_written_completely_or_not_at_all(tmp_path):

@@ -10,11 +10,11 @@ import time
 
 import pytest
 
-from nmt_jax import storage
 from nmt_jax.data.lines import read_lines
 from nmt_jax.distributed.parts import Part, Parts
 from nmt_jax.errors import UserError
-from nmt_jax.files import (
+from nmt_jax.storage import paths
+from nmt_jax.storage.files import (
     SUMS,
     is_complete,
     local_copy,
@@ -25,7 +25,7 @@ from nmt_jax.files import (
     whole_folder,
     write_sums,
 )
-from nmt_jax.storage import is_remote, path_of
+from nmt_jax.storage.paths import is_remote, path_of
 from nmt_jax.training import lock
 from nmt_jax.training.lock import WorkdirLock
 from nmt_jax.workdir import Workdir
@@ -117,7 +117,7 @@ def test_a_folder_is_complete_as_long_as_it_has_its_sums(tmp_path, bucket, monke
     (local / "zzz").write_text("z")
     write_sums(local / SUMS)
     order = []
-    store = storage._file_system("s3")
+    store = paths._file_system("s3")
     put, copy = store.put, store.cp_file
     monkeypatch.setattr(store, "put", lambda names, *rest: (order.extend(names), put(names, *rest)))
     monkeypatch.setattr(store, "cp_file", lambda name, to: (order.append(name), copy(name, to)))
@@ -187,7 +187,7 @@ def test_mistakes_are_one_line_and_overwrite_nothing(bucket, mistake, tmp_path, 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.delenv(name)
-        patch.setattr(storage, "_file_system", storage._file_system.__wrapped__)
+        patch.setattr(paths, "_file_system", paths._file_system.__wrapped__)
         forget_clients()
         error = mistake("score", text, reference)
         assert error.startswith(f"{bucket}/text: Unable to locate credentials; check the network")
