@@ -3,8 +3,9 @@
     python -m benchmarks.hosts --workdir=RUN [--encoder=FOLDER] [--lines=1024,4096] [--processes=1,2,4] [--rounds=3]
 
 `nmt-jax translate` (beam 4) with the model of RUN, and `nmt-jax score --metrics=bertscore --segments`, each on the
-first lines of Multi30k, started by `nmt-jax launch`. Each process computes on one thread. Both numbers of lines are
-run, so that the cost of a line (the difference) is separated from that of a start, which every process pays once.
+first lines of Multi30k, started by `nmt-jax launch`. All processes run on one processor, one thread each: on several,
+programs that run at the same time slow each other down. Both numbers of lines are run, so that the cost of a line (the
+difference) is separated from that of a start, which every process pays once.
 Programs are compiled before. Rounds alternate between the numbers of processes; figures are medians.
 
 One JSON line per verb and number of processes: `per_line` and `per_process` in CPU-seconds, and `overhead`, by how much
@@ -54,8 +55,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     sizes, counts = ([int(one) for one in text.split(",")] for text in (options.lines, options.processes))
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
-    environment = os.environ | {"XLA_FLAGS": flags, "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
+    measure.one_thread()
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         commands: dict[str, dict[int, list[str]]] = {}

@@ -9,6 +9,7 @@ import os
 import pathlib
 
 HEADER = ["LAYER", "P", "R", "F"]
+LONGEST = 1 << 20  # characters of a file: a device such as /dev/zero has no end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,10 +33,12 @@ class Baseline:
         Raises ValueError with `FILE:LINE` if the file has another format.
         """
         try:
-            lines = list(csv.reader(pathlib.Path(path).read_text(encoding="utf-8").splitlines()))
+            with open(path, encoding="utf-8") as file:
+                text = file.read(LONGEST + 1)
+            lines = list(csv.reader(text.splitlines()))
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise ValueError(f"{path}: cannot read the baseline ({error})") from error
-        if not lines or lines[0] != HEADER:
+        if not lines or lines[0] != HEADER or len(text) > LONGEST:
             raise ValueError(f"{path}:1: a baseline file must begin with the line {','.join(HEADER)}")
         rows: list[tuple[float, float, float]] = []
         for number, line in enumerate(lines[1:], start=2):

@@ -19,6 +19,7 @@ FORMS: dict[str, Callable[[int, int], float]] = {  # n: number of sentences, df:
 }
 
 Token = int | str
+LONGEST = 1 << 28  # characters of a file: a device such as /dev/zero has no end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Idf:
     def load(cls, path: str | os.PathLike[str]) -> "Idf":
         """Read a file that `save` wrote. Raises ValueError if it is missing or has another format."""
         try:
-            content = json.loads(pathlib.Path(path).read_text(encoding="ascii"))
+            with open(path, encoding="ascii") as file:
+                content = json.loads(file.read(LONGEST))
             tokens, counts = content["tokens"], content["frequencies"]
             return cls(dict(zip(tokens, counts, strict=True)), content["num_documents"], content["form"])
         except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:

@@ -32,6 +32,8 @@ class Parts:
 
     def __init__(self, output: pathlib.Path, job: Mapping[str, Any]):
         self.output = output
+        if not output.name:  # "/", ".", ""
+            raise UserError(f"{output}: cannot be written: it is a folder, not a file")
         self.folder = output.with_name(output.name + ".parts")
         self.job: dict[str, Any] = json.loads(json.dumps(job))
 

@@ -62,6 +62,9 @@ def test_a_damaged_part_is_refused(data, parts):
 def test_an_output_that_cannot_be_written(tmp_path):
     with pytest.raises(UserError, match="nowhere is not a folder"):
         Parts(tmp_path / "nowhere" / "out", JOB).check()
+    for name in ("/", ".", ""):
+        with pytest.raises(UserError, match="it is a folder, not a file"):
+            Parts(pathlib.Path(name), JOB)
     for path in (tmp_path, pathlib.Path("/dev/null")):
         with pytest.raises(UserError, match="it is a folder or a device"):
             Parts(path, JOB).check(overwrite=True)
