@@ -49,8 +49,8 @@ def open_output(
 
     inputs: the files that are read, None for stdin. block_size: number of items that are processed together. num_items:
     their number, if it is known. arguments: those of the verb that are not flags. workdirs: of the models; if one is
-    split over devices (`mesh.model`), all processes compute together. Raises UserError for flags that
-    exclude each other, and for an output that cannot be written or continued.
+    split over devices (`mesh.model`), all processes compute together. Raises UserError for flags that exclude each
+    other, and for an output that cannot be written or continued.
     """
     spec = process_spec.find_process_spec(flag_values, os.environ, coordinated=False)
     if not flag_values.output:

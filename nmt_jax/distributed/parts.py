@@ -59,7 +59,7 @@ class Parts:
         path = self.folder / JOB
         try:
             job = json.loads(path.read_text(encoding="utf-8"))
-            differing = [name for name in sorted({*job, *self.job}) if job.get(name) != self.job.get(name)]
+            differing = differing_settings(job, self.job)
         except (ValueError, TypeError, AttributeError):
             raise UserError(f"{path}: damaged; delete the folder to start again") from None
         if differing:
@@ -127,6 +127,11 @@ class Parts:
 
     def _path(self, block: int) -> pathlib.Path:
         return self.folder / f"{block:08}.part"
+
+
+def differing_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the names of the settings that differ between two jobs."""
+    return [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
 
 
 def digest(items: Iterable[Any]) -> str:

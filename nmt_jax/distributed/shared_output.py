@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nmt_jax.distributed.code_version import code_hash
-from nmt_jax.distributed.parts import Part, Parts
+from nmt_jax.distributed.parts import Part, Parts, differing_settings
 from nmt_jax.distributed.process_spec import ProcessSpec
 from nmt_jax.distributed.rendezvous import VISIBLE_SECONDS, ProcessInfo, Rendezvous
 from nmt_jax.errors import UserError
@@ -120,9 +120,9 @@ class SharedOutput:
         if block in self._finished:
             self.parts.check_input(block, digest)
             return False
-        # Processes that have met divide what is left. Others may have started when more or less was left.
         if self.together:
             return True
+        # Processes that have met divide what is left. Others may have started when more or less was left.
         turn = self._turn if self._rendezvous else block
         self._turn += 1
         return turn % self.spec.processes == self.spec.process
@@ -168,10 +168,7 @@ def find_difference(infos: list[ProcessInfo]) -> str | None:
         return str(first["problem"])
     for info in infos[1:]:
         who, other = f"process {info['process']} ({info['host']})", f"process 0 ({first['host']})"
-        differing = [
-            name for name in sorted({*info["job"], *first["job"]}) if info["job"].get(name) != first["job"].get(name)
-        ]
-        if differing:
+        if differing := differing_settings(info["job"], first["job"]):
             return f"{who} has a different {', '.join(differing)} from {other}; start all with the same command"
         if info["code"] != first["code"]:
             return f"{who} runs another version of nmt-jax than {other}; install the same on all hosts"
