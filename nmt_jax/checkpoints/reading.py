@@ -54,6 +54,17 @@ class Score(NamedTuple):
     measure: str | None
 
 
+@contextlib.contextmanager
+def _opened(folder: Path, pattern: str = "*") -> Iterator[Path]:
+    """Yields `local_copy`; of an object store, each process has its own, which it reads without the others."""
+    with contextlib.ExitStack() as stack:
+        if is_remote(folder):
+            process = jax.process_index()
+            options = ocp.options.MultiprocessingOptions(primary_host=process, active_processes={process})
+            stack.enter_context(ocp.Context(multiprocessing_options=options))
+        yield stack.enter_context(local_copy(folder, pattern))
+
+
 class CheckpointReader:
     """Reads the folder `checkpoints/` of a workdir, which holds one Orbax checkpoint per saved step, named by the step.
 
@@ -121,7 +132,7 @@ class CheckpointReader:
 
     def params(self, step: int, sharding: Shardings) -> Any:
         """The parameters to translate with: the moving average of `step` if the run kept one."""
-        with local_copy(self._path(step)) as path:
+        with _opened(self._path(step)) as path:
             check_checkpoint(path)
             arrays = ocp.checkpointables_metadata(path).metadata
             name = "ema" if "ema" in arrays else "params"
@@ -191,7 +202,7 @@ class CheckpointReader:
 
     def _load(self, step: int, abstract: TrainState) -> Restored:
         parts = abstract.parts
-        with local_copy(self._path(step)) as path:
+        with _opened(self._path(step)) as path:
             check_checkpoint(path)
             record = ocp.checkpointables_metadata(path).custom_metadata
             if differences := shape_differences(tree_shapes(parts), record["shapes"]):
@@ -206,7 +217,7 @@ class CheckpointReader:
     def _score(self, step: int) -> Score:
         if step not in self._scores:
             try:
-                with local_copy(self._path(step), METADATA) as path:
+                with _opened(self._path(step), METADATA) as path:
                     record = ocp.checkpointables_metadata(path).custom_metadata
                 self._scores[step] = Score(record["score"], record["meta"].get("measure") or None)
             except Exception:  # damaged: reported when it is restored

@@ -3,11 +3,13 @@
 import contextlib
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
+from jax.experimental import multihost_utils
 from orbax.checkpoint import v1 as ocp
 
 from nmt_jax.checkpoints.reading import REPLACED, CheckpointReader, Score
@@ -22,24 +24,32 @@ class Checkpoints(CheckpointReader):
     """Reads and writes the folder `checkpoints/` of a workdir.
 
     Saving is asynchronous. If a save fails, for example on a full disk, the next call raises the error, also `check`.
-    All processes must make the same calls; process 0 deletes old checkpoints.
+    All processes must make the same calls; process 0 deletes old checkpoints. In an object store, process 0 also writes
+    the arrays of all, since only its local folder is copied there.
     """
 
-    def __init__(self, directory: Path, keep_last: int = 1, keep_best: int = 0):
-        """Keep the `keep_last` newest checkpoints and the `keep_best` ones with the highest scores."""
+    def __init__(
+        self,
+        directory: Path,
+        keep_last: int = 1,
+        keep_best: int = 0,
+        broadcast: Callable[[Callable[[], Any]], Any] = lambda make: make(),
+    ):
+        """Keep the `keep_last` newest checkpoints and the `keep_best` ones with the highest scores.
+
+        broadcast: returns in all processes what a function returns in process 0.
+        """
         if keep_last < 1:
             raise UserError(f"train.keep_last={keep_last} must be at least 1")
         super().__init__(directory)
-        if is_remote(directory) and jax.process_count() > 1:
-            raise UserError(
-                f"{directory}: several processes cannot save checkpoints in an object store yet; give them a --workdir "
-                "on a file system that their hosts share"
-            )
         self._keep_last, self._keep_best = keep_last, keep_best
         self._saving: threading.Thread | None = None
         self._failed: UserError | None = None
         # Orbax writes a checkpoint by renaming folders, which object stores cannot; a whole one is copied there.
-        self._staging = Path(tempfile.mkdtemp(prefix="nmt-jax-")) if is_remote(self.directory) else None
+        # All processes must name the same folder to Orbax; it is that of process 0, and the others do not use it.
+        self._staging: Path | None = None
+        if is_remote(self.directory):
+            self._staging = Path(broadcast(lambda: tempfile.mkdtemp(prefix="nmt-jax-")))
         self._restore_replaced()
 
     def __enter__(self) -> "Checkpoints":
@@ -50,7 +60,7 @@ class Checkpoints(CheckpointReader):
             try:
                 self.wait()  # a failed last save must not hide the error that ended the run
             finally:
-                if self._staging:
+                if self._staging and jax.process_index() == 0:
                     remove_folder(self._staging)
 
     def save(
@@ -67,7 +77,9 @@ class Checkpoints(CheckpointReader):
         record = {"data": data_state, "meta": dict(meta), "score": score, "shapes": tree_shapes(parts)}
         self.set_aside(step)
         try:
-            path = self._staging / str(step) if self._staging else self._path(step)
+            path = self._path(step)
+            if self._staging:
+                path, parts = self._staging / str(step), jax.tree.map(_gather, parts)
             saving = ocp.save_checkpointables_async(path, parts, overwrite=True, custom_metadata=record)
         except (OSError, ValueError) as error:
             raise self._save_failed(step, error) from error
@@ -154,3 +166,11 @@ class Checkpoints(CheckpointReader):
             f"{self.directory}: cannot save step {step}: {reason}; {state}; "
             "fix the problem and run the same command again"
         )
+
+
+def _gather(array: jax.Array) -> jax.Array | np.ndarray:
+    """The whole array in process 0, and nothing of its size in the others; Orbax writes NumPy arrays in process 0."""
+    if array.is_fully_addressable:
+        return array
+    whole = array if array.is_fully_replicated else multihost_utils.process_allgather(array, tiled=True)
+    return np.asarray(whole) if jax.process_index() == 0 else np.zeros(1, array.dtype)

@@ -15,6 +15,7 @@ from absl import flags
 
 from nmt_jax.errors import UserError
 from nmt_jax.launchers.names import LABEL, checked
+from nmt_jax.storage.paths import PACKAGES
 
 METADATA = "http://metadata.google.internal/computeMetadata/v1/instance/attributes"
 PACKED = ("pyproject.toml", "README.md", "nmt_jax", "metrics_jax", "configs")  # of the checkout
@@ -30,7 +31,7 @@ if [ ! -e venv ]; then
     for python in python3.13 python3.12 python3.11 python3; do command -v $python > /dev/null && break; done
     $python -m venv venv
 fi
-venv/bin/pip install --quiet --disable-pip-version-check './code[tpu]'"""
+venv/bin/pip install --quiet --disable-pip-version-check './code[{extras}]'"""
 
 START = """cd ~/nmt-jax
 [ -e pid ] && grep -qs nmt-jax "/proc/$(cat pid)/cmdline" && exit
@@ -120,13 +121,15 @@ def write_script(flag_values: flags.FlagValues, command: Sequence[str]) -> str:
         )
     name, zone = (checked(flag, str(flag_values[flag].value), LABEL, 63) for flag in ("name", "zone"))
     source = "." if flag_values.dry_run and root == pathlib.Path.cwd() else str(root)
+    schemes = (scheme for scheme in PACKAGES if any(f"{scheme}://" in argument for argument in command))
+    install = INSTALL.format(extras=",".join(["tpu", *schemes]))
     start = START.format(metadata=METADATA, command=shlex.join(["nmt-jax", *command]))
     return SCRIPT.format(
         name=name,
         zone=zone,
         source=shlex.quote(source),
         packed=" ".join(PACKED),
-        install=INSTALL,
+        install=install,
         start=start,
         follow=FOLLOW,
         tries=TRIES,

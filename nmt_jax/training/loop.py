@@ -78,10 +78,11 @@ def run(
     workdir = path_of(workdir).absolute()
     check_settings(config, task)
     with Interrupts() as interrupts:
-        checkpoints = Checkpoints(workdir / "checkpoints", config.train.keep_last, config.train.keep_best)
-        lock = lock or WorkdirLock(workdir, needed=False)
-        training = _Training(config, workdir, task, processes or Processes(), lock, checkpoints, interrupts, began)
-        training.processes.broadcast(lambda: write_manifest(workdir, config))  # the vocabulary exists by now
+        processes, lock = processes or Processes(), lock or WorkdirLock(workdir, needed=False)
+        keep_last, keep_best = config.train.keep_last, config.train.keep_best
+        checkpoints = Checkpoints(workdir / "checkpoints", keep_last, keep_best, processes.broadcast)
+        training = _Training(config, workdir, task, processes, lock, checkpoints, interrupts, began)
+        processes.broadcast(lambda: write_manifest(workdir, config))  # the vocabulary exists by now
         with checkpoints, Logbook(workdir, training.step) as training.logbook:
             training.run()
     return {"step": training.step, "loss": training.status.loss, **training.status.metrics}
@@ -245,10 +246,10 @@ class _Training:
                     self._take_step()
             except Interrupted:
                 self._save()
-                self.checkpoints.wait()
+                self._wait_until_saved()
                 self.display.note(f"saved at step {self.step}; run the same command to continue")
                 raise
-            self.checkpoints.wait()
+            self._wait_until_saved()
             self.lock.check()
             self._conclude()
 
@@ -352,6 +353,10 @@ class _Training:
         self.checkpoints.save(self.step, self.state, self.iterator.get_state(), dataclasses.asdict(self.status), score)
         self.since += time.monotonic() - start
         self.saved = (self.step, self.status.evaluated)
+
+    def _wait_until_saved(self) -> None:
+        """Wait for the last checkpoint, also for process 0, which may still copy it to an object store."""
+        self.processes.in_turn(self.checkpoints.wait)
 
     def _conclude(self) -> None:
         status = self.status

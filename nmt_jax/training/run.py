@@ -114,12 +114,15 @@ def announce_changes(old: ConfigDict, new: ConfigDict) -> None:
 def check_model(config: ConfigDict) -> None:
     """Raise UserError if the task or model does not exist or cannot be built; called before any data is read.
 
-    Fields without a default are sizes that come from the data, except those of a model over a pretrained encoder,
-    which its task checks.
+    Raises it too if prepared data would be in an object store. Fields without a default are sizes that come from the
+    data, except those of a model over a pretrained encoder, which its task checks.
     """
+    from nmt_jax.data.prepared.cache import cache_directory
     from nmt_jax.models.registry import model_class
     from nmt_jax.tasks.registry import TASKS
 
+    if "cache" in config.get("data", {}):
+        cache_directory(config.data)
     if config.task not in TASKS:
         raise UserError(f"config.task={config.task!r}: use one of {', '.join(TASKS)}")
     model = model_class(config.model_name)

@@ -28,7 +28,8 @@ def cache_directory(data: Any) -> pathlib.Path:
     """
     place = data.cache or os.environ.get("NMT_JAX_CACHE") or "~/.cache/nmt-jax"
     if is_remote(place):
-        raise UserError(f"config.data.cache={place}: prepared data is mapped into memory; name a local folder")
+        setting = "config.data.cache" if data.cache else "NMT_JAX_CACHE"
+        raise UserError(f"{setting}={place}: prepared data is mapped into memory; name a local folder")
     return pathlib.Path(place).expanduser() / "corpora"
 
 

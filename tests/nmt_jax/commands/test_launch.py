@@ -122,6 +122,8 @@ def test_the_command_for_a_tpu_pod(capsys):
     printed = dry(capsys, "--on=tpu", "--zone=z", "--name=pod", "--", *training("/w"))
     assert "gcloud compute tpus tpu-vm ssh pod --zone=z --worker=all" in printed
     assert "TPU_WORKER_ID=" in printed
+    assert "pip install --quiet --disable-pip-version-check './code[tpu]'\n" in printed
+    assert "'./code[tpu,gs]'\n" in dry(capsys, "--on=tpu", "--zone=z", "--name=pod", "--", *training("gs://bucket/w"))
     assert subprocess.run(["bash", "-n"], input=printed, text=True).returncode == 0
 
 

@@ -14,6 +14,8 @@ import pytest
 from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.distributed.process_spec import free_port
 from nmt_jax.distributed.processes import find_difference
+from nmt_jax.storage.files import is_complete
+from nmt_jax.storage.paths import path_of
 from tests.conftest import ROOT, with_devices
 from tests.fixtures import toy
 
@@ -120,6 +122,20 @@ def test_a_checkpoint_of_four_processes_continues_in_one_and_in_two(expected, tm
     run(tmp_path, 4, **{"train.steps": 10, "mesh.fsdp": True})
     run(tmp_path, 1, **{"train.steps": 20})
     np.testing.assert_allclose(run(tmp_path, 2), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.slow
+def test_a_run_in_an_object_store_is_killed_and_continues_in_two_processes_and_in_one(expected, bucket):
+    workdir = path_of(f"{bucket}/run")
+    for step, lost, changes in ((5, 1, {"mesh.fsdp": True}), (15, 0, {"mesh.model": 2})):
+        started = start(workdir, 2, changes={"toy.pause": 0.2, **changes})
+        while not is_complete(workdir / "checkpoints" / str(step)):
+            assert [process.poll() for process in started] == [None, None]
+            time.sleep(0.1)
+        started[lost].kill()
+        assert 0 not in [code for code, _ in finish(started)]
+    assert len(losses(workdir)) < STEPS
+    np.testing.assert_allclose(run(workdir, 1), expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.slow

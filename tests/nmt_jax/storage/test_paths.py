@@ -181,7 +181,8 @@ def test_mistakes_are_one_line_and_overwrite_nothing(bucket, mistake, tmp_path, 
     error = mistake("train", *options, "--workdir=s3://no-such-bucket/run")
     assert error.startswith("s3://no-such-bucket/run: cannot write the workdir: The specified bucket does not exist")
     error = mistake("train", *options, f"--workdir={bucket}/run", f"--config.data.cache={bucket}/cache")
-    assert "name a local folder" in error
+    assert error == f"config.data.cache={bucket}/cache: prepared data is mapped into memory; name a local folder"
+    assert not path_of(f"{bucket}/run").exists()
     assert "must be a local path" in mistake("sweep", *options, f"--workdir={bucket}/sweep")
     reference = f"--reference={bucket}/text"
     with pytest.MonkeyPatch.context() as patch:
@@ -237,7 +238,7 @@ def losses(workdir):
 
 @pytest.mark.slow
 def test_a_run_in_an_object_store_equals_a_local_one(tmp_path, bucket):
-    """Trained, killed, resumed, translated and scored with workdir, corpus, input and output in the store."""
+    """Trained, killed, resumed, continued by two processes, translated and scored; all files are in the store."""
     corpus = ["corpus", "--config=configs/quickstart.py:smoke=true", "--config.data.size=300"]
     call(*corpus, "--split=train", f"--output={tmp_path}/train")
     call(*corpus, "--split=dev", "--lines=40", f"--output={tmp_path}/dev")
@@ -267,6 +268,11 @@ def test_a_run_in_an_object_store_equals_a_local_one(tmp_path, bucket):
     assert losses(f"{bucket}/run") == losses(tmp_path / "run")
     kept = sorted(path.name for path in path_of(f"{bucket}/run/checkpoints").iterdir())
     assert kept == sorted(os.listdir(tmp_path / "run" / "checkpoints"))
+
+    call(*options, f"--config.data.directory={tmp_path}", f"--workdir={tmp_path}/run", "--config.train.steps=36")
+    call("launch", "--processes=2", "--", "nmt-jax", *remote, "--config.train.steps=36")
+    for ours, theirs in zip(losses(f"{bucket}/run"), losses(tmp_path / "run"), strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-4)
 
     translations = call("translate", f"--workdir={tmp_path}/run", f"--input={tmp_path}/dev.en", "--chunk=16")
     places = [f"--workdir={bucket}/run", f"--input={bucket}/dev.en", f"--output={bucket}/out"]
