@@ -22,6 +22,7 @@ from ml_collections import ConfigDict
 from nmt_jax import schema
 from nmt_jax.errors import UserError, did_you_mean
 from nmt_jax.storage.files import whole_file
+from nmt_jax.storage.paths import local_path_of
 
 # Top-level keys that must not change once a workdir has parameters.
 SAME_MODEL = ("task", "model_name", "model", "vocab", "encoder", "encoders")
@@ -177,7 +178,7 @@ def build_model(model: Callable[..., Model], fields: Mapping[str, Any], **sizes:
 def _parse_spec(spec: str) -> tuple[pathlib.Path, str]:
     """Splits `FILE.py[:ARGUMENT]` into path and argument. Raises UserError if there is no such file."""
     file, _, argument = spec.partition(".py:")
-    path = pathlib.Path(file + ".py" if argument else spec.removesuffix(":"))
+    path = local_path_of(file + ".py" if argument else spec.removesuffix(":"))
     if not path.is_file():
         siblings = sorted(path.parent.glob("*.py")) if path.parent.is_dir() else []
         raise UserError(f"{path}: no such config file{did_you_mean(str(path), map(str, siblings))}")

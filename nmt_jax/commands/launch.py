@@ -64,18 +64,24 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     command = list(positional)
     if command[:1] == ["nmt-jax"]:
         command = command[1:]
-    if not command or command[0] not in ("train", "sweep", *SHARING):
+    if not command:
         raise UserError(
             "nmt-jax launch needs a command after `--`: nmt-jax launch [FLAG …] -- nmt-jax train --config=FILE "
-            f"--workdir=FOLDER; it runs train, sweep, {', '.join(SHARING)}"
+            "--workdir=FOLDER"
+        )
+    if command[0] not in ("train", "sweep", *SHARING):
+        raise UserError(
+            f"nmt-jax launch: {command[0]!r} is not one of train, sweep, {', '.join(SHARING)}; run it directly"
         )
     if command[0] == "sweep" and flag_values.on != "slurm":
         raise UserError("nmt-jax launch: sweeps need --on=slurm; elsewhere, run `nmt-jax sweep` itself")
     several = flag_values.processes > 1 or flag_values.array or flag_values.on == "tpu"
     if command[0] in SHARING and several and not value_of("output", command):
         raise UserError(f"nmt-jax launch: processes write one file: nmt-jax {command[0]} --output=FILE …")
-    if flag_values.array and (command[0] not in SHARING or flag_values.processes > 1):
-        raise UserError(f"--array divides lines among jobs of one process: it works with {', '.join(SHARING)}")
+    if flag_values.array and command[0] not in SHARING:
+        raise UserError(f"--array divides lines among jobs: it works with {', '.join(SHARING)}")
+    if flag_values.array and flag_values.processes > 1:
+        raise UserError(f"--array={flag_values.array} starts jobs of one process each: omit --processes")
     for name, launchers in USED_BY.items():
         streams.check_effect(flag_values, [name], flag_values.on in launchers, f"without --on={'|'.join(launchers)}")
     check_one_line([*command, flag_values.volume or "", *flag_values.sbatch])

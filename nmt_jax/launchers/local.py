@@ -20,6 +20,8 @@ from nmt_jax.errors import UserError
 from nmt_jax.interrupts import SIGNALS, Interrupted, handling
 
 MOST_PROCESSES = 256
+ERROR = b"nmt-jax: error: "
+SAME_SECONDS = 5.0  # within which processes report a mistake that all of them find
 LEAVE_SECONDS = 90.0  # for processes to exit after one has failed; longer than --lost_seconds of train
 
 
@@ -48,7 +50,10 @@ def process_arguments(command: Sequence[str], processes: int, port: int) -> list
 
 
 class ProcessGroup:
-    """Processes that end together; the output of all but the first is prefixed with the number of the process."""
+    """Processes that end together; the output of all but the first is prefixed with the number of the process.
+
+    A mistake that all of them find, as in the flags, is reported by the first one only.
+    """
 
     def __init__(self, commands: Sequence[Sequence[str]], environment: dict[str, str]):
         self._received = 0
@@ -59,7 +64,7 @@ class ProcessGroup:
             for number, command in enumerate(commands)
         ]
         self._readers = [
-            threading.Thread(target=_prefix, args=(f"[{number}] ", process.stderr), daemon=True)
+            threading.Thread(target=_copy_lines, args=(f"[{number}] ", process.stderr, self._processes[0]), daemon=True)
             for number, process in enumerate(self._processes)
             if process.stderr
         ]
@@ -116,8 +121,14 @@ class ProcessGroup:
                     process.send_signal(number)
 
 
-def _prefix(prefix: str, stream: IO[bytes]) -> None:
+def _copy_lines(prefix: str, stream: IO[bytes], first: subprocess.Popen[bytes]) -> None:
+    """Writes the lines of a process to stderr, without the error of invalid input if the first process reports one."""
     with stream:
         for line in stream:
+            if line.startswith(ERROR):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    first.wait(SAME_SECONDS)
+                if first.returncode == USAGE_ERROR:
+                    continue
             sys.stderr.write(prefix + line.decode(errors="replace"))
             sys.stderr.flush()

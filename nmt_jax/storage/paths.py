@@ -27,9 +27,15 @@ ERRORS = {errno.ENOENT: FileNotFoundError, errno.EACCES: PermissionError, errno.
 
 
 def path_of(place: str | os.PathLike[str]) -> pathlib.Path:
-    """Returns the path that a text or another path names; paths of object stores have the methods used here."""
+    """Returns the path that a text or another path names; paths of object stores have the methods used here.
+
+    Raises UserError for a path of an object store without a bucket.
+    """
     if is_remote(place):
-        return cast(pathlib.Path, RemotePath(os.fspath(place)))
+        path = RemotePath(os.fspath(place))
+        if len(path.parts) < 2:
+            raise UserError(f"{os.fspath(place)}: names no bucket; expected {path.scheme}://BUCKET/KEY")
+        return cast(pathlib.Path, path)
     return pathlib.Path(place)
 
 
@@ -41,7 +47,7 @@ def is_remote(place: str | os.PathLike[str]) -> bool:
 def local_path_of(place: str | os.PathLike[str]) -> pathlib.Path:
     """Returns the path that a text names. Raises UserError if it is in an object store."""
     if is_remote(place):
-        raise UserError(f"{os.fspath(place)}: this must be a local path; write it there, and copy it")
+        raise UserError(f"{os.fspath(place)}: this must be a local path; copy files from or to the object store")
     return pathlib.Path(place)
 
 

@@ -142,9 +142,13 @@ def test_the_script_for_an_array_on_slurm(capsys, tmp_path):
     ("arguments", "message"),
     [
         ([], "needs a command after `--`"),
-        (["--", "nmt-jax", "corpus"], "needs a command after `--`"),
+        (["--", "nmt-jax", "perplexity"], "'perplexity' is not one of train, sweep"),
         (["--processes=2", "--", *SCORE], "processes write one file: nmt-jax score --output=FILE"),
-        (["--on=slurm", "--array=2", "--", *training("w")], "--array divides lines among jobs of one process"),
+        (["--on=slurm", "--array=2", "--", *training("w")], "--array divides lines among jobs: it works with"),
+        (
+            ["--on=slurm", "--array=2", "--processes=2", "--", *SCORE, "--output=o"],
+            "--array=2 starts jobs of one process",
+        ),
         (["--array=2", "--", *SCORE, "--output=o"], "--array has no effect without --on=slurm"),
         (["--", "nmt-jax", "sweep"], "sweeps need --on=slurm"),
         (["--on=kubernetes", "--", *training("w")], "needs --image"),

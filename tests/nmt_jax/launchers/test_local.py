@@ -25,6 +25,16 @@ def test_output_of_other_processes_has_their_number(capfd):
     assert capfd.readouterr().err == "[1] hello\n"
 
 
+MISTAKE = "import sys; print('nmt-jax: error: x', file=sys.stderr); raise SystemExit(2)"
+
+
+def test_a_mistake_that_all_processes_find_is_one_line(capfd):
+    assert run(MISTAKE, MISTAKE, MISTAKE) == 2
+    assert capfd.readouterr().err == "nmt-jax: error: x\n"
+    assert run("pass", MISTAKE) == 2
+    assert capfd.readouterr().err == "[1] nmt-jax: error: x\n"
+
+
 def test_invalid_input_of_one_process_is_the_reason_why_others_exit():
     assert run("raise SystemExit(1)", "import time; time.sleep(0.3); raise SystemExit(2)") == 2
 

@@ -46,6 +46,8 @@ def test_texts_name_local_paths_or_urls():
         "s3://bucket/runs",
     )
     assert path_of(path) == path == path.absolute() == path.expanduser()
+    with pytest.raises(UserError, match="s3://: names no bucket"):
+        path_of("s3://")
     assert str(path.with_name("z").relative_to(path.parent)) == "z"
     assert str(Workdir("gs://b/w").checkpoints) == "gs://b/w/checkpoints"
 
@@ -184,6 +186,7 @@ def test_mistakes_are_one_line_and_overwrite_nothing(bucket, mistake, tmp_path, 
     assert error == f"config.data.cache={bucket}/cache: prepared data is mapped into memory; name a local folder"
     assert not path_of(f"{bucket}/run").exists()
     assert "must be a local path" in mistake("sweep", *options, f"--workdir={bucket}/sweep")
+    assert "c.py: this must be a local path" in mistake("train", f"--config={bucket}/c.py", "--workdir=w")
     reference = f"--reference={bucket}/text"
     with pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
