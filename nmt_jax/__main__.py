@@ -59,6 +59,11 @@ VERBS = {
         "--workdir=FOLDER [FLAG …] < SOURCE > TRANSLATION",
         "--workdir=runs/quickstart < source.txt > hypothesis.txt",
     ),
+    "align": Verb(
+        "align the words of sentence pairs: IBM model 1, fast_align's model, HMM; lexicons; alignment error rate",
+        "--source=FILE --target=FILE [FLAG …] > LINKS",
+        "--source=train.en --target=train.de --lexicon=lexicon.tsv > train.links",
+    ),
     "generate": Verb(
         "sample text from a trained language model",
         "--workdir=FOLDER [--prompts=FILE|-] [FLAG …] > TEXT",

@@ -1,0 +1,62 @@
+"""Translation probabilities p(f | e) for the pairs of words that occur together, and for the NULL word."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.special import digamma
+
+from nmt_jax.alignment.bitext import SPECIAL, Bitext
+
+
+class Table(NamedTuple):
+    """A value for each pair of words: a probability or an expected count.
+
+    pairs: float32[P], pair 0 is padding. null: float32[V], of each target word and the NULL word, word 0 is padding.
+    """
+
+    pairs: Array
+    null: Array
+
+
+class Rows(NamedTuple):
+    """The pairs of each source word e: `of_pair` int32[P] is e, `sizes` float32[V] the number of its pairs."""
+
+    of_pair: Array
+    sizes: Array
+
+    @classmethod
+    def of(cls, bitext: Bitext, reverse: bool) -> "Rows":
+        """Returns the rows p(target | source), or with `reverse` those of p(source | target)."""
+        words = jnp.asarray(bitext.pair_words[1 if reverse else 0])
+        size = len(bitext.target_words if reverse else bitext.source_words)
+        return cls(words, jnp.zeros(size).at[words].add(1.0))
+
+
+def uniform(bitext: Bitext, reverse: bool) -> Table:
+    """Returns the same probability for each pair, before training."""
+    size = len(bitext.source_words if reverse else bitext.target_words)
+    value = 1.0 / (size - SPECIAL)
+    return Table(jnp.full(len(bitext.keys), value).at[0].set(0.0), jnp.full(size, value).at[0].set(0.0))
+
+
+@jax.jit
+def maximized(counts: Table, rows: Rows, alpha: Array) -> Table:
+    """Returns the probabilities for expected counts.
+
+    alpha: 0 for maximum likelihood, c(e, f) / c(e); otherwise the parameter of a symmetric Dirichlet prior of each row,
+    for variational Bayes: exp(digamma(c(e, f) + alpha)) / exp(digamma(c(e) + n alpha)), where n is the number of words
+    that occur with e (Riley and Gildea, 2012; Dyer et al., 2013).
+    """
+    totals = jnp.zeros_like(rows.sizes).at[rows.of_pair].add(counts.pairs)
+    pairs = _estimate(counts.pairs, totals[rows.of_pair], rows.sizes[rows.of_pair], alpha)
+    null = _estimate(counts.null, jnp.sum(counts.null), float(counts.null.size - SPECIAL), alpha)
+    return Table(pairs.at[0].set(0.0), null.at[0].set(0.0))
+
+
+def _estimate(counts: Array, totals: Array, sizes: Array | float, alpha: Array) -> Array:
+    likelihood = counts / jnp.maximum(totals, 1e-30)
+    prior = jnp.maximum(alpha, 1e-6)
+    bayes = jnp.exp(digamma(counts + prior) - digamma(totals + sizes * prior))
+    return jnp.where(alpha > 0, bayes, likelihood)

@@ -1,0 +1,150 @@
+"""`nmt-jax align`: aligns the words of sentence pairs, with a model trained on these pairs."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from absl import flags
+
+from metrics_jax.prediction.alignments import alignment_scores, alignment_statistics
+from nmt_jax import platforms
+from nmt_jax.alignment.links import Gold, format_links, read_gold
+from nmt_jax.alignment.sentence_pairs import SentencePairs, lengths, read_files, read_pairs
+from nmt_jax.alignment.symmetrization import METHODS
+from nmt_jax.commands import streams
+from nmt_jax.commands.output import define_output_flags, open_output
+from nmt_jax.commands.shared_flags import values
+from nmt_jax.errors import UserError
+from nmt_jax.progress import track
+from nmt_jax.schema.number_flags import define_float, define_integer
+from nmt_jax.storage.files import whole_file
+from nmt_jax.storage.paths import path_of
+
+if TYPE_CHECKING:
+    from nmt_jax.alignment.aligner import Aligner, Alignment
+
+CHUNK = 4096
+MODELS = ("ibm1", "diagonal", "hmm")
+
+
+def define_flags(flag_values: flags.FlagValues) -> None:
+    """Define the flags of `nmt-jax align`."""
+    streams.define_input_flag(
+        flag_values, ": lines SOURCE ||| TARGET, or with a tab between them, of words with blanks"
+    )
+    flags.DEFINE_string("source", None, "Instead of pairs: file of source sentences.", flag_values)
+    flags.DEFINE_string("target", None, "File of their translations, line by line.", flag_values)
+    help_text = "IBM model 1, fast_align's model with a diagonal prior, or the HMM after five iterations of model 1."
+    flags.DEFINE_enum("model", "hmm", MODELS, help_text, flag_values)
+    help_text = "How both directions are combined; forward: source words generate target words; reverse: alone, too."
+    flags.DEFINE_enum("symmetrize", "grow-diag-final-and", list(METHODS), help_text, flag_values)
+    define_integer(flag_values, "iterations", 5, "Number of EM iterations of each model.", low=1, high=1000)
+    help_text = "Prior of the translation table for variational Bayes, such as 0.01; 0: maximum likelihood."
+    define_float(flag_values, "alpha", 0.0, help_text, low=0, high=100)
+    help_text = "diagonal, hmm: probability of words without a counterpart."
+    define_float(flag_values, "null_probability", 0.08, help_text, above=0, below=1)
+    help_text = "Write this file of SOURCE, TARGET, PROBABILITY rows, which config.vocab.lexicon can read."
+    flags.DEFINE_string("lexicon", None, help_text, flag_values)
+    define_float(flag_values, "lexicon_minimum", 0.01, "Smallest probability in the lexicon.", above=0, high=1)
+    help_text = "File of alignments made by people, i-j if sure, ipj if possible; prints AER to stderr."
+    flags.DEFINE_string("gold", None, help_text, flag_values)
+    help_text = "Number of the first word of a sentence in that file, 0 or 1."
+    define_integer(flag_values, "gold_first", 1, help_text, low=0, high=1)
+    help_text = "Output format; json writes one object per line, with posterior probabilities."
+    flags.DEFINE_enum("format", "pharaoh", ["pharaoh", "json"], help_text, flag_values)
+    streams.define_chunk_flag(flag_values, CHUNK)
+    define_output_flags(flag_values)
+
+
+def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
+    """Train on the pairs, write the links of each, and on stderr the scores against gold links."""
+    streams.check_no_arguments("align", positional)
+    streams.check_effect(flag_values, ["null_probability"], flag_values.model != "ibm1", "with --model=ibm1")
+    streams.check_effect(flag_values, ["lexicon_minimum"], bool(flag_values.lexicon), "without --lexicon=FILE")
+    streams.check_effect(flag_values, ["gold_first"], bool(flag_values.gold), "without --gold=FILE")
+    inputs = _inputs(flag_values)
+    if flag_values.lexicon:
+        streams.check_new(flag_values, flag_values.lexicon)
+    with open_output("align", flag_values, inputs, streams.chunk_size(flag_values)) as output:
+        text = _read(flag_values)
+        gold = read_gold(flag_values.gold, lengths(text), flag_values.gold_first) if flag_values.gold else None
+        aligner = train(text, **values(flag_values, "model", "iterations", "alpha", "null_probability"))
+        counts = Counts(gold)
+
+        def answer(first: int, pairs: Sequence[tuple[list[str], list[str]]]) -> Iterator[bytes]:
+            source, target = zip(*pairs, strict=True)
+            aligned = aligner.align(source, target, flag_values.symmetrize)
+            counts.add(first, aligned)
+            return streams.encoded(_rows(aligned, flag_values.format == "json", first))
+
+        total = len(text.source)
+        summaries = output.write(zip(*text, strict=True), answer, "aligned", total, summarize=counts.take)
+    if gold and summaries:
+        print(counts.report(summaries), file=sys.stderr)
+    if flag_values.lexicon and summaries:
+        rows = (f"{source}\t{target}\t{p:.6g}\n" for source, target, p in aligner.lexicon(flag_values.lexicon_minimum))
+        with whole_file(path_of(flag_values.lexicon)) as file:
+            file.writelines(row.encode() for row in rows)
+    return 0
+
+
+def train(text: SentencePairs, **options: Any) -> "Aligner":
+    """Train a model on all devices; the options are those of `Aligner`."""
+    platforms.configure_compilation()
+    from nmt_jax.alignment.aligner import Aligner
+    from nmt_jax.distributed.sharding import make_mesh
+
+    def progress(batches: Iterable[Any], total: int) -> Iterable[Any]:
+        return track(batches, "batches", total)
+
+    return Aligner(*text, make_mesh(), progress=progress, **options)
+
+
+class Counts:
+    """What the scores of lines against gold links are computed from."""
+
+    def __init__(self, gold: list[Gold] | None):
+        self._gold = gold
+        self._rows: list[list[int]] = []
+
+    def add(self, first: int, aligned: Sequence["Alignment"]) -> None:
+        """Add lines; first: number of lines before them."""
+        if self._gold:
+            gold = self._gold[first : first + len(aligned)]
+            links = [set(one.links) for one in aligned]
+            self._rows += alignment_statistics(links, [g.sure for g in gold], [g.possible for g in gold]).tolist()
+
+    def take(self) -> list[list[int]]:
+        """Return the counts of each line since the last call."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    @staticmethod
+    def report(blocks: Sequence[list[list[int]]]) -> str:
+        """Describe the scores of all blocks."""
+        scores = alignment_scores([row for block in blocks for row in block])
+        rates = f"AER {scores.error_rate:.4f}, precision {scores.precision:.4f}, recall {scores.recall:.4f}"
+        return f"nmt-jax: {sum(map(len, blocks)):,} lines: {rates}"
+
+
+def _inputs(flag_values: flags.FlagValues) -> list[str | None]:
+    """Return the files to read: the source and the target, or one file of pairs, None for stdin."""
+    source, target = flag_values.source, flag_values.target
+    if bool(source) != bool(target):
+        raise UserError("--source and --target belong together: name both files, or give pairs to stdin or --input")
+    if source and flag_values.input:
+        raise UserError("--input excludes --source and --target: use a file of pairs, or two files")
+    return [source, target] if source else [flag_values.input]
+
+
+def _read(flag_values: flags.FlagValues) -> SentencePairs:
+    if flag_values.source:
+        return read_files(flag_values.source, flag_values.target)
+    return read_pairs(streams.open_lines(flag_values.input), flag_values.input or "stdin")
+
+
+def _rows(aligned: Iterable["Alignment"], as_json: bool, first: int) -> Iterator[str]:
+    """Yield the output of each line; first: number of lines before."""
+    for number, (links, posteriors) in enumerate(aligned, start=first + 1):
+        rounded = [[*link, round(p, 6)] for link, p in zip(links, posteriors, strict=True)]
+        yield streams.json_row(line=number, links=rounded) if as_json else format_links(links)
