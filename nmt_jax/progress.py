@@ -5,13 +5,11 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import rich.box
-import rich.console
-import rich.progress
-import rich.table
-import rich.text
+if TYPE_CHECKING:
+    import rich.console
+    import rich.progress
 
 T = TypeVar("T")
 
@@ -20,7 +18,9 @@ DELAY = 1.0  # seconds before the display appears
 LINE_SECONDS = 10.0  # between two plain lines, so that the log of a long batch job stays readable
 
 
-def _console() -> rich.console.Console:
+def _console() -> "rich.console.Console":
+    import rich.console  # here and below: only needed on a terminal
+
     return rich.console.Console(stderr=True)
 
 
@@ -33,6 +33,8 @@ def track(items: Iterable[T], description: str, total: int | None = None, each: 
     if not sys.stderr.isatty():
         yield from items
         return
+    import rich.progress
+
     columns = ["{task.description}", "{task.completed:,.0f}", "{task.fields[rate]}"]
     bar = [rich.progress.BarColumn(), rich.progress.TimeRemainingColumn()] if total else []
     with rich.progress.Progress(*columns, *bar, console=_console(), transient=True) as progress:
@@ -52,6 +54,10 @@ def print_table(rows: Sequence[tuple[str, str]]) -> None:
     if not sys.stderr.isatty():
         print("\n".join(f"{name}: {value}" for name, value in rows), file=sys.stderr, flush=True)
         return
+    import rich.box
+    import rich.table
+    import rich.text
+
     table = rich.table.Table(box=rich.box.SIMPLE, show_header=False)
     table.add_column(style="bold")
     table.add_column()
@@ -74,8 +80,10 @@ class RunProgress:
         self._quiet = quiet
         self._bar: rich.progress.Progress | None = None
         if sys.stderr.isatty() and not quiet:
-            columns = ("{task.percentage:>3.0f}%", rich.progress.BarColumn(bar_width=None), "{task.fields[text]}")
-            self._bar = rich.progress.Progress(*columns, console=_console(), expand=True)
+            from rich.progress import BarColumn, Progress
+
+            columns = ("{task.percentage:>3.0f}%", BarColumn(bar_width=None), "{task.fields[text]}")
+            self._bar = Progress(*columns, console=_console(), expand=True)
             self._task = self._bar.add_task("", total=steps, completed=start, text="compiling")
 
     def __enter__(self) -> "RunProgress":

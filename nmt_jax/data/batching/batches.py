@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import grain
 import numpy as np
 
 from nmt_jax.data.batching.epochs import Batch, EpochBatches
@@ -19,6 +18,9 @@ from nmt_jax.data.batching.segmentations import Corpus, Segmentations
 from nmt_jax.data.prepared.parallel import Pair
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
+
+if TYPE_CHECKING:
+    import grain
 
 _GRID = 32  # candidates for bucket limits on each side
 
@@ -221,6 +223,8 @@ def iterator(
     Only the position is saved by `get_state`, and by Orbax. state: what `get_state` of an earlier iterator returned;
     iteration continues at its next batch.
     """
+    import grain  # late: translation does not need it
+
     options = grain.ReadOptions(num_threads=2, prefetch_buffer_size=prefetch)
     ahead = iter(grain.MapDataset.source(batches).to_iter_dataset(options))
     if state is not None:

@@ -7,7 +7,6 @@ memory-mapped.
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import functools
 import io
@@ -20,8 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow_datasets as tfds
-from tensorflow_datasets.proto import tf_example_pb2
 
 from nmt_jax.data.prepared.cache import cache_directory, cached_folder
 from nmt_jax.data.prepared.engine import Engine, this_process, written_once
@@ -35,14 +32,12 @@ from nmt_jax.progress import track
 from nmt_jax.schema.filters import parse_filter
 
 FORMAT = 3  # increase it whenever the content of a prepared folder changes
-# The TFDS writer holds its output in memory (and needs TensorFlow beyond 1 GB), so long corpora are written in parts:
-# one part per slice of the text.
+# The writer of records holds its output in memory, so long corpora are written in parts, one per slice of the text.
 PAIRS_A_PART = 1 << 17
-_SPLIT, _FEATURE, _LENGTHS, _COUNTS = "pairs", "pair", "lengths.int32", "counts.json"
+_LENGTHS, _COUNTS = "lengths.int32", "counts.json"
 _SOURCE, _TARGET, _SOURCE_IDS, _TARGET_IDS = range(4)  # items of a record
 
 Pair = tuple[np.ndarray, np.ndarray]
-Record = list[str | bytes]
 Indices = Sequence[int] | np.ndarray
 
 
@@ -119,8 +114,9 @@ class PreparedCorpus:
         self.counts: dict[str, int] = json.loads((directory / _COUNTS).read_text())
         self.reasons = reasons
         parts = sorted(path.parent for path in directory.glob("part-*/*/*/dataset_info.json"))
-        raw = tfds.decode.DeserializeMethod.RAW_BYTES  # decoding a record with TFDS would take five times as long
-        self._records = tfds.builder_from_directories(parts).as_data_source(_SPLIT, deserialize_method=raw)
+        from nmt_jax.data.prepared.records import Records  # late: imports TFDS, which translation does not need
+
+        self._records = Records(parts)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -133,21 +129,18 @@ class PreparedCorpus:
                 np.frombuffer(record[_SOURCE_IDS], source).astype(np.int32),
                 np.frombuffer(record[_TARGET_IDS], target).astype(np.int32),
             )
-            for record in self._read(indices)
+            for record in self._records.read(indices)
         ]
 
     def texts(self, indices: Indices) -> list[tuple[str, str]]:
         """The original (source, target) text for each index."""
-        return [(record[_SOURCE].decode("utf-8"), record[_TARGET].decode("utf-8")) for record in self._read(indices)]
+        records = self._records.read(indices)
+        return [(record[_SOURCE].decode("utf-8"), record[_TARGET].decode("utf-8")) for record in records]
 
     def sample(self, indices: Indices, alpha: float, seeds: np.ndarray) -> list[Pair]:
         """Like `__getitems__`, in random segmentations drawn with seeds uint32[len(indices), 2]: see `Vocab.sample`."""
         drawn = (self.encoding.ids(pair, alpha, row) for pair, row in zip(self.texts(indices), seeds, strict=True))
         return [(np.array(source, np.int32), np.array(target, np.int32)) for source, target in drawn]
-
-    def _read(self, indices: Indices) -> Iterator[Any]:
-        for record in self._records.__getitems__([int(i) for i in indices]):
-            yield tf_example_pb2.Example.FromString(record).features.feature[_FEATURE].bytes_list.value
 
     @property
     def report(self) -> str:
@@ -192,6 +185,8 @@ def _write_slice(
     encoding: Encoding, verdicts: Verdicts | None, directory: pathlib.Path, label: str, pairs: Slice
 ) -> None:
     """Writes the records, lengths and counts of a slice of the text."""
+    from nmt_jax.data.prepared.records import write_records
+
     counts = {"kept": 0, "too_long": 0, "empty": 0}
     with written_once(directory / f"part-{pairs.number:05d}") as folder:
         with (folder / _LENGTHS).open("wb") as lengths:
@@ -199,13 +194,13 @@ def _write_slice(
             records = _encode(kept, encoding, counts, lengths)
             first = next(records, None)
             if first is not None:
-                _write_records(itertools.chain([first], records), folder)
+                write_records(itertools.chain([first], records), folder)
         (folder / _COUNTS).write_text(json.dumps(counts))
 
 
 def _encode(
     pairs: Iterable[tuple[str, str]], encoding: Encoding, counts: dict[str, int], lengths: io.BufferedWriter
-) -> Iterator[Record]:
+) -> Iterator[list[str | bytes]]:
     """Yields the records to keep; also counts all pairs, and writes the lengths of those kept."""
     for source, target in pairs:
         source_ids, target_ids = encoding.ids((source, target))
@@ -219,33 +214,3 @@ def _encode(
         lengths.write(np.array([max(tokens[:-1]), tokens[-1]], np.int32).tobytes())
         ids = zip((source_ids, target_ids), encoding.dtypes, strict=True)
         yield [source, target, *(np.array(numbers, dtype).tobytes() for numbers, dtype in ids)]
-
-
-class PreparedPairs(tfds.core.GeneratorBasedBuilder):
-    """Sentence pairs: source, target, and their token ids as bytes, because TFDS integers take longer to read.
-
-    They are one feature, since the order in which an Example stores several differs from process to process.
-    """
-
-    VERSION = tfds.core.Version("1.0.0")
-
-    def __init__(self, records: Iterable[Record], data_dir: pathlib.Path):
-        self.records = records
-        super().__init__(data_dir=data_dir, file_format="array_record")
-
-    def _info(self) -> tfds.core.DatasetInfo:
-        features = tfds.features.FeaturesDict({_FEATURE: tfds.features.Sequence(tfds.features.Text(), length=4)})
-        return tfds.core.DatasetInfo(builder=self, features=features, disable_shuffling=True)
-
-    def _split_generators(self, dl_manager: Any) -> dict[str, Iterator[tuple[int, dict[str, Record]]]]:
-        return {_SPLIT: self._generate_examples()}
-
-    def _generate_examples(self) -> Iterator[tuple[int, dict[str, Record]]]:
-        yield from ((number, {_FEATURE: record}) for number, record in enumerate(self.records))
-
-
-def _write_records(records: Iterable[Record], directory: pathlib.Path) -> None:
-    tfds.display_progress_bar(False)
-    without_network = tfds.download.DownloadConfig(try_download_gcs=False)
-    with contextlib.redirect_stdout(io.StringIO()):  # TFDS prints to stdout, which belongs to the data
-        PreparedPairs(records, directory).download_and_prepare(download_config=without_network)

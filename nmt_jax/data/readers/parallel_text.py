@@ -16,9 +16,7 @@ import pathlib
 import shutil
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
-
-import tensorflow_datasets as tfds
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nmt_jax.data import grammar
 from nmt_jax.data.lines import find, read_lines, sha256_of
@@ -27,6 +25,9 @@ from nmt_jax.data.readers.slices import Slice, bounds, text_slices
 from nmt_jax.data.readers.splits import FingerprintedCorpus, GrammarSplit, corpus_folder
 from nmt_jax.errors import UserError
 from nmt_jax.storage.paths import is_remote
+
+if TYPE_CHECKING:
+    import tensorflow_datasets as tfds
 
 KINDS = ("grammar", "text", "tfds")
 HELD_OUT = 1000  # dev and test pairs of the embedded grammar
@@ -187,6 +188,8 @@ class TfdsCorpus:
         return [TfdsSlice(*bound, self) for bound in bounds(len(self), size)]
 
     def _builder(self) -> tfds.core.DatasetBuilder:
+        import tensorflow_datasets as tfds  # takes a quarter of a second
+
         builder = tfds.builder_from_directory(self.folder)
         if self.split not in builder.info.splits:
             raise UserError(f"{self.folder}: no split {self.split!r}; it has {', '.join(sorted(builder.info.splits))}")

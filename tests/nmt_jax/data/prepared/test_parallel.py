@@ -12,6 +12,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax.data.prepared import parallel as prepared
+from nmt_jax.data.prepared import records
 from nmt_jax.data.prepared.cache import cache_directory
 from nmt_jax.data.prepared.parallel import prepare
 from nmt_jax.data.readers.parallel_text import open_text
@@ -194,7 +195,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing_behind(vocabs, tmp_path
 
     data = text_config(tmp_path, PAIRS)
     with monkeypatch.context() as patch:
-        patch.setattr(prepared.PreparedPairs, "download_and_prepare", lambda self, **_: full())
+        patch.setattr(records.PreparedPairs, "download_and_prepare", lambda self, **_: full())
         with pytest.raises(UserError, match=r"No space left on device; free some space or set config\.data\.cache"):
             prepare(data, "train", vocabs)
     assert entries(data) == []
