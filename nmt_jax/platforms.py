@@ -163,6 +163,30 @@ def compilation_folder() -> Path:
     return Path(configured) if configured else root / "compilation"
 
 
+def kept_folder(name: str) -> Path | None:
+    """The folder of other work that is kept beside compiled programs; None without `configure_compilation`."""
+    import jax
+
+    configured = jax.config.values["jax_compilation_cache_dir"]
+    return Path(configured, name) if configured and jax.config.values["jax_enable_compilation_cache"] else None
+
+
+@contextlib.contextmanager
+def without_cache() -> Iterator[None]:
+    """Compile without JAX's cache: a program that was read from it cannot be serialized once more."""
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    before = jax.config.values["jax_enable_compilation_cache"]
+    jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()  # it looks at the setting once
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_compilation_cache", before)
+        compilation_cache.reset_cache()
+
+
 def check_environment() -> None:
     """Raise UserError for JAX_PLATFORMS or XLA_FLAGS with which JAX would crash when it starts."""
     names = os.environ.get("JAX_PLATFORMS", "")

@@ -16,7 +16,7 @@ from orbax.checkpoint import v1 as ocp
 
 from nmt_jax.checkpoints.finite import check_parameters
 from nmt_jax.checkpoints.train_state import TrainState
-from nmt_jax.checkpoints.verification import check_checkpoint, shape_differences, tree_shapes
+from nmt_jax.checkpoints.verification import check_checkpoint, report_average, shape_differences, tree_shapes
 from nmt_jax.errors import UserError, one_line
 from nmt_jax.storage.files import is_complete, local_copy, move_folder
 from nmt_jax.storage.paths import is_remote, path_of
@@ -75,6 +75,7 @@ class CheckpointReader:
         self.directory = path_of(directory).absolute()  # given a relative path, Orbax fails late, in a thread
         self._scores: dict[int, Score] = {}
         self._damaged: dict[int, str] = {}  # what is wrong with checkpoints, not reported yet
+        self.undamaged = True  # as far as checkpoints were read
 
     def steps(self) -> list[int]:
         """The steps of the finished checkpoints, oldest first."""
@@ -157,8 +158,7 @@ class CheckpointReader:
         if not used:
             self._raise_all_damaged()
         self._report_damaged()
-        if used < count:
-            print(f"nmt-jax: {self.directory}: averaging {used} checkpoints instead of {count}", file=sys.stderr)
+        report_average(self.directory, used, count)
 
         def mean(leaf: jax.Array, total: dict[str, np.ndarray]) -> jax.Array:
             return jax.make_array_from_callback(
@@ -231,6 +231,7 @@ class CheckpointReader:
 
     def _note_damaged(self, step: int, error: Exception) -> None:
         self._damaged[step] = one_line(str(error))[:160]
+        self.undamaged = False
 
     def _report_damaged(self) -> None:
         for step, reason in self._damaged.items():
@@ -250,10 +251,17 @@ def _shards(array: jax.Array) -> dict[str, np.ndarray]:
     return {str(shard.index): np.asarray(shard.data, np.float64) for shard in array.addressable_shards}
 
 
-def load_params(workdir: Path, which: str | int = "best", sharding: Shardings | None = None) -> Any:
+def load_params(
+    workdir: Path,
+    which: str | int = "best",
+    sharding: Shardings | None = None,
+    undamaged: Callable[[Any], None] = lambda params: None,
+) -> Any:
     """The trained parameters of a workdir, on the first device unless `sharding` is given.
 
     which: "best" by the dev metric (the last one if nothing was evaluated), "last", or n for the mean of the last n.
+    undamaged: is called with the parameters if all checkpoints that were read are whole.
+
     Raises UserError if there is no checkpoint, if none is readable, or if parameters are not finite. A training that
     deletes old checkpoints meanwhile does not matter: the newer ones are read then.
     """
@@ -261,13 +269,16 @@ def load_params(workdir: Path, which: str | int = "best", sharding: Shardings | 
     directory = path_of(workdir) / "checkpoints"
     for _ in range(ATTEMPTS):
         try:
-            params = _load_params(CheckpointReader(directory), which, sharding)
+            reader = CheckpointReader(directory)
+            params = _load_params(reader, which, sharding)
         except CheckpointChangedError:
             time.sleep(0.05)
             continue
         if params is None:
             raise UserError(f"{workdir}: no checkpoint; train first: `nmt-jax train --config=… --workdir={workdir}`")
         check_parameters(params, str(workdir))
+        if reader.undamaged:
+            undamaged(params)
         return params
     raise UserError(f"{directory}: training deletes checkpoints faster than they can be read; raise train.keep_last")
 

@@ -1,5 +1,6 @@
 """What a checkpoint is verified against: checksums of its files, and names and shapes of its arrays."""
 
+import sys
 import time
 import warnings
 from collections.abc import Mapping
@@ -29,6 +30,12 @@ def check_checkpoint(path: Path) -> None:
             return
         time.sleep(0.05)
     check_sums(path / SUMS)
+
+
+def report_average(directory: Path, used: int, count: int) -> None:
+    """Report on stderr that there are fewer checkpoints than `count` to average."""
+    if used < count:
+        print(f"nmt-jax: {directory}: averaging {used} checkpoints instead of {count}", file=sys.stderr)
 
 
 def name_differences(expected: Any, found: Any) -> str:

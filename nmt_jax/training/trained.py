@@ -26,7 +26,7 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     import jax
 
     from nmt_jax import platforms
-    from nmt_jax.checkpoints.reading import load_params
+    from nmt_jax.checkpoints import kept_parameters
     from nmt_jax.distributed import sharding
     from nmt_jax.tasks.registry import make_task
 
@@ -37,7 +37,8 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     task = make_task(config, folder.path, mesh)
     average = config.decode.average if "decode" in config else 1
     which = checkpoint or (average if average > 1 else "best")
-    return task, load_params(folder.path, which, functools.partial(sharding.shard_state, mesh=mesh))
+    shardings = functools.partial(sharding.shard_state, mesh=mesh)
+    return task, kept_parameters.load(folder.path, which, shardings)
 
 
 def open_translator(

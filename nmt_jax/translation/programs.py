@@ -1,8 +1,9 @@
 """The compiled programs of a translator, for one model or an ensemble: decoding, and scoring of translations."""
 
+import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.method import DecodingMethod, StepModel
 from nmt_jax.decoding.next_logits import NextLogits, Step, ensemble, predict, token_log_probs
 from nmt_jax.platforms import compiled
+from nmt_jax.translation import kept_programs
 
 MIN_HALVED = 16  # sentences: a smaller batch is not worth a second program
 
@@ -94,6 +96,15 @@ class Programs:
             flat = source.reshape(len(source), -1)
             prepared = prepared._replace(attention=_mean_attention, source_mask=(flat != PAD) & (flat != EOS))
         return method.run(prepared, request, seeds)
+
+    def kept_decode(self, devices: int) -> Callable[..., Any]:
+        """`decode` for parameters and batches on this number of devices, kept on disk where that is possible."""
+        return self._kept if self._kept and kept_programs.possible(devices) else self.decode
+
+    @functools.cached_property
+    def _kept(self) -> kept_programs.KeptPrograms | None:
+        definition = kept_programs.description((self.models, self.suppressed, self.halve))
+        return definition and kept_programs.KeptPrograms(self.decode, definition)
 
     @compiled(static_argnames="with_attention")
     def force(self, params: Any, source: jax.Array, target: jax.Array, with_attention: bool) -> Any:

@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
@@ -271,22 +270,24 @@ class Translator:
         """Decode one batch; the rows of `source` after the parts are padding."""
         part_limits = [limit.of(part) for part in parts]
         max_length = max(limit.of_length(source.shape[-1]), *part_limits)
-        prefix = phrases = None
+        prefix: Any = None
+        phrases = None
         if any(part.prefix for part in parts):
             rows = np.full((len(source), max_length), PAD, np.int32)
             for row, part in zip(rows, parts, strict=False):
                 row[: len(part.prefix)] = part.prefix
-            prefix = jnp.asarray(rows)
+            prefix = rows
         if any(part.phrases for part in parts):
             padding: list[list[list[int]]] = [[]] * (len(source) - len(parts))
             phrases = Phrases.of([part.phrases for part in parts] + padding)
         unused = [0] * (len(source) - len(parts))
-        limits = np.array(part_limits + unused, np.int32)
+        limits: Any = np.array(part_limits + unused, np.int32)
         seeds = np.array([part.seed for part in parts] + unused, np.uint32)
-        request = SearchRequest(jnp.asarray(limits), prefix, phrases)
-        placed = self.evaluator.place((source, request, seeds))
-        self._check_size(params, placed, method, max_length)
-        outputs = self.programs.decode(tuple(params), *placed, method=method, max_length=max_length)
+        # NumPy arrays, since `jnp.asarray` compiles a program.
+        placed = self.evaluator.place((source, SearchRequest(limits, prefix, phrases), seeds))
+        large = self._check_size(params, placed, method, max_length)
+        decode = self.programs.decode if large else self.programs.kept_decode(self.mesh.size)
+        outputs = decode(tuple(params), *placed, method=method, max_length=max_length)
         tokens, scores = self.evaluator.fetch(outputs)  # in one transfer
         check_outputs(scores)
         return [
@@ -298,14 +299,14 @@ class Translator:
             for part, *row in zip(parts, tokens, scores, strict=False)
         ]
 
-    def _check_size(self, params: Sequence[Any], placed: Any, method: DecodingMethod, max_length: int) -> None:
-        """Before a large batch is decoded, warn that it takes long, or raise UserError if memory does not suffice.
+    def _check_size(self, params: Sequence[Any], placed: Any, method: DecodingMethod, max_length: int) -> bool:
+        """Return whether a batch is large; warn that it takes long, or raise UserError if memory does not suffice.
 
         placed: the batch, beginning with the source. A first estimate needs no compilation; the compiler knows better.
         """
         rows = len(placed[0])
         if rows * method.width * max_length < ESTIMATED:
-            return
+            return False
         size = f"{rows} x {method.width:,} hypotheses of up to {max_length:,} pieces"
         options: dict[str, Any] = {"method": method, "max_length": max_length}
         _check_memory(size, self.programs.decoding_bytes(tuple(params), placed[0], **options) / self.mesh.size)
@@ -313,6 +314,7 @@ class Translator:
         if memory := program.memory_analysis():  # some devices do not report it
             _check_memory(size, memory.temp_size_in_bytes + memory.output_size_in_bytes)
         warnings.warn(f"{size} may take minutes; to be faster, lower {CHANGES}", stacklevel=2)
+        return True
 
     def _hypothesis(self, tokens: np.ndarray, score: float, unknown: list[str]) -> Hypothesis:
         vocab = self.vocabularies[1]
