@@ -70,7 +70,7 @@ class Processes:
         if (expected := self.broadcast(lambda: value)) != value:
             raise UserError(
                 f"process {jax.process_index()}: the {name} is {value}, but {expected} in process 0; give all "
-                "processes a --workdir on a file system that their hosts share"
+                "processes the same --workdir, on a file system that their hosts share or in an object store"
             )
 
     def __enter__(self) -> "Processes":
