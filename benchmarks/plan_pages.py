@@ -33,7 +33,8 @@ TITLE = """# Plans
 
 What the training steps of config pages need on accelerators, compiled without any
 ([how to](../how-to/plan.md)): per device, for the largest batch that the config allows, {precision}. `tokens/s` is for
-all devices. The bounds assume that arithmetic, memory and network overlap perfectly.
+all devices. The bounds assume that arithmetic, memory and network overlap perfectly. The metric of `minimum_risk.py`
+runs on the host and is not part of the plan.
 
 Command, on {date}:
 

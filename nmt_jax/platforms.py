@@ -49,6 +49,8 @@ class Platform:
     logits_per_chunk: number of logits that a chunked loss holds at once (`losses.cross_entropy`).
     ngrams_per_chunk: number of n-gram vectors summed at once (`models.word_vectors`).
     translation_batch_tokens: upper bound of the tokens in a batch to translate; None for no bound.
+    host: a step calls functions of the host ("called"), or has something of the same shape in their place ("omitted"),
+        for compilation without a device (`losses.minimum_risk`).
     """
 
     name: str
@@ -69,6 +71,7 @@ class Platform:
     logits_per_chunk: int = 1 << 26  # 256 MiB of float32
     ngrams_per_chunk: int = 1 << 16
     translation_batch_tokens: int | None = None
+    host: Literal["called", "omitted"] = "called"
 
 
 ACCELERATOR = Platform("accelerator")

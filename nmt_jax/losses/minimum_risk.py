@@ -17,6 +17,7 @@ from ml_collections import ConfigDict
 from metrics_jax import parse
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.registry import needs
+from nmt_jax import platforms
 from nmt_jax.data.vocabulary.vocab import PAD
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.minimum_bayes_risk import PERCENT
@@ -111,8 +112,10 @@ class MinimumRisk:
     def risks(self, candidates: Array) -> Array:
         """Risks of candidates int[B, N, T], the first of which is the reference -> float32[B, N]; 0 is the best.
 
-        Each device calls the host for its own rows.
+        Each device calls the host for its own rows. Where that is omitted, a risk is the share of differing pieces.
         """
+        if platforms.current().host == "omitted":
+            return jnp.mean(candidates != candidates[:, :1], axis=2, dtype=jnp.float32)
 
         def score_on_host(rows: Array) -> Array:
             return jax.pure_callback(self.score, jax.ShapeDtypeStruct(rows.shape[:2], jnp.float32), rows)

@@ -4,6 +4,9 @@ A first pass over the parts finds the log-normalizer of every token, a second on
 gradient. The logits of a part fit on the chip of a TPU, and the gradient of the output table is written once, part by
 part; by chunks of tokens (`losses.cross_entropy`), all of it would be read and written for every chunk.
 
+Products, and the sums of their gradients over the parts and devices, have the type of the model, as in the layers; what
+is computed from the logits is in float32.
+
 Shapes: P devices with N tokens each, C parts of W words; V words in all.
 """
 
@@ -16,7 +19,7 @@ from jax import Array
 
 from nmt_jax.models.layers.scaled_attention import MASKED
 
-LOGITS, GRADIENTS = 2048, 4096  # words in a part, at most: a pass writes logits in float32, or gradients in 16 bits
+WORDS = 4096  # in a part, at most
 TILE = 16  # rows of a tile of 16-bit numbers on a TPU
 
 
@@ -60,7 +63,7 @@ def _loss_and_normalizer(
 
     zeros = jnp.zeros(labels.shape)
     start = Sums(jnp.full(labels.shape, MASKED), zeros, zeros, zeros)
-    sums, _ = jax.lax.scan(add, start, _parts(table, dtype, LOGITS))
+    sums, _ = jax.lax.scan(add, start, _parts(table, dtype))
     normalizer = sums.top + jnp.log(sums.total)
     losses = normalizer - (1 - label_smoothing) * sums.label_logit - label_smoothing * sums.logit_sum / len(table)
     return jnp.sum(weights * losses), normalizer
@@ -78,29 +81,29 @@ def _forward(
         expected += jnp.where(words == labels[..., None], 1 - label_smoothing, 0.0)
         # d loss / d logits = softmax - q, where q is the smoothed label
         d_logits = (weights[..., None] * (jnp.exp(logits - normalizer[..., None]) - expected)).astype(dtype)
-        d_hidden += jnp.einsum("pnv,vd->pnd", d_logits, part.rows, preferred_element_type=jnp.float32)
-        # Summed over P after the loop, so that the devices communicate once.
-        d_rows = jnp.einsum("pnv,pnd->pvd", d_logits, hidden.astype(dtype), preferred_element_type=jnp.float32)
-        return d_hidden, d_rows
+        d_rows = jnp.einsum("pnv,pnd->pvd", d_logits, hidden.astype(dtype))
+        return d_hidden + jnp.einsum("pnv,vd->pnd", d_logits, part.rows).astype(hidden.dtype), d_rows
 
-    d_hidden, d_rows = jax.lax.scan(add, jnp.zeros(hidden.shape, jnp.float32), _parts(table, dtype, GRADIENTS))
-    d_table = jnp.sum(d_rows, axis=1).reshape(-1, table.shape[1])[: len(table)]
-    return total, (d_hidden.astype(hidden.dtype), d_table, weights)
+    d_hidden, d_rows = jax.lax.scan(add, jnp.zeros_like(hidden), _parts(table, dtype))
+    # Summed over P after the loop, so that the devices communicate once.
+    d_table = jax.lax.reduce_sum(d_rows, axes=(1,)).reshape(-1, table.shape[1])[: len(table)]
+    return total, (d_hidden, d_table, weights)
 
 
 def _backward(
     label_smoothing: float, dtype: str, saved: tuple[Array, Array, Array], gradient: Array
 ) -> tuple[Array, Array, None, Array]:
     d_hidden, d_table, weights = saved
-    return (gradient * d_hidden).astype(d_hidden.dtype), gradient * d_table, None, jnp.zeros_like(weights)
+    d_hidden = (gradient * d_hidden).astype(d_hidden.dtype)
+    return d_hidden, gradient * d_table.astype(jnp.float32), None, jnp.zeros_like(weights)
 
 
 loss_sum.defvjp(_forward, _backward)
 
 
-def _parts(table: Array, dtype: str, most: int) -> Part:
-    """The table [V, D] as C parts of at most `most` words, zeros at the end: rows [C, W, D] and first words int[C]."""
-    count = -(-len(table) // most)
+def _parts(table: Array, dtype: str) -> Part:
+    """The table [V, D] as C parts of at most WORDS words, zeros at the end: rows [C, W, D] and first words int[C]."""
+    count = -(-len(table) // WORDS)
     size = -(-len(table) // (count * TILE)) * TILE
     rows = jnp.pad(table.astype(dtype), ((0, count * size - len(table)), (0, 0)))
     return Part(rows.reshape(count, size, -1), size * jnp.arange(count))
@@ -109,6 +112,6 @@ def _parts(table: Array, dtype: str, most: int) -> Part:
 def _logits(hidden: Array, part: Part, vocab_size: int) -> tuple[Array, Array]:
     """The words of a part int32[P, N, W], and their logits float32[P, N, W], MASKED beyond the vocabulary."""
     rows = part.rows
-    logits = jnp.einsum("pnd,vd->pnv", hidden.astype(rows.dtype), rows, preferred_element_type=jnp.float32)
+    logits = jnp.einsum("pnd,vd->pnv", hidden.astype(rows.dtype), rows).astype(jnp.float32)
     words = part.first + jax.lax.broadcasted_iota(jnp.int32, logits.shape, 2)
     return words, jnp.where(words < vocab_size, logits, MASKED)

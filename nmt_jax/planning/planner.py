@@ -38,7 +38,8 @@ class Plan(NamedTuple):
     """What a config or a metric needs on a topology.
 
     options: other settings that fit, the fastest first. excess: bytes by which the training step does not fit, with the
-    best of the settings that were tried; 0 if it fits.
+    best of the settings that were tried; 0 if it fits. omitted: config keys of functions on the host that the training
+    step calls, which are not planned.
     """
 
     topology: Topology
@@ -47,6 +48,7 @@ class Plan(NamedTuple):
     estimates: tuple[Estimate, ...]
     options: tuple[Option, ...] = ()
     excess: float = 0.0
+    omitted: tuple[str, ...] = ()
 
 
 class Request(NamedTuple):
@@ -69,7 +71,8 @@ def plan_config(config: ConfigDict, topology: Topology, devices: Sequence[Any], 
         built = list(_programs(config, task, shapes, request.kinds))
         num_parameters = programs.num_parameters(task)
     estimates = tuple(_announced(program, topology) for program in built)
-    plan = Plan(topology, num_parameters, shapes.origin, estimates)
+    omitted = task.on_host if "train" in request.kinds else ()
+    plan = Plan(topology, num_parameters, shapes.origin, estimates, omitted=omitted)
     steps = [one for one in estimates if one.program == "train"]
     if not steps or (steps[0].fits and steps[0].bound == "arithmetic"):
         return plan

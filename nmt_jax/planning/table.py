@@ -63,6 +63,7 @@ def _section(plan: Plan) -> str:
         f"{plan.topology}: {_peaks(plan.topology)}",
         f"{plan.num_parameters:,} parameters; batch shapes: {plan.origin}; all values are per device but tokens/s",
         markdown(HEADER, [row(*one) for one in named]),
+        *(f"{key} runs on the host: the training step is planned without it" for key in plan.omitted),
     ]
     for estimate in plan.estimates:
         if estimate.roofline:
@@ -119,6 +120,7 @@ def _values(plan: Plan) -> dict[str, Any]:
         "peaks": {**peaks, "network": plan.topology.network},
         "parameters": plan.num_parameters,
         "batch_shapes": plan.origin,
+        "omitted": list(plan.omitted),
         "programs": [estimate.as_dict() for estimate in plan.estimates],
         "options": [{"settings": one.changes, **one.estimate.as_dict()} for one in plan.options],
         "excess": None if plan.excess == math.inf else plan.excess,

@@ -91,6 +91,11 @@ class Task(abc.ABC):
 
     # What `nmt-jax plan` needs
 
+    @property
+    def on_host(self) -> tuple[str, ...]:
+        """The config keys of functions that a training step calls on the host; plans are without them."""
+        return ()
+
     def stand_in(self) -> None:
         """Assume the sizes in the config for what is read from data.
 

@@ -171,6 +171,10 @@ class Translate(Task):
         }
         return batch | ({f"{side}_packing": np.ones_like(batch[side]) for side in batch} if self.packing else {})
 
+    @property
+    def on_host(self) -> tuple[str, ...]:
+        return ("loss.risk.metric",) if self.config.loss.risk.metric else ()
+
     def stand_in(self) -> None:
         size, joint = self.config.vocab.size, self.config.vocab.joint
         self._assume(vocabularies=(StandIn(size), StandIn(size, "" if joint else "target")), lexicon=None)

@@ -8,11 +8,12 @@ import pytest
 
 import metrics_jax
 from nmt_jax import config as configs
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
-from nmt_jax.planning import planner, table
+from nmt_jax.planning import planner, programs, table
 from nmt_jax.planning.accelerators import Topology
 from nmt_jax.planning.compilation import Compiled, TooLargeError
-from nmt_jax.planning.estimate import Estimate
+from nmt_jax.planning.estimate import Estimate, traced_for
 from nmt_jax.planning.planner import Request, candidates
 from nmt_jax.planning.roofline import Roofline
 from nmt_jax.pretrained import load_encoder
@@ -129,3 +130,17 @@ def test_metrics(tmp_path):
         planner.plan_metrics(metrics, Topology.parse("v5e:1x1"), jax.devices()[:1], (8, 32, 32))
     with pytest.raises(UserError, match=r"--batch=7x32: 7 rows .* 1 devices; use a multiple of 2"):
         planner.plan_metrics(metrics, Topology.parse("v5e:1x1"), jax.devices()[:1], (7, 32))
+
+
+def test_functions_of_the_host_are_omitted():
+    """A plan of minimum-risk training calls no function of the host, and says so."""
+    settings = {"loss.risk.metric": "chrf", "loss.risk.num_samples": "2"}
+    risk = configs.load(str(ROOT / "configs" / "quickstart.py:smoke=true"), settings)
+    mesh = sharding.make_mesh(devices=jax.devices()[:1])
+    task = programs.prepare_task(risk, mesh, None)
+    with traced_for(mesh):
+        traced = programs.training_step(task, risk, (8, 6, 6)).trace()
+    assert "callback" not in str(traced.jaxpr)
+    found = table.Plan(Topology.parse("v5e:1x1"), 1, "--batch", (), omitted=task.on_host)
+    assert "loss.risk.metric runs on the host" in table.as_text([found])
+    assert json.loads(table.as_json([found]))[0]["omitted"] == ["loss.risk.metric"]
