@@ -23,7 +23,7 @@ from nmt_jax.storage.paths import path_of
 if TYPE_CHECKING:
     from nmt_jax.alignment.aligner import Aligner, Alignment
 
-CHUNK = 4096
+CHUNK = 1 << 16  # large, so that blocks are padded to the shapes of training
 MODELS = ("ibm1", "diagonal", "hmm")
 
 

@@ -74,6 +74,7 @@ def test_one_iteration_of_ibm1_by_hand():
     assert found == pytest.approx({pair: p for pair, p in table.items() if pair[0] != "NULL"}, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_likelihood_does_not_fall():
     source, target, _ = dictionary_corpus(50, True)
     for model in ("diagonal", "hmm"):  # the HMM begins with IBM model 1

@@ -49,7 +49,7 @@ def test_pairs_of_stdin_and_json(nmt_jax):
 
 def test_output_to_a_file(nmt_jax, files, tmp_path):
     output = tmp_path / "links"
-    assert nmt_jax("align", *files, f"--output={output}", "--chunk=3").code == 0
+    assert nmt_jax("align", *files, f"--output={output}", "--model=ibm1", "--chunk=3").code == 0
     assert output.read_text() == "0-0 1-1\n" * 4
 
 
