@@ -47,8 +47,9 @@ class KeptPrograms:
         self._programs: dict[Any, Executable] = {}
 
     def __call__(self, *arguments: Any, **options: Any) -> tuple[jax.Array, ...]:
-        """Call the function on the arrays of `arguments`, all on one device, with static `options`."""
+        """Call the function on the arrays of `arguments`, all on one device or NumPy's, with static `options`."""
         leaves, tree = jax.tree.flatten(arguments)
+        leaves = [leaf if isinstance(leaf, jax.Array) else jax.device_put(leaf) for leaf in leaves]
         shapes = [(leaf.shape, str(leaf.dtype), leaf.weak_type) for leaf in leaves]
         known = (tuple(shapes), tree, tuple(options.items()))
         if known not in self._programs:
