@@ -204,6 +204,15 @@ def test_a_different_model_is_an_error_that_names_its_keys_and_other_keys_may_ch
     assert "new --workdir" in message
 
 
+def test_a_key_that_an_older_config_lacks_has_its_default():
+    new = configs.load(QUICKSTART)
+    old = configs.load(QUICKSTART).unlock()
+    del old.vocab.sample_lines
+    configs.check_same_model(old, new)
+    with pytest.raises(UserError, match=rf"vocab\.sample_lines was {new.vocab.sample_lines}, now 7"):
+        configs.check_same_model(old, configs.load(QUICKSTART, {"vocab.sample_lines": "7"}))
+
+
 def test_a_model_is_built_from_its_fields_and_bad_fields_are_named():
     sizes = {"source_vocab_size": 11, "target_vocab_size": 11}
     fields = configs.load(QUICKSTART).model
