@@ -30,18 +30,21 @@ MODELS = ("ibm1", "diagonal", "hmm")
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax align`."""
     streams.define_input_flag(
-        flag_values, ": lines SOURCE ||| TARGET, or with a tab between them, of words with blanks"
+        flag_values, ": lines SOURCE ||| TARGET, or separated by a tab, of words separated by blanks"
     )
     flags.DEFINE_string("source", None, "Instead of pairs: file of source sentences.", flag_values)
     flags.DEFINE_string("target", None, "File of their translations, line by line.", flag_values)
     help_text = "IBM model 1, fast_align's model with a diagonal prior, or the HMM after five iterations of model 1."
     flags.DEFINE_enum("model", "hmm", MODELS, help_text, flag_values)
-    help_text = "How both directions are combined; forward: source words generate target words; reverse: alone, too."
+    help_text = (
+        "How the two directions are combined. forward: only source words generate target words; reverse: only the "
+        "opposite."
+    )
     flags.DEFINE_enum("symmetrize", "grow-diag-final-and", list(METHODS), help_text, flag_values)
     define_integer(flag_values, "iterations", 5, "Number of EM iterations of each model.", low=1, high=1000)
-    help_text = "Prior of the translation table for variational Bayes, such as 0.01; 0: maximum likelihood."
+    help_text = "Prior of the translation table in variational Bayes, such as 0.01. 0: maximum likelihood."
     define_float(flag_values, "alpha", 0.0, help_text, low=0, high=100)
-    help_text = "diagonal, hmm: probability of words without a counterpart."
+    help_text = "Prior probability that a word has no counterpart, for diagonal and hmm."
     define_float(flag_values, "null_probability", 0.08, help_text, above=0, below=1)
     help_text = "Write this file of SOURCE, TARGET, PROBABILITY rows, which config.vocab.lexicon can read."
     flags.DEFINE_string("lexicon", None, help_text, flag_values)
