@@ -12,7 +12,7 @@ from ml_collections import ConfigDict, FieldReference
 from nmt_jax import schema
 from nmt_jax.schema.models import TINY_MODELS
 from nmt_jax.schema.run import ONE_STEP
-from nmt_jax.schema.tasks import TINY_TASKS
+from nmt_jax.schema.smoke import TINY_TASKS
 
 
 def base(model_name: str = "transformer", task: str = "translate") -> ConfigDict:

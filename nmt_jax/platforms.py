@@ -146,6 +146,8 @@ def configure_compilation() -> Path:
 
     check_environment()
     folder = compilation_folder()
+    # JAX compiles a program whose file another process is just writing. Without the filter it warns as well.
+    warnings.filterwarnings("ignore", "Error reading persistent compilation cache entry")
     jax.config.update("jax_compilation_cache_dir", str(folder))
     # By default JAX caches only what takes a second to compile: of a small model little but the training step.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)

@@ -64,7 +64,7 @@ class Aligner:
         *,
         model: str = "hmm",
         iterations: int = 5,
-        alpha: float = 0.01,
+        alpha: float = 0.0,
         null_probability: float = 0.08,
         progress: Callable[[Iterable[Batch], int], Iterable[Batch]] = lambda batches, total: batches,
     ):
@@ -98,9 +98,8 @@ class Aligner:
 
     def _iterate(self, batches: Iterator[Batch], alpha: float) -> None:
         """One iteration of EM."""
-        add = jax.jit(lambda one, other: jax.tree.map(jnp.add, one, other), donate_argnums=0)
         totals = functools.reduce(
-            add,
+            _add,
             (
                 expected_totals(self.directions, _arrays(next(batches)), model=self._model, mesh=self._mesh)
                 for _ in range(self.num_batches)
@@ -153,6 +152,11 @@ Arrays = dict[str, np.ndarray]
 
 def _arrays(batch: Batch) -> Arrays:
     return {"source": batch.source, "target": batch.target, "pairs": batch.pairs}
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _add(one: list[Totals], other: list[Totals]) -> list[Totals]:
+    return jax.tree.map(jnp.add, one, other)
 
 
 @functools.partial(jax.jit, static_argnames=("model", "mesh"))

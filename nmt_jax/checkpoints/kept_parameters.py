@@ -17,13 +17,15 @@ from nmt_jax.storage import kept
 from nmt_jax.storage.paths import is_remote, path_of
 
 FORMAT = 1  # increase it whenever the same checkpoints give other parameters
+LARGEST = 1 << 28  # bytes; importing Orbax takes little time beside reading more than this
 SEPARATOR = "/"  # between the names of nested dicts
 
 
 def load(workdir: Path, which: str | int, shardings: Callable[[Any], Any]) -> Any:
     """Return what `checkpoints.reading.load_params` returns, which reads no checkpoint if none changed since then.
 
-    The parameters are kept only if no checkpoint was damaged, so that each call reports the damage.
+    The parameters are kept only if they have at most `LARGEST` bytes and no checkpoint was damaged, so that each call
+    reports the damage.
     """
     directory, folder = path_of(workdir).absolute() / "checkpoints", kept_folder("parameters")
     possible = folder and not is_remote(directory) and jax.process_count() == 1
@@ -40,6 +42,8 @@ def load(workdir: Path, which: str | int, shardings: Callable[[Any], Any]) -> An
         return jax.device_put(arrays, shardings(arrays))
 
     def keep(params: Any) -> None:
+        if sum(leaf.nbytes for leaf in jax.tree.leaves(params)) > LARGEST:
+            return
         flat = {
             jax.tree_util.keystr(name, simple=True, separator=SEPARATOR): np.asarray(leaf)
             for name, leaf in jax.tree.leaves_with_path(params)

@@ -4,6 +4,7 @@ JAX's own cache is looked up by the lowered program; tracing and lowering it tak
 program kept here is named by what it is made from: the code, the model, the shapes, the versions and the machine.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -16,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jaxlib import xla_client
 
 from nmt_jax import platforms
 from nmt_jax.storage import kept
 
 FORMAT = 1  # increase it whenever a program is stored in another way
+UNSUPPORTED = (ImportError, AttributeError, TypeError)  # by a version of jaxlib with another interface
 PACKAGES = ("jax", "jaxlib", "flax", "numpy")
 PLAIN = (type(None), bool, int, float, str)
 CODE = Path(__file__).parents[1]
@@ -64,7 +65,7 @@ class KeptPrograms:
         if (content := kept.read(path, key)) is not None:
             try:
                 return _load(zlib.decompress(content), device)
-            except (jax.errors.JaxRuntimeError, zlib.error) as error:
+            except (jax.errors.JaxRuntimeError, zlib.error, *UNSUPPORTED) as error:
                 warnings.warn(f"{path}: cannot be loaded, and is compiled again ({error})", stacklevel=2)
 
         def flat(*leaves: jax.Array) -> list[jax.Array]:
@@ -74,7 +75,8 @@ class KeptPrograms:
         with platforms.without_cache():
             compiled = jax.jit(flat, keep_unused=True).lower(*leaves).compile()
         if executable := compiled.runtime_executable():
-            kept.keep(path, key, zlib.compress(executable.serialize(), 1))
+            with contextlib.suppress(*UNSUPPORTED):
+                kept.keep(path, key, zlib.compress(executable.serialize(), 1))
         return lambda leaves: compiled(*leaves)
 
 
@@ -139,6 +141,8 @@ def _processor() -> list[str]:
 
 def _load(content: bytes, device: Any) -> Executable:
     """The program that `serialize` wrote."""
+    from jaxlib import xla_client
+
     program = device.client.deserialize_executable(content, executable_devices=xla_client.DeviceList((device,)))
 
     def run(leaves: Sequence[jax.Array]) -> list[jax.Array]:

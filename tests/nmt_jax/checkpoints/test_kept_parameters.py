@@ -49,6 +49,12 @@ def test_kept_parameters_are_those_of_the_checkpoints(which, workdir, capsys):
     assert ("averaging 3 checkpoints instead of 5" in said) == (which == 5)
 
 
+def test_large_parameters_are_not_kept(workdir, monkeypatch):
+    monkeypatch.setattr(kept_parameters, "LARGEST", 1)
+    assert load(workdir, "best")[1]
+    assert load(workdir, "best")[1]
+
+
 def test_after_a_checkpoint_changed_checkpoints_are_read(workdir):
     best, _ = load(workdir, "best")
     shutil.rmtree(workdir / "checkpoints/2")
