@@ -28,11 +28,13 @@ def main() -> None:
 
     import jax
 
+    from nmt_jax import platforms
     from nmt_jax.checkpoints.train_state import new_state
     from nmt_jax.distributed import sharding
     from nmt_jax.training.optimizers import make_optimizer
     from nmt_jax.training.train_step import make_train_step
 
+    platforms.keep_freed_memory()  # as in training
     model = importlib.import_module(f"benchmarks.{'model_t' if options.model == 'transformer' else 'model_r'}")
     with tempfile.TemporaryDirectory() as workdir:
         task = model.task(options.dtype, workdir)

@@ -53,6 +53,6 @@ def parse_arg(arg: str, **defaults: Any) -> types.SimpleNamespace:
 def smoke(config: ConfigDict) -> ConfigDict:
     """Shrink `config` in place to a smoke test (one step, tiny model, embedded corpus), and return it."""
     config.model.update(TINY_MODELS[config.model_name])
-    config.update(TINY_TASKS[config.task])
+    config.update(TINY_TASKS.get(config.task, {}))
     config.train.update(ONE_STEP)
     return config

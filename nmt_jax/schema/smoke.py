@@ -4,7 +4,7 @@ from typing import Any
 
 TINY_ENCODER = {"place": "", "num_layers": 1, "d_model": 16, "d_ff": 32, "vocab_size": 400, "dtype": "float32"}
 
-# Changes for `smoke=true`.
+# Changes for `smoke=true`. A task whose default data is small needs none.
 TINY_TASKS: dict[str, dict[str, Any]] = {
     "translate": {
         "data": {"corpus": "grammar", "source": "en", "target": "de", "size": 200, "max_length": 64, "num_buckets": 1},
