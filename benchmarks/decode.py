@@ -19,7 +19,7 @@ SENTENCES, BATCH, BEAM, STEPS, ROUNDS = 320, 32, 5, 20, 3
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="transformer", choices=("transformer", "rnn"))
-    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "int8"))
     parser.add_argument("--peer", help="Python with ctranslate2 or torch.")
     parser.add_argument("--peer_compute", default="float32", choices=("float32", "int8"))
     options = parser.parse_args()
@@ -33,14 +33,19 @@ def main() -> None:
     from nmt_jax.data.vocabulary.vocab import EOS, PAD
     from nmt_jax.decoding.beam_search import SearchRequest
     from nmt_jax.decoding.method import Search
+    from nmt_jax.models.layers.quantization import quantize_parameters
 
     transformer = options.model == "transformer"
     with tempfile.TemporaryDirectory() as workdir:
-        task = (model_t if transformer else model_r).task(options.dtype, workdir)
+        task = (model_t if transformer else model_r).task(
+            "float32" if options.dtype == "int8" else options.dtype, workdir
+        )
         vocab = task.vocabularies[0]
         ids = [[*vocab.encode(text), EOS] for text, _ in open_text(task.config.data, "test")]
         ids = sorted(ids, key=len)[-SENTENCES:]
         params = jax.jit(task.init)(jax.random.key(0))
+    if options.dtype == "int8":
+        params = jax.jit(quantize_parameters)(params)
     source = np.full((SENTENCES, max(map(len, ids))), PAD, np.int32)
     for row, sentence in zip(source, ids, strict=True):
         row[: len(sentence)] = sentence

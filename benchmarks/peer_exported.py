@@ -20,7 +20,9 @@ def main() -> None:
     lines = pathlib.Path(str(work["source"])).read_text(encoding="utf-8").splitlines()
     program = (folder / "translate.py").read_text(encoding="utf-8")
     alpha = float(program.split("BEAM_SIZE, LENGTH_PENALTY = ")[1].split(",")[1].split()[0])
-    translator = ctranslate2.Translator(str(folder), device="cpu", intra_threads=1, inter_threads=1)
+    translator = ctranslate2.Translator(
+        str(folder), device="cpu", compute_type=str(work["compute"]), intra_threads=1, inter_threads=1
+    )
     source, target = (
         sentencepiece.SentencePieceProcessor(model_file=str(folder / name)) for name in ("source.model", "target.model")
     )

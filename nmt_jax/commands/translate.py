@@ -26,6 +26,7 @@ from nmt_jax.data.lines import chunks, num_lines
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
 from nmt_jax.schema.number_flags import define_float, define_integer
+from nmt_jax.schema.shared_keys import DECODE_DTYPES
 from nmt_jax.storage.paths import path_of
 from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat
@@ -67,6 +68,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     define_integer(
         flag_values, "max_length_offset", None, "Number of pieces added to that maximum.", low=0, high=10_000
     )
+    help_text = "Type of the matrix products: that of the model, float32, bfloat16, or int8 for a Transformer."
+    flags.DEFINE_enum("decode_dtype", None, DECODE_DTYPES, help_text, flag_values)
     streams.define_checkpoint_flags(flag_values)
     help_text = "Number of translations per line; above 1, writes tab-separated rows LINE, SCORE, TEXT."
     define_integer(flag_values, "nbest", 1, help_text, low=1)
@@ -111,7 +114,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             n_best=flag_values.nbest,
             given=bool(flag_values.given),
             with_attention=form.needs_attention,
-            **values(flag_values, "max_length_ratio", "max_length_offset", "replace_unknown"),
+            **values(flag_values, "max_length_ratio", "max_length_offset", "replace_unknown", "decode_dtype"),
             **search_options(flag_values),
         )
 
@@ -172,6 +175,7 @@ def open_translation(
     checkpoint: str | int | None = None,
     with_attention: bool = False,
     replace_unknown: bool = False,
+    decode_dtype: str | None = None,
     **search: Any,
 ) -> tuple[Callable[[Sequence[Line]], Sequence[list[Hypothesis]]], int]:
     """Open the models of `workdirs`; returns a function from lines to hypotheses, and the number of sources.
@@ -179,6 +183,7 @@ def open_translation(
     search: options of `decoding.method.Search`, unless `sampling` is set. given: score the given translations instead.
     checkpoint: "best", "last", n for the mean of the last n, or None for `decode.average` of the config.
     with_attention: include attention weights. replace_unknown: for word vocabularies; <unk> becomes a source word.
+    decode_dtype: of the matrix products, as in `decode.dtype`.
 
     Raises UserError, before any line is read, if a workdir has no trained translator; the function raises it for a
     line that cannot be translated as requested.
@@ -192,7 +197,9 @@ def open_translation(
             f"--replace_unknown needs a vocabulary of words; {paths[0]} has pieces (vocab.algorithm={algorithm}), "
             "which can spell any word"
         )
-    translator, params = open_translator(folders, checkpoint=checkpoint, allow_unknown=replace_unknown)
+    translator, params = open_translator(
+        folders, checkpoint=checkpoint, allow_unknown=replace_unknown, dtype=decode_dtype
+    )
     method = sampling or translator.search(**search)
 
     def translate(group: Sequence[Line]) -> Sequence[list[Hypothesis]]:

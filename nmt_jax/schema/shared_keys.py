@@ -13,6 +13,7 @@ VOCAB_SIZE = count(8000, "Size of the vocabulary.", "pieces", low=SMALLEST_VOCAB
 VOCAB_MODEL = Key("", "Existing SentencePiece .model; empty = train one.")
 SAMPLE_LINES = count(2_000_000, "Number of random lines that the vocabulary is trained on, the same for every seed.")
 TOKENIZER_HELP = "Word tokenizer: none (white space), 13a, intl, zh, char or another of BLEU."
+DECODE_DTYPES = ("model", "float32", "bfloat16", "int8")
 TAG_MEASURES = ("f1", "precision", "recall", "accuracy", "loss")
 FOLDS: dict[str, Key] = {
     "fold": count(0, "Which fold to hold out.", low=0),

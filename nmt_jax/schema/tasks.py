@@ -12,6 +12,7 @@ from nmt_jax.schema.shared_keys import (
     AVERAGE,
     BYTE_FALLBACK,
     CACHE,
+    DECODE_DTYPES,
     DOCUMENTS,
     ENCODER,
     FOLDS,
@@ -106,6 +107,10 @@ TASKS: dict[str, dict[str, Any]] = {
                 1.5, "At most max_length_ratio * source pieces + max_length_offset target pieces.", low=0, high=1000
             ),
             "max_length_offset": count(10, "See max_length_ratio.", "pieces", low=0, high=MAX_ROW),
+            "dtype": choice(
+                *("model", "Type of the products of a trained model; model = that of model.dtype, int8 = transformer."),
+                *DECODE_DTYPES,
+            ),
             "average": AVERAGE,
         },
         "train": {"early_stopping_metric": measure("bleu", "bleu", "loss", "perplexity")},

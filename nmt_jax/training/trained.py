@@ -42,12 +42,17 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
 
 
 def open_translator(
-    folders: Sequence[Workdir], *, checkpoint: str | int | None = None, allow_unknown: bool = False
+    folders: Sequence[Workdir],
+    *,
+    checkpoint: str | int | None = None,
+    allow_unknown: bool = False,
+    dtype: str | None = None,
 ) -> tuple["Translator", tuple[Any, ...]]:
     """Return a translator that uses the models of all workdirs as an ensemble, and the parameters of each model.
 
     Settings are those of the first workdir. For `checkpoint` see `open_trained`, for `allow_unknown` see `Translator`.
-    Raises UserError if the vocabularies or the numbers of sources differ.
+    dtype: of the matrix products, as in `decode.dtype`; None for that of the config. Raises UserError if the
+    vocabularies or the numbers of sources differ, or if a model cannot compute in `dtype`.
     """
     from nmt_jax.translation.translator import Translator
 
@@ -63,5 +68,25 @@ def open_translator(
         if task.num_sources != first.num_sources:
             other = f"that of {folders[0].path} reads {first.num_sources}"
             raise UserError(f"{folder.path}: the model reads {task.num_sources} sources, {other}")
-    models = [task.model for task in tasks]
+    dtype = dtype or first.config.decode.dtype
+    converted = [_with_dtype(*one, dtype) for one in zip(folders, tasks, params, strict=True)]
+    models, params = zip(*converted, strict=True)
     return Translator(first.config, models, first.vocabularies, first.mesh, allow_unknown), params
+
+
+def _with_dtype(folder: Workdir, task: Any, params: Any, dtype: str) -> tuple[Any, Any]:
+    """Return the model of a task and its parameters for matrix products in `dtype`."""
+    if dtype == "model":
+        return task.model, params
+    if dtype != "int8":
+        return task.model.clone(dtype=dtype), params
+    if task.config.model_name != "transformer":
+        raise UserError(
+            f"{folder.path}: a model of config.model_name={task.config.model_name} has no products in int8; use "
+            "float32 or bfloat16"
+        )
+    import jax
+
+    from nmt_jax.models.layers.quantization import quantize_parameters
+
+    return task.model, jax.jit(quantize_parameters)(params)

@@ -15,10 +15,13 @@ import numpy as np
 from jax import Array
 
 from nmt_jax import platforms
+from nmt_jax.models.layers.quantization import Quantized, quantized_product
 
 
-def matmul(x: Array, kernel: Array, dtype: str = "float32") -> Array:
+def matmul(x: Array, kernel: Array | Quantized, dtype: str = "float32") -> Array:
     """x float[..., D] times kernel float[D, F] -> float32[..., F]; operands rounded to `dtype`, sums in float32."""
+    if isinstance(kernel, Quantized):
+        return quantized_product(x, kernel)
     # In float32 XLA's CPU compiler copies the gradient transposed under JAX's own rule, which takes a tenth of a step;
     # in bfloat16 that rule would not round the gradient.
     if platforms.current().product_gradient == "derived" and dtype == "float32":
@@ -31,8 +34,10 @@ def activation_type(dtype: str) -> str:
     return dtype if platforms.current().activations == "model" else "float32"
 
 
-def hidden_product(x: Array, kernel: Array, dtype: str) -> Array:
+def hidden_product(x: Array, kernel: Array | Quantized, dtype: str) -> Array:
     """x float[..., D] times kernel float[D, F] -> [..., F] in the type of activations."""
+    if isinstance(kernel, Quantized):
+        return quantized_product(x, kernel).astype(activation_type(dtype))
     if activation_type(dtype) == "float32":
         return matmul(x, kernel, dtype)
     return jnp.dot(x.astype(dtype), kernel.astype(dtype))

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from nmt_jax.commands import translate
@@ -16,6 +17,7 @@ from nmt_jax.translation.requests import Hypothesis, read_requests
 from nmt_jax.workdir import Workdir, write_manifest
 from tests.conftest import with_devices
 from tests.fixtures.command_line import Finished, columns, error_line
+from tests.fixtures.workdirs import train_smoke
 
 STRANGE = ["the old man sleeps .", "", "a\u2028b\x85c", "\x00", "🙂 🙂", " ", "x\ty", "word " * 30]
 LINE = ["the old man sleeps ."]
@@ -319,6 +321,26 @@ def test_a_large_search_says_that_it_may_take_minutes(translated, monkeypatch):
     monkeypatch.setattr(translator, "ESTIMATED", 10)
     with pytest.warns(UserWarning, match=r"^\d+ x 3 hypotheses of up to \d+ pieces may take minutes"):
         assert translated().code == 0
+
+
+def test_the_type_of_products_can_be_chosen(translated):
+    scores = {}
+    for dtype in ("model", "float32", "bfloat16", "int8"):
+        rows = columns(translated("--nbest=2", f"--decode_dtype={dtype}").lines)
+        scores[dtype] = np.array([float(score) for _, score, _ in rows])
+    np.testing.assert_array_equal(scores["model"], scores["float32"])
+    for dtype in ("bfloat16", "int8"):
+        assert 0 < np.abs(scores[dtype] - scores["float32"]).max() < 0.3
+
+
+@pytest.fixture(scope="module")
+def recurrent_workdir(tmp_path_factory):
+    return train_smoke("rnn_luong", tmp_path_factory.mktemp("recurrent"), {})
+
+
+def test_a_recurrent_model_has_no_products_in_int8(recurrent_workdir, mistake, source):
+    error = mistake("translate", f"--workdir={recurrent_workdir}", f"--input={source}", "--decode_dtype=int8")
+    assert "config.model_name=rnn has no products in int8; use float32 or bfloat16" in error
 
 
 def test_a_length_limit_of_nothing(translated):

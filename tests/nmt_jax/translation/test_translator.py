@@ -9,6 +9,7 @@ from nmt_jax.decoding.method import Search
 from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
+from nmt_jax.models.layers.quantization import quantize_parameters
 from nmt_jax.tasks.translate import Translate
 from nmt_jax.translation.requests import Line
 from nmt_jax.translation.translator import Translator
@@ -55,6 +56,16 @@ def test_a_result_does_not_depend_on_other_lines_order_or_batch_size(tasks, para
         for found, expected in zip(other, together, strict=True):
             assert [one.ids for one in found] == [one.ids for one in expected]
             np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-4)
+
+
+def test_a_result_in_int8_does_not_depend_on_other_lines(tasks, params):
+    translator, quantized = tasks[0].translator, [quantize_parameters(params[0])]
+    method = Search(beam_size=3, n_best=2)
+    together = translator.translate(quantized, LINES, method)
+    many = translator.translate(quantized, LINES[::-1] * 11, method)[: len(LINES)][::-1]
+    for found, expected in zip(many, together, strict=True):
+        assert [one.ids for one in found] == [one.ids for one in expected]
+        np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-4)
 
 
 def test_a_model_whose_activations_overflow_is_an_error(tasks, params):
