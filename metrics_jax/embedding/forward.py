@@ -46,7 +46,8 @@ class Forward:
         count, width = shape_of_states(embed, self._padded(1), len(self._devices))
         self.layers = layer_numbers(layers, count)
         self.width = width * {"concatenate": len(layers), "mean": 1, "power_means": 3}[combine]
-        self._states = functools.partial(combined_states, layers=self.layers, combine=combine, normalize=normalize)
+        self._states = functools.partial(selected_states, layers=self.layers)
+        self._combined = functools.partial(combined, combine=combine, normalize=normalize)
 
     def __call__(self, rows: Sequence[np.ndarray], batch_tokens: int | None) -> Iterator[tuple[int, np.ndarray]]:
         """Yields (row number, vectors float32[S, E]) of rows int[S] of 1 to max_length ids each, longest first.
@@ -63,7 +64,7 @@ class Forward:
             batch = todo.popleft() if todo else None
             try:
                 started = (batch, self._start(rows, batch)) if batch else None
-                vectors = np.asarray(running[1]) if running else None
+                vectors = self._combined(jax.device_get(running[1])) if running else None
             except Exception as error:
                 if not devices.out_of_memory(error):
                     raise
@@ -83,22 +84,19 @@ class Forward:
     def _batches(self, numbers: Sequence[int], padded: Sequence[int], sizes: Sequence[int]) -> Iterator[_Batch]:
         """Divides rows, longest first, into batches of one padded length each; padded: the lengths of all rows.
 
-        Full batches have the first of the sizes. The last rows of a length use the size that takes the least work. Each
-        length has few shapes, so that there is little to compile.
+        All batches of a length have one shape, that of the size that takes the least work: to compile another program
+        for the last rows costs more than some empty rows.
         """
+        overhead = sizes[0] * OVERHEAD
         for length, alike in itertools.groupby(numbers, key=lambda number: padded[number]):
             rows = [*alike]
-            most, *_ = heights = [len(self._devices) * max(size // length, 1) for size in sizes]
-            whole = len(rows) - len(rows) % most
-            overhead = len(self._devices) * sizes[0] * OVERHEAD
-            work = [-(-(len(rows) - whole) // height) * (height * length + overhead) for height in heights]
-            least = heights[int(np.argmin(work))]
-            for first in range(0, whole, most):
-                yield _Batch(rows[first : first + most], most, length)
-            for first in range(whole, len(rows), least):
-                yield _Batch(rows[first : first + least], least, length)
+            heights = [len(self._devices) * max(size // length, 1) for size in sizes]
+            work = [-(-len(rows) // height) * (height * length + len(self._devices) * overhead) for height in heights]
+            height = heights[int(np.argmin(work))]
+            for first in range(0, len(rows), height):
+                yield _Batch(rows[first : first + height], height, length)
 
-    def _start(self, rows: Sequence[np.ndarray], batch: _Batch) -> Array:
+    def _start(self, rows: Sequence[np.ndarray], batch: _Batch) -> list[Array]:
         """Pads a batch, puts it on the devices and starts the computation."""
         ids = np.zeros((batch.height, batch.length), np.int32)
         mask = np.zeros(ids.shape, bool)
@@ -123,12 +121,10 @@ def layer_numbers(layers: tuple[int, ...], count: int) -> tuple[int, ...]:
     return tuple(layer % count for layer in layers)
 
 
-def combined_states(
-    embed: jax.tree_util.Partial, ids: Array, mask: Array, *, layers: tuple[int, ...], combine: str, normalize: bool
-) -> Array:
-    """The vectors float32[B, S, E] of a batch: the states of these layers, none of them negative, combined."""
+def selected_states(embed: jax.tree_util.Partial, ids: Array, mask: Array, *, layers: tuple[int, ...]) -> list[Array]:
+    """The states float[B, S, D] of these layers, none of them negative, of a batch."""
     select = _layers_one_by_one if inspect.isgeneratorfunction(embed.func) else _all_layers
-    return _combined(select(embed, ids, mask, layers=layers), combine=combine, normalize=normalize)
+    return select(embed, ids, mask, layers=layers)
 
 
 def _layers_one_by_one(embed: Embed, ids: Array, mask: Array, layers: tuple[int, ...]) -> list[Array]:
@@ -145,17 +141,16 @@ def _all_layers(embed: Callable[..., Array], ids: Array, mask: Array, layers: tu
     return [states[layer] for layer in layers]
 
 
-@functools.partial(jax.jit, static_argnames=("combine", "normalize"))
-def _combined(states: list[Array], combine: str, normalize: bool) -> Array:
-    """Combines states float[B, S, D] into float32[B, S, E]."""
-    states = [state.astype(jnp.float32) for state in states]
+def combined(states: Sequence[Any], *, combine: str, normalize: bool) -> Any:
+    """Combines states float[B, S, D] into float32[B, S, E], arrays of NumPy or JAX; on CPUs NumPy compiles nothing."""
+    of = np if isinstance(states[0], np.ndarray) else jnp
+    states = [state.astype(np.float32) for state in states]
     if normalize:
-        lengths = [jnp.linalg.norm(state, axis=-1, keepdims=True) for state in states]
-        states = [state / jnp.maximum(one, 1e-30) for state, one in zip(states, lengths, strict=True)]
+        states = [state / of.maximum(of.linalg.norm(state, axis=-1, keepdims=True), 1e-30) for state in states]
     if combine == "concatenate":
-        return jnp.concatenate(states, axis=-1)
+        return states[0] if len(states) == 1 else of.concatenate(states, axis=-1)
     mean = sum(states[1:], start=states[0]) / len(states)
     if combine == "mean":
         return mean
-    least, most = functools.reduce(jnp.minimum, states), functools.reduce(jnp.maximum, states)
-    return jnp.concatenate([least, mean, most], axis=-1)
+    least, most = functools.reduce(of.minimum, states), functools.reduce(of.maximum, states)
+    return of.concatenate([least, mean, most], axis=-1)

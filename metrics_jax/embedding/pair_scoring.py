@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 
 from metrics_jax.embedding import devices, platforms
 from metrics_jax.embedding.encoder import NOT_FINITE, Tokens, progress
-from metrics_jax.embedding.forward import combined_states, layer_numbers, shape_of_states
+from metrics_jax.embedding.forward import combined, layer_numbers, selected_states, shape_of_states
 from metrics_jax.embedding.matching import Match
 from metrics_jax.embedding.pair_batches import PairBatch, PairBatches, PairTokens, Places
 from metrics_jax.embedding.token_batches import Side, Units
@@ -41,8 +41,8 @@ class Scoring(NamedTuple):
 def match_pairs(embed: jax.tree_util.Partial, tokens: PairTokens, *, scoring: Scoring) -> tuple[Any, Array]:
     """What `scoring.match` returns for the P pairs of a batch, and bool[P]: whether their vectors are finite."""
     mask = jnp.arange(tokens.ids.shape[1])[None] < tokens.lengths[:, None]
-    combined = functools.partial(combined_states, layers=scoring.layers, combine=scoring.combine, normalize=True)
-    states = combined(embed, tokens.ids, mask)
+    selected = selected_states(embed, tokens.ids, mask, layers=scoring.layers)
+    states = combined(selected, combine=scoring.combine, normalize=True)
     x, y = (_side(states, places, scoring.mesh) for places in (tokens.left, tokens.right))
     finite = jnp.isfinite(x.vectors.sum(axis=(1, 2)) + y.vectors.sum(axis=(1, 2)))
     return scoring.match(x, y, pairwise=False), finite

@@ -87,15 +87,19 @@ def test_vectors_are_bit_identical_whatever_the_other_texts_and_their_order(orde
         np.testing.assert_array_equal(some[place][0], everything[number][0])
 
 
-def test_the_last_rows_of_a_length_form_smaller_batches(monkeypatch):
+def test_all_batches_of_a_length_have_the_shape_of_least_work(monkeypatch):
     shapes, start = [], Forward._start
     monkeypatch.setattr(
         Forward, "_start", lambda self, rows, batch: (shapes.append(batch), start(self, rows, batch))[1]
     )
     monkeypatch.setattr(platforms, "BATCH_TOKENS", {"cpu": (64, 24), "accelerator": (64, 24)})
-    texts = [f"{letter}" * 6 for letter in "abcdefghijklmnopqrstu"]  # 8 tokens each
-    assert_same(encode(make(), texts), encode(make(), texts, batch_tokens=24), atol=0)
-    assert [(len(one.numbers), one.height) for one in shapes[:4]] == [(8, 8), (8, 8), (3, 3), (2, 3)]
+    texts = [chr(ord("a") + number % 26) * 5 + chr(ord("a") + number // 26) for number in range(64)]  # 8 tokens each
+    # Of 8 or of 3 rows, with an overhead of 2 tokens a batch: 3 * 66 and 7 * 26 tokens; 8 * 66 and 22 * 26 tokens.
+    for count, expected in ((21, [(3, 3)] * 7), (64, [(8, 8)] * 8), (7, [(7, 8)])):
+        del shapes[:]
+        found = encode(make(), texts[:count])
+        assert [(len(one.numbers), one.height) for one in shapes] == expected
+        assert_same(found, encode(make(), texts[:count], batch_tokens=24), atol=0)
 
 
 def test_vectors_are_independent_of_the_batch_size():
