@@ -150,6 +150,22 @@ def defines_model(key: str) -> bool:
     return key.partition(".")[0] in SAME_MODEL and key not in SAME_PARAMETERS
 
 
+def add_missing(config: ConfigDict) -> None:
+    """Adds the keys that a valid config lacks, because an older version wrote it, with their defaults."""
+    known = flatten(config)
+    defaults = flatten(ConfigDict(schema.defaults(config.model_name, config.task)))
+    with config.unlocked():
+        for key, value in defaults.items():
+            if key not in known:
+                *parents, name = key.split(".")
+                inner = config
+                for parent in parents:
+                    if parent not in inner:
+                        inner[parent] = ConfigDict()
+                    inner = inner[parent]
+                inner[name] = value
+
+
 def check_same_model(old: ConfigDict, new: ConfigDict) -> None:
     """Raises UserError if `new` differs from a workdir's `old` config in task, model or vocabulary; names the keys.
 

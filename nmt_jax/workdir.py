@@ -48,7 +48,10 @@ class Workdir:
             return False
 
     def config(self) -> ConfigDict:
-        """Returns the config of the run. Raises UserError if the folder is no workdir, or if the config is invalid."""
+        """Returns the config of the run, with defaults for the keys that an older version did not know.
+
+        Raises UserError if the folder is no workdir, or if the config is invalid.
+        """
         if not self.path.is_dir():
             raise UserError(
                 f"{self.path}: no such workdir; create it with `nmt-jax train --config=FILE --workdir={self.path}`"
@@ -57,6 +60,7 @@ class Workdir:
             raise UserError(f"{self.path}: not a workdir: it has no config.json; `nmt-jax train` creates workdirs")
         config = configs.read(self.config_file)
         configs.check(config, self.config_file)
+        configs.add_missing(config)
         return config
 
     def trained_config(self, *tasks: str) -> ConfigDict:
