@@ -169,12 +169,12 @@ def add_missing(config: ConfigDict) -> None:
 def check_same_model(old: ConfigDict, new: ConfigDict) -> None:
     """Raises UserError if `new` differs from a workdir's `old` config in task, model or vocabulary; names the keys.
 
-    A key that `old` lacks, because an older version wrote it, has its default.
+    A key that one of them lacks, because an older version wrote it, has its default.
     """
-    before, after = flatten(old), flatten(new)
     defaults = flatten(ConfigDict(schema.defaults(new.model_name, new.task)))
-    keys = [key for key in {**before, **after} if defines_model(key)]
-    pairs = [(key, before.get(key, defaults.get(key, ABSENT)), after.get(key, ABSENT)) for key in keys]
+    before, after = defaults | flatten(old), defaults | flatten(new)
+    keys = [key for key in before | after if defines_model(key)]
+    pairs = [(key, before.get(key, ABSENT), after.get(key, ABSENT)) for key in keys]
     differing = "; ".join(f"{key} was {value!r}, now {other!r}" for key, value, other in pairs if value != other)
     if differing:
         raise UserError(

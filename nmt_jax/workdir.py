@@ -13,6 +13,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
+from nmt_jax import schema
 from nmt_jax.errors import UserError
 from nmt_jax.storage.files import is_complete, sha256, whole_file
 from nmt_jax.storage.paths import path_of
@@ -144,9 +145,11 @@ def check_manifest(workdir: pathlib.Path, config: ConfigDict) -> None:
         model, vocab = dict(content["model"]), dict(content["vocab"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"{path}: not a manifest; restore it from a copy, or delete it to skip the checks") from None
-    found = _model_part(config)
-    for key in filter(configs.defines_model, {**model, **found}):
-        was, now = model.get(key, configs.ABSENT), found.get(key, configs.ABSENT)
+    # A key that the manifest lacks, because an older version wrote it, has its default.
+    defaults = _model_part(ConfigDict(schema.defaults(config.model_name, config.task)))
+    was_trained, found = defaults | model, defaults | _model_part(config)
+    for key in filter(configs.defines_model, was_trained | found):
+        was, now = was_trained.get(key, configs.ABSENT), found.get(key, configs.ABSENT)
         if was != now:
             raise UserError(
                 f"{workdir / 'config.json'}: {key} was {was!r} when the checkpoints were written, and is {now!r} now; "

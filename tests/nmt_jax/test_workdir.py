@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from nmt_jax import config as configs
+from nmt_jax import schema
 from nmt_jax.errors import UserError
 from nmt_jax.training.run import resolve_config
 from nmt_jax.workdir import MANIFEST, Workdir
@@ -72,6 +73,20 @@ def test_the_layers_of_a_trained_model_may_be_computed_in_another_way(by, folder
     changes |= {"model.remat": "dots", "model.scan_layers": "true"}
     model = resolve_config(f"{ROOT}/configs/quickstart.py:smoke=true", folder, changes).model
     assert (model.remat, model.scan_layers) == ("dots", True)
+
+
+@pytest.mark.parametrize("by", ["translate", "train"])
+def test_keys_of_the_model_that_an_older_version_did_not_know_have_their_defaults(by, folder):
+    config, manifest = (json.loads(file.read_text()) for file in (folder.config_file, folder.path / MANIFEST))
+    for key, value in schema.defaults()["model"].items():
+        if config["model"].get(key) == value:
+            del config["model"][key]
+            manifest["model"].pop(f"model.{key}", None)
+    expected = folder.config()
+    assert set(config["model"]) < set(expected.model)
+    folder.config_file.write_text(json.dumps(config))
+    (folder.path / MANIFEST).write_text(json.dumps(manifest))
+    assert opened(folder, by) == expected
 
 
 @pytest.mark.parametrize("by", ["translate", "train"])
