@@ -139,6 +139,11 @@ VERBS = {
         '[--workdir=FOLDER] [--kind=…] [FLAG …] [FILE … | RUN … | "TEXT" "REFERENCE"]',
         '--workdir=runs/quickstart --kind=attention --sentence="the old man sleeps ."',
     ),
+    "serve": Verb(
+        "serve trained translators and metrics: a page to look at, and JSON over HTTP",
+        "--workdir=FOLDER [--workdir=FOLDER …] [--port=N] [FLAG …]",
+        "--workdir=runs/quickstart --port=8000",
+    ),
     "report": Verb(
         "write an HTML report of a run or a sweep: scores, curves, translations, attention, config, failures",
         "--workdir=FOLDER [--output=FILE.html] [--source=FILE --reference=FILE] [FLAG …]",

@@ -15,6 +15,7 @@ from tests.conftest import ROOT
 LAYERS = (
     ("nmt_jax.__main__", "nmt_jax.api"),
     ("nmt_jax.commands",),
+    ("nmt_jax.serving",),
     ("nmt_jax.reporting",),
     ("nmt_jax.sweeps", "nmt_jax.launchers", "nmt_jax.planning"),
     ("nmt_jax.training",),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -65,6 +66,18 @@ def required_workdir(verb: str, flag_values: flags.FlagValues, contents: str = "
     if not flag_values.workdir:
         raise UserError(f"nmt-jax {verb} needs --workdir=FOLDER of {contents}")
     return flag_values.workdir
+
+
+def existing_folders(parts: Sequence[str]) -> list[pathlib.Path]:
+    """Return the workdirs of a list that was split at commas, which may occur in the name of a sweep's workdir."""
+    folders: list[pathlib.Path] = []
+    start = 0
+    while start < len(parts):
+        joined = (",".join(parts[start:stop]) for stop in range(len(parts), start, -1))
+        name = next((one for one in joined if path_of(one).is_dir()), parts[start])
+        folders.append(path_of(name))
+        start += name.count(",") + 1
+    return folders
 
 
 def check_effect(flag_values: flags.FlagValues, names: Iterable[str], has_effect: bool, because: str) -> None:

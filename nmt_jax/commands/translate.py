@@ -103,7 +103,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     name = flag_values.input
     inputs = [name, *filter(None, files.values())]
     total = num_lines(name)
-    folders = existing_folders(flag_values.workdir)
+    folders = streams.existing_folders(flag_values.workdir)
     with open_output(
         "translate", flag_values, inputs, streams.chunk_size(flag_values), total, workdirs=folders
     ) as output:
@@ -151,18 +151,6 @@ def _check_request(flag_values: flags.FlagValues) -> None:
     streams.check_effect(
         flag_values, ("evaluate", *METRIC_FLAGS), bool(flag_values.utility), "without --utility=METRIC"
     )
-
-
-def existing_folders(parts: Sequence[str]) -> list[pathlib.Path]:
-    """Return the workdirs of a list that was split at commas, which may occur in the name of a sweep's workdir."""
-    folders: list[pathlib.Path] = []
-    start = 0
-    while start < len(parts):
-        joined = (",".join(parts[start:stop]) for stop in range(len(parts), start, -1))
-        name = next((one for one in joined if path_of(one).is_dir()), parts[start])
-        folders.append(path_of(name))
-        start += name.count(",") + 1
-    return folders
 
 
 def open_translation(

@@ -43,13 +43,18 @@ def write_tsv(scores: Sequence[Score], segments: bool) -> str:
 
 def write_json(scores: Sequence[Score], segments: bool) -> str:
     """Returns a JSON list with an object per system and metric; with `segments`, it has the score of every line."""
+    return json.dumps(plain_rows(scores, segments), indent=2, ensure_ascii=False)
+
+
+def plain_rows(scores: Sequence[Score], segments: bool = True) -> list[dict[str, Any]]:
+    """Returns an object per system and metric with its parts; with `segments`, it has the score of every line."""
     objects = []
     for row, score in zip(_rows(scores, segments=False), scores, strict=True):
-        item: dict[str, Any] = dict(row) | {"score": score.result.score, "parts": dict(score.result.parts)}
+        item = {**row, "score": score.result.score, "parts": dict(score.result.parts)}
         if segments:
             item["segments"] = score.result.segments
-        objects.append(item)
-    return json.dumps(objects, indent=2, ensure_ascii=False, default=_plain)
+        objects.append(_plain(item))
+    return objects
 
 
 def write_latex(scores: Sequence[Score], segments: bool) -> str:
@@ -153,7 +158,12 @@ def _best(column: Sequence[Score]) -> list[Score]:
 
 def _number(score: Score, value: float | None = None) -> str:
     """Returns a value with the digits of a metric, by default the score itself."""
-    return f"{score.result.score if value is None else value:.{2 if score.metric.name in PERCENT else 4}f}"
+    return f"{score.result.score if value is None else value:.{digits(score.metric)}f}"
+
+
+def digits(metric: AdditiveMetric) -> int:
+    """Returns the number of digits after the decimal point of a metric's scores."""
+    return 2 if metric.name in PERCENT else 4
 
 
 def _tab_separated(row: dict[str, Any] | list[str]) -> str:
@@ -165,4 +175,6 @@ def _tab_separated(row: dict[str, Any] | list[str]) -> str:
 
 def _plain(value: Any) -> Any:
     """Converts NumPy values for JSON."""
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

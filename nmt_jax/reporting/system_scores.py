@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,9 +70,24 @@ def score_files(
                 f"{system} has {len(lines)} lines but {name} has {len(others)}: line N must be the translation of line "
                 "N; an empty translation is an empty line"
             )
-    grouped = list(zip(*reference_lines.values(), strict=True))
+    return score_texts(systems, reference_lines, by_name, inference=inference, shared=shared)
+
+
+def score_texts(
+    systems: Mapping[str, Sequence[str]],
+    references: Mapping[str, Sequence[str]],
+    metrics: Mapping[str, AdditiveMetric],
+    *,
+    inference: Inference,
+    shared: SharedOutput | None = None,
+) -> list[Score] | None:
+    """Score systems, lists of N lines by name, against one or more lists of N references by metrics, all by name.
+
+    Returns as `score_files`. Raises UserError if a metric cannot score a line.
+    """
+    grouped = list(zip(*references.values(), strict=True))
     tables = Tables(shared)
-    fitted = {name: _add_table(tables, metric, systems, grouped) for name, metric in by_name.items()}
+    fitted = {name: _add_table(tables, metric, systems, grouped) for name, metric in metrics.items()}
     arrays = tables.collect()
     if arrays is None:
         return None
@@ -84,7 +99,7 @@ def score_files(
 
 
 def _add_table(
-    tables: Tables, metric: AdditiveMetric, systems: dict[str, list[str]], references: list[tuple[str, ...]]
+    tables: Tables, metric: AdditiveMetric, systems: Mapping[str, Sequence[str]], references: list[tuple[str, ...]]
 ) -> AdditiveMetric:
     """Add a metric's table of statistics, float[N, number of systems, K]; returns the metric fitted to the references.
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from nmt_jax.commands import translate
+from nmt_jax.commands import streams, translate
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.translation import translator
@@ -259,9 +259,9 @@ def test_an_ensemble_of_the_same_model_twice_is_that_model(nmt_jax, translated, 
     point.symlink_to(workdir)
     folders = f"{point},{workdir}"
     assert nmt_jax("translate", f"--workdir={folders}", f"--input={source}").lines == plain
-    assert translate.existing_folders(folders.split(",")) == [point, workdir]
-    assert translate.existing_folders(f"{workdir},{point},{workdir}".split(",")) == [workdir, point, workdir]
-    assert translate.existing_folders(f"{point}".split(",")) == [point]
+    assert streams.existing_folders(folders.split(",")) == [point, workdir]
+    assert streams.existing_folders(f"{workdir},{point},{workdir}".split(",")) == [workdir, point, workdir]
+    assert streams.existing_folders(f"{point}".split(",")) == [point]
 
 
 def test_an_ensemble_needs_one_vocabulary(mistake, workdir, source, tmp_path):

@@ -1,0 +1,88 @@
+"""`nmt-jax serve` as a process: many clients, memory, signals."""
+
+import concurrent.futures
+import json
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.fixtures.serving import Client
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def process(translator_workdir):
+    """The process of a server, and a client."""
+    arguments = ["serve", f"--workdir={translator_workdir}", "--port=0", "--metrics=chrf"]
+    with subprocess.Popen([sys.executable, "-m", "nmt_jax", *arguments], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            for line in process.stderr:
+                if found := re.search(r"serving at http://127\.0\.0\.1:(\d+)/", line):
+                    break
+            yield process, Client(int(found.group(1)))
+        finally:
+            process.kill()
+
+
+def resident(process):
+    """Memory of a process in MiB."""
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) / 1024
+
+
+def test_64_clients_get_the_translations_of_the_command_line_and_memory_stays_flat(
+    process, translator_workdir, nmt_jax
+):
+    server, client = process
+    draw = random.Random(0)
+    words = [
+        "the",
+        "old",
+        "man",
+        "girl",
+        "dog",
+        "sees",
+        "sleeps",
+        "sings",
+        "a",
+        "song",
+        "today",
+        "whom",
+        "anna",
+        "knows",
+        ".",
+    ]
+    lines = [" ".join(draw.choices(words, k=draw.randrange(1, 12))) for _ in range(2000)]
+    finished = nmt_jax("translate", f"--workdir={translator_workdir}", stdin="\n".join(lines) + "\n")
+
+    def ask(line):
+        answer = client.post("/api/translate", {"lines": [line]})
+        assert answer.status == 200, answer.body
+        return answer.json["results"][0][0]["text"]
+
+    with concurrent.futures.ThreadPoolExecutor(64) as threads:
+        assert list(threads.map(ask, lines)) == finished.lines
+        before = resident(server)
+        assert list(threads.map(ask, lines)) == finished.lines
+    assert resident(server) - before < 50
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_the_server_after_the_requests_that_have_begun(number, process):
+    server, client = process
+    body = {"lines": ["the old man sees the dog"] * 200, "n_best": 5}
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(client.post, "/api/translate", body)
+        while json.loads(client.get("/health").body)["status"] == "ok" and not answer.done():
+            if re.search(r"nmt_jax_waiting_lines [1-9]|lines_total [2-9]", client.get("/metrics").body.decode()):
+                break
+        server.send_signal(number)
+        assert len(answer.result(60).json["results"]) == 200
+    assert server.wait(60) == 0
+    assert server.stderr.read().splitlines()[-1] == "nmt-jax: stopped"
