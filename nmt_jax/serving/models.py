@@ -1,49 +1,18 @@
-"""The models and metrics that a server was started with, and what it computes with them, as values for JSON."""
+"""The models and metrics that a server was started with."""
 
 import functools
 import itertools
-import math
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from metrics_jax.api import AdditiveMetric
-from nmt_jax.decoding.method import DecodingMethod
-from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
-from nmt_jax.reporting.score_table import digits, plain_rows
-from nmt_jax.reporting.system_scores import Inference, score_texts
+from nmt_jax.reporting.score_table import digits
 from nmt_jax.training.trained import open_trained, open_translator
-from nmt_jax.translation.output_format import between_words, word_numbers
-from nmt_jax.translation.requests import Hypothesis, Line
+from nmt_jax.translation.requests import Line
 from nmt_jax.workdir import Workdir
-
-
-class Translate(NamedTuple):
-    """Translation of lines with a model."""
-
-    model: str
-    method: DecodingMethod
-    attention: bool
-
-
-class Attention(NamedTuple):
-    """All attention weights of pairs of a line and a translation, "" for that of the model."""
-
-    model: str
-
-
-class Score(NamedTuple):
-    """Scores of systems by metrics; the items are pairs of systems and references."""
-
-    metrics: tuple[str, ...]
-    paired: bool
-
-
-Call = Translate | Attention | Score
 
 
 class Model:
@@ -79,7 +48,7 @@ class Model:
 
 
 class Models:
-    """All models and metrics of a server. `compute` is called by one thread."""
+    """All models and metrics of a server."""
 
     def __init__(self, models: Sequence[Model], metrics: Mapping[str, AdditiveMetric]) -> None:
         self.models = {model.name: model for model in models}
@@ -116,9 +85,9 @@ class Models:
         for model in self.models.values():
             line = "\t".join(["."] * model.translator.num_sources)
             method = model.translator.search(n_best=min(5, model.config.decode.beam_size))
-            self.compute(Translate(model.name, method, model.has_attention), [Line(line)])
-
-    # Requests
+            found = model.translator.translate(model.params, [line], method)
+            if model.has_attention:
+                model.translator.add_attention(model.params, [Line(line)], found)
 
     def model(self, name: str | None) -> Model:
         """Return the model of a name, by default the first. Raises UserError if there is none."""
@@ -130,144 +99,9 @@ class Models:
             raise UserError(f"model: {name!r:.80} is not one of {', '.join(self.models)}")
         return self.models[name]
 
-    def translate_call(self, body: Mapping[str, Any]) -> tuple[Translate, list[Line]]:
-        """Return the call and the lines of a request for translations. Raises UserError if it is invalid."""
-        model = self.model(body["model"])
-        lines = body["lines"]
-        for name in ("prefixes", "constraints"):
-            if body[name] is not None and len(body[name]) != len(lines):
-                raise UserError(f"{name}: {len(body[name])} lines, but 'lines' has {len(lines)}")
-        sampling = ("temperature", "top_k", "top_p", "seed")
-        search = ("n_best", "beam_size", "length_penalty", "num_groups", "diversity")
-        method: DecodingMethod
-        try:
-            if body["num_samples"]:
-                _check_absent(body, search, "with num_samples")
-                given = {name: body[name] for name in ("num_samples", *sampling) if body[name] is not None}
-                method = Sampling(**given)
-            else:
-                _check_absent(body, sampling, "without num_samples")
-                options = {name: body[name] for name in search}
-                n_best, beam_size = options["n_best"] or 1, options["beam_size"] or model.config.decode.beam_size
-                method = model.translator.search(**options | {"beam_size": max(beam_size, n_best)})
-        except ValueError as error:
-            raise UserError(str(error)) from None
-        if body["attention"] and not model.has_attention:
-            raise UserError(f"attention: the model {model.name} has none")
-        prefixes, constraints = (body[name] or [""] * len(lines) for name in ("prefixes", "constraints"))
-        items = []
-        for number, (line, prefix, phrases) in enumerate(zip(lines, prefixes, constraints, strict=True), start=1):
-            if line.count("\t") != model.translator.num_sources - 1:
-                raise UserError(
-                    f"lines, line {number}: needs {model.translator.num_sources} sources, separated by tabs"
-                )
-            items.append(Line(line, prefix, tuple(filter(None, phrases.split("\t"))), f"line {number}: "))
-        return Translate(model.name, method, bool(body["attention"])), items
-
-    def attention_call(self, body: Mapping[str, Any]) -> tuple[Attention, list[tuple[str, str]]]:
-        """Return the call and the pair of a request for attention weights. Raises UserError if it is invalid."""
-        model = self.model(body["model"])
-        if not model.has_attention:
-            raise UserError(f"model: {model.name} has no attention")
-        if body["line"].count("\t") != model.translator.num_sources - 1:
-            raise UserError(f"line: needs {model.translator.num_sources} sources, separated by tabs")
-        return Attention(model.name), [(body["line"], body["translation"] or "")]
-
-    def score_call(self, body: Mapping[str, Any]) -> tuple[Score, list[tuple[dict[str, list[str]], list[str]]]]:
-        """Return the call and the texts of a request for scores. Raises UserError if it is invalid."""
-        systems, references = body["systems"], body["references"]
-        if not references:
-            raise UserError("references: must contain at least one line")
-        for name, lines in systems.items():
-            if len(lines) != len(references):
-                raise UserError(f"systems: {name!r:.80} has {len(lines)} lines, but references has {len(references)}")
-        for name in body["metrics"] or ():
+    def chosen_metrics(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        """Return names of metrics without duplicates, by default all. Raises UserError if there is no such metric."""
+        for name in names or ():
             if name not in self.metrics:
                 raise UserError(f"metrics: {name!r:.80} is not one of {', '.join(self.metrics)}")
-        metrics = tuple(dict.fromkeys(body["metrics"] or self.metrics))
-        return Score(metrics, bool(body["paired"]) and len(systems) > 1), [(systems, references)]
-
-    # Answers
-
-    def compute(self, call: Call, items: Sequence[Any]) -> list[Any]:
-        """Return the answer to each item of a call. Raises UserError if an item cannot be computed."""
-        if isinstance(call, Translate):
-            return self._translate(call, items)
-        if isinstance(call, Attention):
-            return [self._attention(self.models[call.model], *pair) for pair in items]
-        return [self._scores(call, *texts) for texts in items]
-
-    def _translate(self, call: Translate, lines: Sequence[Line]) -> list[Any]:
-        model = self.models[call.model]
-        found = model.translator.translate(model.params, lines, call.method)
-        if call.attention:
-            found = model.translator.add_attention(model.params, lines, found)
-        return [[_hypothesis(one, call.attention) for one in group] for group in found]
-
-    def _attention(self, model: Model, line: str, translation: str) -> dict[str, Any]:
-        """Return pieces, and attention weights by kind as lists [L][H][T][S]."""
-        limit = model.config.data.max_length
-        task, params = model.task
-        if not translation:
-            method = model.translator.search()
-            translation = model.translator.translate(model.params, [line], method)[0][0].text
-        for name, text, vocab in zip(("line", "translation"), (line, translation), task.vocabularies, strict=True):
-            if len(vocab.encode(text)) >= limit:
-                raise UserError(f"{name}: too long for its attention; at most {limit} pieces are possible")
-        weights = task.attention(params, line, translation)
-        shown = {name: _rounded(value) if isinstance(value, np.ndarray) else value for name, value in weights.items()}
-        return {"translation": translation, **shown}
-
-    def _scores(self, call: Score, systems: dict[str, list[str]], references: list[str]) -> list[dict[str, Any]]:
-        metrics = {name: self.metrics[name] for name in call.metrics}
-        inference = Inference(confidence=True, paired="bootstrap" if call.paired else None)
-        scores = score_texts(systems, {"references": references}, metrics, inference=inference)
-        assert scores is not None
-        return _finite(plain_rows(scores))
-
-
-def _finite(value: Any) -> Any:
-    """Return a value for JSON with None for numbers that JSON cannot express."""
-    if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _check_absent(body: Mapping[str, Any], names: Sequence[str], because: str) -> None:
-    """Raise UserError if a field is set that has no effect."""
-    for name in names:
-        if body[name] is not None:
-            raise UserError(f"{name}: has no effect {because}")
-
-
-def _hypothesis(found: Hypothesis, attention: bool) -> dict[str, Any]:
-    """Return a hypothesis for JSON: text, score, and with attention also words and the weights between them [T][S]."""
-    text = " ".join(found.text.split("\n"))  # as on the command line; models of bytes can write a line break
-    entry: dict[str, Any] = {"text": text, "score": round(found.score, 6)}
-    if attention and found.scored:
-        scored = found.scored
-        weights = between_words(scored.attention, scored.source_pieces, scored.pieces)
-        entry |= {
-            "source_words": _words(scored.source_pieces),
-            "words": _words(scored.pieces),
-            "attention": _rounded(weights),
-            "log_probs": [round(value, 4) for value in scored.log_probs],
-            "pieces": scored.pieces,
-        }
-    return entry
-
-
-def _words(pieces: Sequence[str]) -> list[str]:
-    """Return the words that pieces form, as `word_numbers` counts them."""
-    numbers = word_numbers(pieces)
-    words = [""] * (numbers.max(initial=-1) + 1)
-    for number, piece in zip(numbers.tolist(), pieces, strict=True):
-        if number >= 0:
-            words[number] += piece.strip("▁")
-    return words
-
-
-def _rounded(weights: np.ndarray) -> Any:
-    return np.round(np.asarray(weights, np.float64), 4).tolist()
+        return tuple(dict.fromkeys(names or self.metrics))

@@ -9,7 +9,7 @@ import socket
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import uvicorn
@@ -23,9 +23,12 @@ from nmt_jax import __version__
 from nmt_jax.errors import UserError, explain
 from nmt_jax.interrupts import handling
 from nmt_jax.serving.batching import Batcher, QueueFullError
-from nmt_jax.serving.bodies import FIELDS, describe, read_body
+from nmt_jax.serving.bodies import read_body
+from nmt_jax.serving.endpoints import ENDPOINTS
+from nmt_jax.serving.endpoints.endpoint import Endpoint
 from nmt_jax.serving.guards import Guard
 from nmt_jax.serving.models import Models
+from nmt_jax.serving.openapi import describe
 
 PAGE = pathlib.Path(__file__).parent / "page"
 MEDIA = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -42,21 +45,16 @@ class Server:
 
     def __init__(self, models: Models, *, queue: int = 2000, token: str = "", local: bool = True) -> None:
         self._models = models
-        self._batcher = Batcher(models.compute, queue, BATCH)
+        self._batcher = Batcher(self._compute, queue, BATCH)
         self._answers: Counter[tuple[str, int]] = Counter()
         self._seconds = 0.0
-        self._calls: dict[str, Callable[[Any], tuple[Any, list[Any]]]] = {
-            "/api/translate": models.translate_call,
-            "/api/attention": models.attention_call,
-            "/api/score": models.score_call,
-        }
         files = {f"/page/{file.name}": _file(file) for file in sorted(PAGE.iterdir()) if file.suffix in MEDIA}
         files |= dict.fromkeys(VIEWS, files["/page/index.html"])
         routes = [Route(path, _constant(response)) for path, response in files.items()]
-        routes += [Route(path, self._post, methods=["POST"]) for path in FIELDS]
+        routes += [Route(path, self._post, methods=["POST"]) for path in ENDPOINTS]
         routes += [
             Route("/api/models", _constant(JSONResponse(models.describe()))),
-            Route("/api/openapi.json", _constant(JSONResponse(describe(__version__)))),
+            Route("/api/openapi.json", _constant(JSONResponse(describe(ENDPOINTS.values(), __version__)))),
             Route("/health", self._health),
             Route("/metrics", self._metrics),
         ]
@@ -88,10 +86,10 @@ class Server:
         self._uvicorn.should_exit = True
 
     async def _post(self, request: Request) -> Response:
-        path = request.url.path
+        endpoint = ENDPOINTS[request.url.path]
         try:
-            call, items = self._calls[path](read_body(path, await request.body()))
-            answers = await self._batcher.submit(call, items)
+            call, items = endpoint.parse(self._models, read_body(endpoint, await request.body()))
+            results = await self._batcher.submit((endpoint, call), items)
         except QueueFullError:
             seconds = str(math.ceil(1 + self._batcher.waiting / BATCH))
             return _error(429, f"the server is busy; try again in {seconds} seconds", {"Retry-After": seconds})
@@ -99,9 +97,11 @@ class Server:
             if (message := explain(error)) is None:
                 raise
             return _error(400 if isinstance(error, UserError) else 500, message)
-        if path == "/api/translate":
-            return JSONResponse({"model": call.model, "results": answers})
-        return JSONResponse(answers[0])
+        return JSONResponse(endpoint.answer(call, results))
+
+    def _compute(self, called: tuple[Endpoint, Any], items: Sequence[Any]) -> list[Any]:
+        endpoint, call = called
+        return endpoint.compute(self._models, call, items)
 
     async def _health(self, request: Request) -> Response:
         if self._uvicorn.should_exit:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.serving import guards
-from nmt_jax.serving.bodies import FIELDS
+from nmt_jax.serving.endpoints import ENDPOINTS
 from nmt_jax.serving.models import Models
 from tests.fixtures.serving import Client, running
 
@@ -116,7 +116,7 @@ def test_the_models_counters_and_description(client):
     assert [model["name"] for model in described["models"]] == ["w"]
     assert [metric["name"] for metric in described["metrics"]] == ["bleu", "chrf"]
     assert client.get("/health").json["status"] == "ok"
-    assert {*FIELDS, "/health", "/metrics", "/api/models"} == set(client.get("/api/openapi.json").json["paths"])
+    assert {*ENDPOINTS, "/health", "/metrics", "/api/models"} == set(client.get("/api/openapi.json").json["paths"])
     before = counters(client)
     client.post("/api/translate", {"lines": LINES[:2]})
     after = counters(client)

@@ -1,0 +1,128 @@
+"""`POST /api/translate`: translations of lines by beam search or sampling."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmt_jax.decoding.method import DecodingMethod
+from nmt_jax.decoding.sampling import Sampling
+from nmt_jax.errors import UserError
+from nmt_jax.schema.key import Key, count
+from nmt_jax.serving.endpoints.endpoint import MODEL, MOST_LINES, Endpoint
+from nmt_jax.serving.models import Models
+from nmt_jax.translation.output_format import between_words, word_numbers
+from nmt_jax.translation.requests import Hypothesis, Line
+
+SEARCH = ("n_best", "beam_size", "length_penalty", "num_groups", "diversity")
+SAMPLING = ("temperature", "top_k", "top_p", "seed")
+
+
+class Translate(NamedTuple):
+    """Translation of lines with a model."""
+
+    model: str
+    method: DecodingMethod
+    attention: bool
+
+
+def parse(models: Models, body: Mapping[str, Any]) -> tuple[Translate, list[Line]]:
+    """Return the call and the lines of a request. Raises UserError if it is invalid."""
+    model = models.model(body["model"])
+    lines = body["lines"]
+    for name in ("prefixes", "constraints"):
+        if body[name] is not None and len(body[name]) != len(lines):
+            raise UserError(f"{name}: {len(body[name])} lines, but 'lines' has {len(lines)}")
+    method: DecodingMethod
+    try:
+        if body["num_samples"]:
+            _check_absent(body, SEARCH, "with num_samples")
+            given = {name: body[name] for name in ("num_samples", *SAMPLING) if body[name] is not None}
+            method = Sampling(**given)
+        else:
+            _check_absent(body, SAMPLING, "without num_samples")
+            options = {name: body[name] for name in SEARCH}
+            n_best, beam_size = options["n_best"] or 1, options["beam_size"] or model.config.decode.beam_size
+            method = model.translator.search(**options | {"beam_size": max(beam_size, n_best)})
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if body["attention"] and not model.has_attention:
+        raise UserError(f"attention: the model {model.name} has none")
+    prefixes, constraints = (body[name] or [""] * len(lines) for name in ("prefixes", "constraints"))
+    items = []
+    for number, (line, prefix, phrases) in enumerate(zip(lines, prefixes, constraints, strict=True), start=1):
+        if line.count("\t") != model.translator.num_sources - 1:
+            raise UserError(f"lines, line {number}: needs {model.translator.num_sources} sources, separated by tabs")
+        items.append(Line(line, prefix, tuple(filter(None, phrases.split("\t"))), f"line {number}: "))
+    return Translate(model.name, method, bool(body["attention"])), items
+
+
+def compute(models: Models, call: Translate, lines: Sequence[Line]) -> list[Any]:
+    """Return the hypotheses of each line. Raises UserError if a line cannot be translated."""
+    model = models.models[call.model]
+    found = model.translator.translate(model.params, lines, call.method)
+    if call.attention:
+        found = model.translator.add_attention(model.params, lines, found)
+    return [[_hypothesis(one, call.attention) for one in group] for group in found]
+
+
+def _check_absent(body: Mapping[str, Any], names: Sequence[str], because: str) -> None:
+    """Raise UserError if a field is set that has no effect."""
+    for name in names:
+        if body[name] is not None:
+            raise UserError(f"{name}: has no effect {because}")
+
+
+def _hypothesis(found: Hypothesis, attention: bool) -> dict[str, Any]:
+    """Return a hypothesis for JSON: text, score, and with attention also words and the weights between them [T][S]."""
+    text = " ".join(found.text.split("\n"))  # as on the command line; models of bytes can write a line break
+    entry: dict[str, Any] = {"text": text, "score": round(found.score, 6)}
+    if attention and found.scored:
+        scored = found.scored
+        weights = between_words(scored.attention, scored.source_pieces, scored.pieces)
+        entry |= {
+            "source_words": _words(scored.source_pieces),
+            "words": _words(scored.pieces),
+            "attention": np.round(np.asarray(weights, np.float64), 4).tolist(),
+            "log_probs": [round(value, 4) for value in scored.log_probs],
+            "pieces": scored.pieces,
+        }
+    return entry
+
+
+def _words(pieces: Sequence[str]) -> list[str]:
+    """Return the words that pieces form, as `word_numbers` counts them."""
+    numbers = word_numbers(pieces)
+    words = [""] * (numbers.max(initial=-1) + 1)
+    for number, piece in zip(numbers.tolist(), pieces, strict=True):
+        if number >= 0:
+            words[number] += piece.strip("▁")
+    return words
+
+
+ENDPOINT = Endpoint(
+    path="/api/translate",
+    purpose="Translate lines by beam search or sampling",
+    fields={
+        "model": MODEL,
+        "lines": Key([""], f"Lines to translate, at most {MOST_LINES}; several sources are separated by tabs."),
+        "prefixes": Key([""], "The beginning of the translation of each line."),
+        "constraints": Key([""], "Phrases that the translation of each line must contain, separated by tabs."),
+        "n_best": count(1, "Number of translations of a line.", high=20),
+        "beam_size": count(5, "Number of hypotheses of the beam search; by default that of the model.", high=64),
+        "length_penalty": Key(0.0, "Exponent of the length penalty; by default that of the model.", low=0, high=10),
+        "num_groups": count(1, "Groups of hypotheses of a diverse beam search.", high=64),
+        "diversity": Key(0.5, "Penalty of a piece that another group has chosen.", low=0, high=100),
+        "num_samples": count(0, "Number of samples of a line, instead of a search.", low=0, high=20),
+        "temperature": Key(1.0, "Temperature of the samples.", low=0, high=10),
+        "top_k": count(0, "Draw only from the k most probable pieces; 0: from all.", low=0),
+        "top_p": Key(1.0, "Draw only from the most probable pieces with this probability.", above=0, high=1),
+        "seed": count(0, "Random seed of the samples.", low=0),
+        "attention": Key(False, "Include attention weights between words."),
+    },
+    required=("lines",),
+    example={"lines": ["A man sleeps ."]},
+    parse=parse,
+    compute=compute,
+    answer=lambda call, results: {"model": call.model, "results": results},
+)
