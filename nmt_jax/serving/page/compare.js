@@ -1,9 +1,11 @@
-// The view Compare: scores of systems with intervals and tests, differences by length, sentences that differ most.
+// The view Compare: scores of systems with intervals and tests, differences by length and by word frequency, sentences
+// that differ most.
 
 import { ask, element, labelled, say, words } from "/page/page.js";
 
-const LONGEST_ADDRESS = 8000; // characters; larger inputs are not put into the address
+const LONGEST_ADDRESS = 200000; // characters; larger inputs are not put into the address
 const BUCKETS = [10, 20, 30, Infinity]; // words of the reference, upper ends
+const FREQUENCIES = [1, 4, 9, 99, Infinity]; // occurrences of a word in the references, upper ends
 const SHOWN = 200; // sentences at once
 
 export async function show(view, { metrics }) {
@@ -25,8 +27,8 @@ export async function show(view, { metrics }) {
     const state = { references: lines(references.text.value), systems: texts };
     if (Object.keys(texts).length < used.length) return say("Two systems have the same name.", true);
     if (!used.length || !references.text.value.trim()) return say("Give references and at least one system.", true);
-    const hash = `#${encodeURIComponent(JSON.stringify(state))}`;
-    history.replaceState(null, "", hash.length <= LONGEST_ADDRESS ? `/compare${hash}` : "/compare");
+    const hash = `#${await packed(state)}`;
+    history.replaceState(null, "", `/compare${location.search}${hash.length <= LONGEST_ADDRESS ? hash : ""}`);
     say("Scoring …");
     try {
       const rows = await ask("/api/score", { ...state, paired: used.length > 1 });
@@ -47,7 +49,7 @@ export async function show(view, { metrics }) {
     results);
   if (location.hash.length > 1) {
     try {
-      const state = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+      const state = await unpacked(location.hash.slice(1));
       references.text.value = state.references.join("\n");
       Object.entries(state.systems).forEach(([name, text], index) => {
         const one = systems[index] ?? add(name);
@@ -60,6 +62,19 @@ export async function show(view, { metrics }) {
     await compare();
   }
   return undefined;
+}
+
+// The texts as compressed base64, with characters that an address may have.
+async function packed(state) {
+  const stream = new Blob([JSON.stringify(state)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return JSON.parse(await new Response(stream).text());
 }
 
 function lines(text) {
@@ -92,13 +107,17 @@ function draw(place, state, rows, known) {
   const names = [...new Set(rows.map((row) => row.metric))];
   const systems = Object.keys(state.systems);
   const segments = (metric, system) => rows.find((row) => row.metric === metric && row.system === system).segments;
-  const choose = element("select", { id: "metric" }, ...names.map((name) => element("option", { selected: name === "chrf" }, name)));
-  const filter = element("input", { type: "search", id: "filter" });
+  const address = new URLSearchParams(location.search);
+  const initial = names.includes(address.get("metric")) ? address.get("metric") : names.includes("chrf") ? "chrf" : names[0];
+  const choose = element("select", { id: "metric" }, ...names.map((name) => element("option", { selected: name === initial }, name)));
+  const filter = element("input", { type: "search", id: "filter", value: address.get("filter") ?? "" });
   const byLength = element("div", { class: "scroll" });
   const sentences = element("div", { class: "scroll sentences" });
-  const order = { column: "difference", down: true };
+  const order = { column: address.get("sort") ?? "difference", down: address.get("order") !== "up" };
 
   const update = () => {
+    const settings = { metric: choose.value, ...filter.value && { filter: filter.value }, sort: order.column, ...!order.down && { order: "up" } };
+    history.replaceState(null, "", `/compare?${new URLSearchParams(settings)}${location.hash}`);
     const scores = systems.map((system) => segments(choose.value, system));
     byLength.replaceChildren(lengthTable(state, systems, scores, known[choose.value]));
     sentences.replaceChildren(sentenceTable(state, systems, scores, known[choose.value], filter.value, order, (column) => {
@@ -116,6 +135,8 @@ function draw(place, state, rows, known) {
       element("button", { onclick: () => download("comparison.tsv", "text/tab-separated-values", table(state, systems, rows, names)) }, "Download TSV"),
       element("button", { onclick: () => download("comparison.html", "text/html", page(place)) }, "Download HTML")),
     element("h3", {}, "By length of the reference, in words"), byLength,
+    element("h3", {}, "F1 of words by their frequency in the references"),
+    element("div", { class: "scroll", id: "frequencies" }, frequencyTable(state, systems)),
     element("h3", {}, "Sentences"), sentences);
   update();
 }
@@ -149,20 +170,55 @@ function cell(value, metric) {
 function lengthTable(state, systems, scores, metric) {
   const groups = BUCKETS.map(() => []);
   state.references.forEach((line, index) => groups[BUCKETS.findIndex((end) => words(line).length <= end)].push(index));
-  const names = BUCKETS.map((end, index) => {
-    const first = index ? BUCKETS[index - 1] + 1 : 0;
-    return end === Infinity ? `${first} and more` : `${first}–${end}`;
-  });
   const body = groups.flatMap((group, index) => group.length ? [element("tr", {},
-    element("td", {}, names[index]), element("td", { class: "number" }, String(group.length)),
+    element("td", {}, rangeName(BUCKETS, index, 0)), element("td", { class: "number" }, String(group.length)),
     ...scores.map((row) => cell(group.reduce((sum, number) => sum + (row[number] ?? 0), 0) / group.length, metric)))] : []);
   const head = ["words", "sentences", ...systems].map((text, index) => element("th", index ? { class: "number" } : {}, text));
   return element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body));
 }
 
+function rangeName(ends, index, lowest) {
+  const first = index ? ends[index - 1] + 1 : lowest;
+  if (ends[index] === Infinity) return `${first} and more`;
+  return first === ends[index] ? `${first}` : `${first}–${ends[index]}`;
+}
+
+// Precision and recall of the words of a system within each sentence, words grouped by how often the references have them.
+function frequencyTable(state, systems) {
+  const references = state.references.map((line) => counted(words(line)));
+  const frequency = new Map();
+  references.forEach((line) => line.forEach((count, word) => frequency.set(word, (frequency.get(word) ?? 0) + count)));
+  const group = (word) => FREQUENCIES.findIndex((end) => frequency.get(word) <= end);
+  const sums = () => FREQUENCIES.map(() => 0);
+  const add = (totals, line, weight) => line.forEach((count, word) => { if (frequency.has(word)) totals[group(word)] += weight(count, word); });
+  const inReferences = sums();
+  references.forEach((line) => add(inReferences, line, (count) => count));
+  const scores = systems.map((system) => {
+    const [written, common] = [sums(), sums()];
+    state.systems[system].forEach((text, index) => {
+      const line = counted(words(text));
+      add(written, line, (count) => count);
+      add(common, line, (count, word) => Math.min(count, references[index].get(word) ?? 0));
+    });
+    return common.map((count, index) => (200 * count) / (written[index] + inReferences[index]));
+  });
+  const body = FREQUENCIES.flatMap((_, index) => inReferences[index] ? [element("tr", {},
+    element("td", {}, rangeName(FREQUENCIES, index, 1)), element("td", { class: "number" }, String(inReferences[index])),
+    ...scores.map((row) => element("td", { class: "number" }, row[index].toFixed(1))))] : []);
+  const head = ["occurrences", "words", ...systems].map((text, index) => element("th", index ? { class: "number" } : {}, text));
+  return element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body));
+}
+
+function counted(list) {
+  const counts = new Map();
+  list.forEach((word) => counts.set(word, (counts.get(word) ?? 0) + 1));
+  return counts;
+}
+
 function sentenceTable(state, systems, scores, metric, contained, order, sort) {
   const difference = (index) => Math.abs((scores[0][index] ?? 0) - (scores[1]?.[index] ?? 0));
   const value = { line: (index) => -index, difference, ...Object.fromEntries(systems.map((system, s) => [`score ${system}`, (index) => scores[s][index] ?? 0])) };
+  if (!(order.column in value)) order.column = "line";
   const text = contained.toLowerCase();
   const shown = state.references.map((_, index) => index).filter((index) => !text
     || [state.references, ...Object.values(state.systems)].some((column) => column[index].toLowerCase().includes(text)));

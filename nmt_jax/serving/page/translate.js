@@ -23,6 +23,7 @@ export async function show(view, { models }) {
     type: "checkbox", value: model.name, checked: chosen.length ? chosen.includes(model.name) : model === models[0],
   }));
   const output = element("div", { id: "translations" });
+  const wishes = new Wishes(address, models, nonempty(source.value));
 
   const options = () => sampling.checked
     ? { num_samples: Number(count.value), temperature: Number(temperature.value) }
@@ -35,8 +36,10 @@ export async function show(view, { models }) {
     temperature.disabled = !sampling.checked;
     beam.disabled = sampling.checked;
     const selected = models.filter((_, index) => boxes[index].checked);
-    remember(source.value, selected, models, sampling.checked, { beam, count, temperature });
-    const lines = source.value.split("\n").filter((line) => line.trim()).slice(0, MOST_LINES);
+    const lines = nonempty(source.value);
+    const changed = () => remember(source.value, selected, models, sampling.checked, { beam, count, temperature },
+      wishes.written(selected, models, lines));
+    changed();
     if (!lines.length || !selected.length) {
       output.replaceChildren();
       say(selected.length ? "" : "Choose a model.");
@@ -47,10 +50,10 @@ export async function show(view, { models }) {
     const began = performance.now();
     try {
       const panels = await Promise.all(selected.map(async (model) => {
-        const body = { model: model.name, lines, ...options(), attention: model.attention };
-        const { results } = await ask("/api/translate", body, signal);
+        const wished = lines.map((line) => wishes.of(model, line));
+        const { results } = await ask("/api/translate", requestFor(model, lines, wished, options()), signal);
         const heading = element("h2", {}, model.name);
-        const blocks = results.map((found, index) => new Sentence(model, lines[index], found, options).node);
+        const blocks = results.map((found, index) => new Sentence(model, lines[index], found, wished[index], options, changed).node);
         return element("section", { class: "panel", "aria-label": model.name }, heading, ...blocks);
       }));
       output.replaceChildren(element("div", { class: "columns" }, ...panels));
@@ -82,21 +85,60 @@ function inline(box, text) {
   return element("label", { class: "inline" }, box, text);
 }
 
+function nonempty(text) {
+  return text.split("\n").filter((line) => line.trim()).slice(0, MOST_LINES);
+}
+
+function requestFor(model, lines, wished, options) {
+  const body = { model: model.name, lines, ...options, attention: model.attention };
+  if (wished.some((wish) => wish.prefix)) body.prefixes = wished.map((wish) => wish.prefix);
+  if (wished.some((wish) => wish.phrases)) body.constraints = wished.map((wish) => wish.phrases.split(/\s*;\s*/).join("\t"));
+  return body;
+}
+
+// What a person asks of the translation of a line by a model: how it begins, and phrases (separated by ;) that it has.
+// In the address: MODEL.LINE.TEXT, with the numbers of both.
+class Wishes {
+  constructor(address, models, lines) {
+    this.known = new Map();
+    for (const field of ["prefix", "phrases"]) {
+      for (const value of address.getAll(field)) {
+        const [, model, line, text] = value.match(/^(\d+)\.(\d+)\.(.*)$/) ?? [];
+        if (models[model] && lines[line]) this.of(models[model], lines[line])[field] = text;
+      }
+    }
+  }
+
+  of(model, line) {
+    const key = JSON.stringify([model.name, line]);
+    if (!this.known.has(key)) this.known.set(key, { prefix: "", phrases: "" });
+    return this.known.get(key);
+  }
+
+  written(selected, models, lines) {
+    return selected.flatMap((model) => lines.flatMap((line, index) => ["prefix", "phrases"].flatMap((field) => {
+      const text = this.of(model, line)[field];
+      return text ? [[field, `${models.indexOf(model)}.${index}.${text}`]] : [];
+    })));
+  }
+}
+
 // Puts the state into the address, so that it can be shared and reloaded.
-function remember(text, selected, models, sampled, { beam, count, temperature }) {
+function remember(text, selected, models, sampled, { beam, count, temperature }, wished) {
   const address = new URLSearchParams();
   if (text) address.set("text", text);
   if (selected.length !== 1 || selected[0] !== models[0]) selected.forEach((model) => address.append("model", model.name));
   if (count.value !== "5") address.set("n_best", count.value);
   if (sampled) address.set("temperature", temperature.value);
   else if (beam.value !== String(models[0].beam_size)) address.set("beam_size", beam.value);
+  wished.forEach(([field, value]) => address.append(field, value));
   history.replaceState(null, "", `/translate${address.size ? `?${address}` : ""}`);
 }
 
 // One source line with its translations by one model.
 class Sentence {
-  constructor(model, line, found, options) {
-    Object.assign(this, { model, line, found, options, prefix: "" });
+  constructor(model, line, found, wish, options, changed) {
+    Object.assign(this, { model, line, found, wish, options, changed });
     this.node = element("div", { class: "block" });
     this.draw();
   }
@@ -104,7 +146,7 @@ class Sentence {
   draw() {
     const best = this.found[0];
     const target = best.words ?? words(best.text);
-    const forced = words(this.prefix).length;
+    const forced = words(this.wish.prefix).length;
     this.targets = target.map((word, index) => element("button", {
       class: index < forced ? "word forced" : "word", title: "Show alternatives", "data-index": index,
       onclick: () => this.alternatives(index),
@@ -117,6 +159,7 @@ class Sentence {
       element("p", { class: "sentence target", lang: this.model.target }, ...spaced(this.targets), ...forced ? [reset] : []),
       this.choices,
       ...this.found.length > 1 ? [candidates(this.found), tree(this.found)] : [],
+      this.constraints(),
       ...this.model.attention ? [this.attention()] : []);
     if (best.attention) this.link(best.attention);
   }
@@ -163,15 +206,33 @@ class Sentence {
     }
   }
 
-  async continueFrom(prefix) {
+  continueFrom(prefix) {
+    return this.again({ prefix });
+  }
+
+  // Translates the line again with another wish.
+  async again(change) {
+    const wish = { ...this.wish, ...change };
     try {
-      const body = { model: this.model.name, lines: [this.line], ...this.options(), attention: this.model.attention };
-      const { results } = await ask("/api/translate", { ...body, prefixes: [prefix] });
-      Object.assign(this, { found: results[0], prefix });
+      const { results } = await ask("/api/translate", requestFor(this.model, [this.line], [wish], this.options()));
+      Object.assign(this.wish, wish);
+      this.found = results[0];
+      this.changed();
       this.draw();
+      say("");
     } catch (error) {
       say(error.message, true);
     }
+  }
+
+  constraints() {
+    const input = element("input", { value: this.wish.phrases, "aria-label": "Phrases separated by ;" });
+    input.addEventListener("change", async () => {
+      await this.again({ phrases: input.value.trim() });
+      this.node.querySelector("input").focus();
+    });
+    return element("details", { open: Boolean(this.wish.phrases) },
+      element("summary", {}, "Phrases that the translation must contain"), labelled("Separated by ;", input));
   }
 
   attention() {

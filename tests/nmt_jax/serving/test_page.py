@@ -111,8 +111,26 @@ def test_a_word_shows_alternatives_and_the_model_goes_on_from_one(page):
     assert found[0] == first
     assert found[1].startswith(word)
     assert page.locator(".word.forced").count() == 2
+    page.reload()
+    page.wait_for_selector(".word.forced")
+    assert page.locator(".target button.word").all_inner_texts() == found
     page.get_by_role("button", name="Start again").click()
     playwright.expect(page.locator(".word.forced")).to_have_count(0)
+
+
+def test_a_translation_contains_the_phrases_that_are_asked_for(page):
+    page.goto(address("/translate", text="\n".join(SENTENCES)))
+    page.wait_for_selector(".block")
+    second, asked = page.locator(".block").nth(1), ["Paul", "old"]  # words of the joint vocabulary
+    second.get_by_text("Phrases that the translation must contain").click()
+    second.get_by_label("Phrases separated by ;").fill("; ".join(asked))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**phrases=0.1.**")
+    page.reload()
+    page.wait_for_selector(".block")
+    assert second.get_by_label("Phrases separated by ;").input_value() == "; ".join(asked)
+    for candidate in second.locator("ol.candidates li").all_inner_texts():
+        assert set(asked) <= set(candidate.split())
 
 
 def test_a_word_shows_what_it_attends_to(page):
@@ -214,6 +232,32 @@ def test_sentences_are_filtered_and_sorted(page):
     assert page.locator(".sentences tbody tr td").first.inner_text() == "1"
     page.get_by_role("button", name="line").click()
     assert page.locator(".sentences tbody tr td").first.inner_text() == "2"
+
+
+def test_settings_and_long_texts_are_in_the_address(page):
+    page.goto("/compare")
+    lines = [f"line {number} of a long text" for number in range(1000)]
+    for index, text in enumerate([lines, lines[::-1]]):
+        page.locator("textarea").nth(index).fill("\n".join(text))
+    page.locator("#compare").click()
+    page.wait_for_selector(".sentences table")
+    page.locator("#metric").select_option("bleu")
+    page.locator("#filter").fill("line 99")
+    page.get_by_role("button", name="line", exact=True).click()
+    page.get_by_role("button", name="line", exact=True).click()
+    shown = page.locator("#results").inner_text()
+    page.reload()
+    page.wait_for_selector(".sentences table")
+    assert page.locator("#metric").input_value() == "bleu"
+    assert page.locator("#results").inner_text() == shown
+
+
+def test_words_are_counted_by_their_frequency(page):
+    compare(page)
+    rows = [row.split("\t") for row in page.locator("#frequencies tbody").inner_text().splitlines()]
+    # "." occurs twice, nine words once. B has four of them, in their sentences, and five words that no reference has.
+    assert [row[:3] for row in rows] == [["1", "9", "100.0"], ["2–4", "2", "100.0"]]
+    assert [row[3] for row in rows] == [f"{200 * 4 / (9 + 4):.1f}", "100.0"]
 
 
 def test_the_comparison_is_downloaded(page, browser):
