@@ -6,9 +6,10 @@ SENTENCE ?= The old man whom Anna knows did not want to open the window today.
 BIN    := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TEST_PACKAGES := $(VENV)/.test-packages
+DOCS_PACKAGES := $(VENV)/.docs-packages
 SYSTEM_PACKAGES := slurm-wlm munge chromium procps
 
-.PHONY: help install quickstart test test-all test-gpu test-beam system-packages format lint types lock clean
+.PHONY: help install quickstart docs test test-all test-gpu test-beam system-packages format lint types lock clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -26,6 +27,10 @@ $(TEST_PACKAGES): $(INSTALLED) tests/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/requirements.txt
 	@touch $@
 
+$(DOCS_PACKAGES): $(INSTALLED) docs/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r docs/requirements.txt
+	@touch $@
+
 quickstart: $(INSTALLED)  ## train, translate, score and draw on the embedded corpus: a few minutes on two cores
 	$(BIN)/nmt-jax train --config=configs/quickstart.py --workdir=$(WORKDIR)
 	$(BIN)/nmt-jax corpus --workdir=$(WORKDIR) --split=test --lines=500 --output=$(WORKDIR)/test --overwrite
@@ -37,10 +42,13 @@ quickstart: $(INSTALLED)  ## train, translate, score and draw on the embedded co
 	$(BIN)/nmt-jax plot --workdir=$(WORKDIR) --kind=attention --sentence="$(SENTENCE)"
 	@echo; echo "Next: train on your own text: $(BIN)/nmt-jax train --config=configs/multi30k.py --config.data.directory=FOLDER --workdir=runs/mine (README, 'Your own text')"
 
+docs: $(DOCS_PACKAGES)  ## the documentation as a site: build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
 test: $(TEST_PACKAGES) lint types  ## format, lint, types and all tests that are not marked slow
 	$(BIN)/python -m pytest --quiet -n 2 --dist=worksteal -m "not slow and not gpu"
 
-test-all: test system-packages  ## the slow tests as well: SLURM, Chromium, several processes, kills, real training
+test-all: test $(DOCS_PACKAGES) system-packages  ## the slow tests as well: SLURM, Chromium, several processes, kills, real training
 	$(BIN)/python -m pytest --quiet -n 2 --dist=worksteal -m "slow and not gpu"
 
 test-gpu: $(TEST_PACKAGES)  ## the tests that compare a GPU with the CPU (CONTRIBUTING.md); says what to install

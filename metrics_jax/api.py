@@ -39,7 +39,11 @@ class AdditiveMetric:
     segments_per_call: ClassVar[int] = 200  # how many segments callers should pass to `statistics` per call
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """Statistics float[N, K] of N segments, additive over segments. Raises errors as `check_texts`."""
+        """Statistics float[N, K] of N segments, additive over segments.
+
+        Raises ValueError for unequal lengths, no segments, or a segment without a reference, and TypeError for anything
+        that is not text.
+        """
         raise NotImplementedError
 
     def score(self, statistics: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import pathlib
-import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -178,28 +177,47 @@ def _dispatch(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in VERBS:
         raise UserError(f"unknown verb {name!r}{did_you_mean(name, VERBS)}; the verbs are {', '.join(VERBS)}")
-    from absl import flags  # imported here and below, since Ctrl-C before `main` ends in a traceback
-
     module = importlib.import_module(f"nmt_jax.commands.{name}")
-    flag_values = flags.FlagValues()
-    flag_values.set_gnu_getopt(True)  # allow flags after file names
-    module.define_flags(flag_values)
-    flags.DEFINE_bool("verbose", False, VERBOSE, flag_values)
+    flag_values = verb_flags(name)
     if HELP.intersection(rest[: rest.index("--")] if "--" in rest else rest):
         print(_verb_help(name, flag_values))
         if hasattr(module, "more_help"):
             flag_values.mark_as_parsed()
             with contextlib.suppress(UserError):  # help is also for those who do not know the flags
-                _parse_flags(name, flag_values, _gather_overrides([word for word in rest if word not in HELP]))
+                parse_flags(name, flag_values, [word for word in rest if word not in HELP])
             heading, entries = module.more_help(flag_values)
             print("\n".join(["", heading, "", *_columns(entries)]))
         return 0
-    if "override" in flag_values:
-        rest = _gather_overrides(rest)
-    positional = _parse_flags(name, flag_values, rest)
+    positional = parse_flags(name, flag_values, rest)
     boundary.HANDLER.verbose = flag_values.verbose
     boundary.HANDLER.folder = _workdir(flag_values)
     return module.main(flag_values, positional) or 0
+
+
+def verb_flags(name: str) -> "flags.FlagValues":
+    """Return the flags of a verb, with their defaults."""
+    from absl import flags  # imported here and below, since Ctrl-C before `main` ends in a traceback
+
+    flag_values = flags.FlagValues()
+    flag_values.set_gnu_getopt(True)  # allow flags after file names
+    importlib.import_module(f"nmt_jax.commands.{name}").define_flags(flag_values)
+    flags.DEFINE_bool("verbose", False, VERBOSE, flag_values)
+    return flag_values
+
+
+def parse_flags(verb: str, flag_values: "flags.FlagValues", arguments: list[str]) -> list[str]:
+    """Parse `arguments` into the flags of a verb and return the positional arguments. Raises UserError."""
+    from absl import flags
+
+    if "override" in flag_values:
+        arguments = _gather_overrides(arguments)
+    try:
+        return flag_values([f"nmt-jax {verb}", *arguments])[1:]
+    except flags.UnrecognizedFlagError as error:
+        near = did_you_mean(error.flagname, list(flag_values), "--")
+        raise UserError(f"nmt-jax {verb}: unknown flag --{error.flagname}{near}; see `nmt-jax {verb} --help`") from None
+    except flags.Error as error:
+        raise UserError(f"nmt-jax {verb}: {one_line(str(error))}") from None
 
 
 def _workdir(flag_values: "flags.FlagValues") -> pathlib.Path | None:
@@ -229,19 +247,6 @@ def _gather_overrides(arguments: list[str]) -> list[str]:
     return gathered
 
 
-def _parse_flags(verb: str, flag_values: "flags.FlagValues", arguments: list[str]) -> list[str]:
-    """Parse `arguments` into `flag_values` and return the positional arguments."""
-    from absl import flags
-
-    try:
-        return flag_values([f"nmt-jax {verb}", *arguments])[1:]
-    except flags.UnrecognizedFlagError as error:
-        near = did_you_mean(error.flagname, list(flag_values), "--")
-        raise UserError(f"nmt-jax {verb}: unknown flag --{error.flagname}{near}; see `nmt-jax {verb} --help`") from None
-    except flags.Error as error:
-        raise UserError(f"nmt-jax {verb}: {one_line(str(error))}") from None
-
-
 def _overview() -> str:
     """Return the help of the program: every verb with an example."""
     lines = ["nmt-jax – train, run and evaluate models for machine translation and other text tasks", ""]
@@ -254,17 +259,15 @@ def _overview() -> str:
 
 def _verb_help(name: str, flag_values: "flags.FlagValues") -> str:
     """Return the help of a verb: its flags with their choices and defaults."""
+    from nmt_jax.commands.flag_text import flag_texts
+
     verb = VERBS[name]
     lines = [f"nmt-jax {name} – {verb.summary}", "", f"usage: nmt-jax {name} {verb.usage}"]
     lines += [f"   $ nmt-jax {name} {verb.example}", ""]
     entries = []
-    for flag in (flag_values[flag_name] for flag_name in flag_values):
-        # absl adds the choices before the text, and a remark on repeated flags after it.
-        help_text = re.sub(r"^<\S+>: |;\n.*", "", str(flag.help), flags=re.DOTALL)
-        default = str(flag.default_as_str).strip("'") if flag.default not in (None, "", []) else ""
-        choices = getattr(flag.parser, "enum_values", None)
-        parts = [help_text, f"({' | '.join(choices)})" if choices else "", default and f"[{default}]"]
-        entries.append((f"--{flag.name}", " ".join(filter(None, parts))))
+    for flag in flag_texts(flag_values):
+        choices, default = f"({' | '.join(flag.choices)})" if flag.choices else "", flag.default and f"[{flag.default}]"
+        entries.append((f"--{flag.name}", " ".join(filter(None, [flag.help, choices, default]))))
     return "\n".join([*lines, *_columns(entries)])
 
 

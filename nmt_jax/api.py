@@ -15,7 +15,7 @@ from nmt_jax.workdir import Workdir
 
 
 class TrainedModel:
-    """The model of a workdir. Each subclass is for some tasks."""
+    """The model of a workdir; `load` returns the subclass for its task."""
 
     tasks: ClassVar[tuple[str, ...]] = ()
 
@@ -38,7 +38,7 @@ class TrainedModel:
 
 
 class Translation(TrainedModel):
-    """A model that translates lines of text."""
+    """A model that translates lines of text, of `config.task=translate`."""
 
     tasks = ("translate",)
 
@@ -53,7 +53,7 @@ class Translation(TrainedModel):
     def n_best(self, lines: Sequence[str], n_best: int = 1, **options: Any) -> list[list[Hypothesis]]:
         """Return the hypotheses of each of N lines, best first.
 
-        options: fields of `nmt_jax.decoding.method.Search`, such as beam_size; by default those of the config. Raises
+        options: those of `SearchOptions`, such as beam_size; by default those of the config. Raises
         UserError if an option is invalid, and TypeError if the lines are not a sequence of strings.
         """
         translator, params = self._opened
@@ -81,7 +81,7 @@ class Translation(TrainedModel):
 
 
 class LanguageModel(TrainedModel):
-    """A model of the probability of text."""
+    """A model of the probability of text, of `config.task=language_model`."""
 
     tasks = ("language_model",)
 
@@ -102,7 +102,7 @@ class LanguageModel(TrainedModel):
 
 
 class Classifier(TrainedModel):
-    """A model that predicts a label or a score."""
+    """A model that predicts a label or a score, of `config.task=classify` or `sentences`."""
 
     tasks = ("classify", "sentences")
 
@@ -129,7 +129,7 @@ class Classifier(TrainedModel):
 
 
 class TextEncoder(TrainedModel):
-    """A pretrained encoder such as BERT."""
+    """A pretrained encoder such as BERT, of `config.task=pretrain`."""
 
     tasks = ("pretrain",)
 

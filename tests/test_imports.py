@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 # From top to bottom. A module may import modules of its own layer and of layers below it, nothing else of the project.
 # A name stands for the module or the package and all that is in it; the longest name that fits holds.
 LAYERS = (
-    ("nmt_jax.__main__", "nmt_jax.api"),
+    ("nmt_jax.__main__", "nmt_jax.api", "nmt_jax.reference"),
     ("nmt_jax.commands",),
     ("nmt_jax.serving",),
     ("nmt_jax.reporting",),

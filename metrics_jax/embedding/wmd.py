@@ -94,7 +94,7 @@ class WMD(MoverMetric):
     vectors: see `vectors.Vectors`. norm: scale vectors to length 1 first, as in gensim but not in the paper; their
     distances are then at most 2. missing: the distance if a text has no known word; by default infinite as in gensim,
     which makes the corpus score infinite too. transport: "exact", or "sinkhorn", which is faster on accelerators and
-    too large by at most parts["gap"]. tokenize, lowercase: see `tokenizers`. stop_words: words, or ("smart",) for the
+    too large by at most parts["gap"]. tokenize, lowercase: as for `BLEU`. stop_words: words, or ("smart",) for the
     SMART list that the paper removes, in the form of ROUGE-1.5.5.
     """
 

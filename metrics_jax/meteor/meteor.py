@@ -96,7 +96,7 @@ class Meteor(MeteorFormula):
     synset of `wordnet`, by default the database that `wordnet.WordNet` finds). Each stage matches words that earlier
     stages left unmatched, and adds the largest set of one-to-one matches; among several, the one with the fewest
     crossings, including those with matches of earlier stages; among these, where the papers do not define a choice, the
-    one with the fewest chunks. tokenize: see `tokenizers`; "none" splits at white space.
+    one with the fewest chunks. tokenize: as for `BLEU`; "none" splits at white space.
 
     Of several references, the best is used, on ties the shorter. A corpus is scored on its summed counts. A text
     without matches scores 0; identical texts of n words score 1 - gamma / n^beta.
@@ -148,7 +148,7 @@ class MeteorNLTK(MeteorFormula):
     remain stems, and are looked up in WordNet as such (`bicycl` never matches `bike`). Synonyms are compared with the
     reference word as it is, not with its base form, in the database's spelling (lower-cased `America` has no match).
 
-    tokenize: see `tokenizers`; "none", also called "whitespace", splits at white space. Tokens are lower-cased after
+    tokenize: as for `BLEU`; "none", also called "whitespace", splits at white space. Tokens are lower-cased after
     splitting. wordnet: by default the database that `wordnet.WordNet` finds; nltk uses WordNet 3.0. Of several
     references, the best is used. The corpus score is the mean over segments. A text without matches scores 0.
     """

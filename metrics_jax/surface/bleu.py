@@ -24,8 +24,9 @@ class BLEU(AdditiveMetric):
     2014), "floor" counts smooth_value (0.1) matches, "add-k" adds smooth_value (1) to matches and totals of every order
     above 1, "none" does nothing. effective_order: leave out orders that a short text does not reach, for scores of
     single sentences. brevity: the penalty for short output with length c and reference length r, "exponential" for
-    exp(1 - r/c), or "ratio" for min(1, c/r), used in teaching. tokenize: see `tokenizers`. If no n-gram matches at all,
-    as for an empty text, the score is 0 whatever the smoothing.
+    exp(1 - r/c), or "ratio" for min(1, c/r), used in teaching. tokenize: "13a", "intl", "char", "zh", "none" or another
+    of `metrics_jax.surface.tokenizers.TOKENIZERS`. If no n-gram matches at all, as for an empty text, the score is 0
+    whatever the smoothing.
     """
 
     tokenize: str = "13a"

@@ -102,6 +102,7 @@ class ErrorRate(AdditiveMetric):
         return 100 * (np.where(length > 0, edits, edits > 0) / np.where(length > 0, length, 1))
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
+        """Sums over the segments: num_edits, and ref_length, the mean length of the references."""
         return {"num_edits": float(statistics[0]), "ref_length": float(statistics[1])}
 
 

@@ -46,6 +46,7 @@ class WordOverlap(AdditiveMetric):
         return (1 + weight) * matches / np.where(words > 0, words, 1.0)
 
     def parts(self, statistics: np.ndarray) -> dict[str, float | np.ndarray]:
+        """Precision, recall and f1 of the summed counts, 0 to 1, and the counts."""
         matches, hypothesis, reference = statistics
         return {
             "precision": float(matches / max(hypothesis, 1.0)),

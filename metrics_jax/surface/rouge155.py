@@ -27,7 +27,7 @@ class Rouge155(MeanF):
     for pairs of words at most `skip_distance` words apart (any distance if negative); "SU" (-u) for these and all
     single words but the last. alpha (-p): F = PR / ((1 - alpha) P + alpha R). formula (-f): of several references, "A"
     sums the counts, "B" takes the one with the best recall. stem (-m): stem words of more than three characters with
-    `stemmers.rouge_stem`; needs WordNet. remove_stopwords (-s).
+    `stemmers.rouge_stem`; needs WordNet. remove_stopwords (-s): leave out stop words.
 
     As in the script, the recall of "W" is weighted twice: a perfect text of n words has recall n^(1 - w), not 1 as in
     the paper. A text without words scores 0; for "W" the script divides by zero in this case.

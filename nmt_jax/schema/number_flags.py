@@ -47,7 +47,8 @@ def define_float(
     high: float | None = 1_000_000,
     below: float | None = None,
 ) -> None:
-    """Define a flag with a finite number; the bounds are those of `Key`."""
+    """Define a flag with a finite number; the bounds are those of `Key`, and `below` replaces `high`."""
+    high = high if below is None else None
     _define(flag_values, name, default, Key(0.0, help_text, low=low, above=above, high=high, below=below))
 
 

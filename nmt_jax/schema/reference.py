@@ -41,10 +41,10 @@ def help_entries(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, key in schema(config["model_name"], config["task"]).items():
         value = config.get(name, key.default)
         default = f"[{str(value).lower() if key.type is bool else value}]" if value not in ("", []) else ""
-        yield f"--config.{name}", " ".join(filter(None, [key.help, f"({_values(key)})", default]))
+        yield f"--config.{name}", " ".join(filter(None, [key.help, f"({values_in_words(key)})", default]))
 
 
-def _values(key: Key) -> str:
+def values_in_words(key: Key) -> str:
     """The values of a key: "an integer, at least 1, in steps"."""
     limits = key.limits.removesuffix(f" and at most {LARGEST:,}")
     return ", ".join(filter(None, [key.kind if not key.choices else "", limits, key.unit and f"in {key.unit}"]))
@@ -55,5 +55,5 @@ def _table(tree: Mapping[str, Any]) -> Iterator[str]:
     yield "| key | default | values | meaning |"
     yield "|---|---|---|---|"
     for name, key in leaves(tree):
-        cells = [f"`{name}`", f"`{json.dumps(key.default)}`", _values(key), key.help.replace("<", "&lt;")]
+        cells = [f"`{name}`", f"`{json.dumps(key.default)}`", values_in_words(key), key.help.replace("<", "&lt;")]
         yield f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |"

@@ -1,0 +1,136 @@
+"""The page docs/reference/api.md: signatures and docstrings of the public names of `nmt_jax` and `metrics_jax`."""
+
+import ast
+import dataclasses
+import functools
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import metrics_jax
+from metrics_jax.api import AdditiveMetric, Result
+from metrics_jax.embedding.contextual import ContextualMetric, EncoderMetric
+from metrics_jax.registry import REGISTRY
+from metrics_jax.significance import Comparison, Interval, bootstrap, paired_bootstrap, paired_randomisation
+from nmt_jax.api import KINDS, load
+from nmt_jax.decoding.search_options import SearchOptions
+from nmt_jax.errors import UserError
+from nmt_jax.translation.requests import Hypothesis, Scored
+
+INTRODUCTION = """# Python API
+
+Signatures and docstrings of the public names. [Python interface](python.md) introduces `nmt_jax.load`, and
+[Metrics](metrics.md) says what each metric equals. This page is generated from the code:
+
+    python -m nmt_jax.reference docs/reference
+
+In shapes, `N` is the number of texts or segments, `S` and `T` are the lengths of source and target, `D` is a width, and
+`K` the number of statistics of a metric.
+"""
+METRICS = """`import metrics_jax`. All metrics are frozen dataclasses that derive from `AdditiveMetric`: fields are
+options, and a call scores a corpus. `metrics_jax.registry.REGISTRY` has their names in signatures. "Parts" are those of
+the result.
+"""
+NEURAL = tuple(name for module, name in REGISTRY.values() if module.startswith("embedding."))
+SURFACE = tuple(name for _, name in REGISTRY.values() if name not in NEURAL)
+OPTIONS = tuple(name for name in metrics_jax.__all__ if name not in (*NEURAL, *SURFACE, "__version__", "parse"))
+DECORATORS = ("property", "cached_property", "classmethod", "staticmethod")  # that callers must know
+
+
+def markdown() -> str:
+    """Return the page."""
+    lines = [INTRODUCTION, "## Trained models\n", "`import nmt_jax`\n"]
+    for thing in (load, *KINDS, Hypothesis, Scored, UserError):
+        lines += _entry(thing)
+    lines += _entry(SearchOptions, members=False)
+    lines += ["## Metrics\n", METRICS]
+    for thing in (metrics_jax.parse, Result, AdditiveMetric):
+        lines += _entry(thing)
+    for title, names in (("Metrics of words and characters", SURFACE), ("Metrics with embeddings", NEURAL)):
+        lines += [f"## {title}\n"]
+        if names is NEURAL:
+            lines += _entry(ContextualMetric, members=False)
+        for name in names:
+            lines += _metric(getattr(metrics_jax, name))
+    lines += ["## Options of metrics\n"]
+    for name in OPTIONS:
+        lines += _entry(getattr(metrics_jax, name))
+    lines += ["## Significance\n", "`from metrics_jax import significance`; `nmt-jax score --paired` uses it.\n"]
+    for thing in (bootstrap, paired_bootstrap, paired_randomisation, Interval, Comparison):
+        lines += _entry(thing)
+    return "\n".join(lines)
+
+
+def _metric(kind: type[AdditiveMetric]) -> Iterator[str]:
+    """Yield the lines about a metric: its options, its docstring, and the parts of its result."""
+    yield from _entry(kind, members=False)
+    parts = inspect.getdoc(kind.parts) or ""
+    if parts != inspect.getdoc(AdditiveMetric.parts):
+        columns = f" ({', '.join(kind.columns)})" if issubclass(kind, EncoderMetric) else ""
+        yield f"Parts{columns}: {parts[0].lower()}{_prose(parts[1:], ())}\n"
+
+
+def _entry(thing: Any, members: bool = True) -> Iterator[str]:
+    """Yield the lines about a class or a function; members: also about the public methods of the class itself."""
+    name = thing.__name__
+    if inspect.isfunction(thing):
+        yield from _described(f"### `{name}`", _parsed(thing), thing)
+        return
+    node, fields = _parsed(thing), _fields(thing)
+    bases = ", ".join(base for base in map(ast.unparse, node.bases) if base[0] != "_")
+    heading = f"class {name}({bases})" if bases else f"class {name}"
+    code = "\n".join([f"{heading}:", *fields]) if fields else f"{heading}: ..."
+    yield f"### `{name}`\n\n```python\n{code}\n```\n"
+    yield _prose(inspect.getdoc(thing) or "", [field.strip().partition(":")[0] for field in fields]) + "\n"
+    for member in node.body if members else ():
+        if isinstance(member, ast.FunctionDef) and (member.name[0] != "_" or member.name == "__call__"):
+            yield from _described(f"#### `{name}.{member.name}`", member, thing)
+
+
+def _described(heading: str, node: ast.FunctionDef, owner: Any) -> Iterator[str]:
+    """Yield the lines about a function that is `owner` or a method of it, unless it has no docstring."""
+    text = ast.get_docstring(node)
+    if text is None:
+        return
+    lines = _source(owner).splitlines()
+    decorators = [one for one in node.decorator_list if ast.unparse(one).rpartition(".")[2] in DECORATORS]
+    first = min([node.lineno, *(one.lineno for one in decorators)])
+    signature = textwrap.dedent("\n".join(lines[first - 1 : node.body[0].lineno - 1])).rstrip()
+    yield f"{heading}\n\n```python\n{signature} ...\n```\n"
+    arguments = (*node.args.args, *node.args.kwonlyargs, node.args.kwarg)
+    yield _prose(text, [one.arg for one in arguments if one]) + "\n"
+
+
+def _fields(kind: type) -> list[str]:
+    """The public fields of a dataclass or a named tuple as they are written, with defaults and comments."""
+    names = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
+    names = list(getattr(kind, "_fields", names))
+    written: dict[str, str] = {}
+    for one in reversed(kind.__mro__):
+        if names and one.__module__.partition(".")[0] in ("metrics_jax", "nmt_jax"):
+            lines = _source(one).splitlines()
+            for node in _parsed(one).body:
+                if isinstance(node, ast.AnnAssign) and node.end_lineno:
+                    written[ast.unparse(node.target)] = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+    return [written[name] for name in names if name[0] != "_"]
+
+
+@functools.cache
+def _source(thing: Any) -> str:
+    """The text of a class or a function."""
+    return textwrap.dedent(inspect.getsource(thing))
+
+
+@functools.cache
+def _parsed(thing: Any) -> Any:
+    """The syntax tree of a class or a function."""
+    return ast.parse(_source(thing)).body[0]
+
+
+def _prose(text: str, names: Sequence[str]) -> str:
+    """A docstring as Markdown. In "a, b: text", where a and b are among the names, they become code."""
+    known = "|".join(names) or "$"
+    listed = re.compile(rf"(?<![\w`.-])(?:{known})(?:, (?:{known}))*(?=( \([^)]*\))?:\s)")
+    return listed.sub(lambda found: re.sub(r"\w+", r"`\g<0>`", found[0]), text.replace("<", "&lt;"))
