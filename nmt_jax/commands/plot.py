@@ -14,7 +14,7 @@ from nmt_jax.storage.paths import local_path_of
 
 KINDS = ("curves", "attention", "layers", "length", "sweep", *plot_kinds.DEFAULT_METRICS)
 USED_BY = {  # flags that not every kind uses
-    ("attention",): ("sentence", "target", "attention", "texts"),
+    ("attention",): ("sentence", "target", "attention", "texts", "checkpoint", "average"),
     ("length",): ("source", "reference", "buckets"),
     ("sweep",): ("measure",),
     tuple(plot_kinds.DEFAULT_METRICS): ("metric", *METRIC_FLAGS),
@@ -31,6 +31,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_enum("attention", "cross", list(plot_kinds.ATTENTION_KINDS), help_text, flag_values)
     help_text = "attention of a classifier: number of development texts."
     define_integer(flag_values, "texts", 20, help_text, low=0)
+    streams.define_checkpoint_flags(flag_values)
     help_text = "length: file with the source text; the arguments are files with translations."
     flags.DEFINE_string("source", None, help_text, flag_values)
     flags.DEFINE_string("reference", None, "length: file with the reference translation.", flag_values)
@@ -85,7 +86,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         print(plot_kinds.plot_curves(workdir, output))
     else:
         arguments = (flag_values.sentence, flag_values.target, flag_values.attention, flag_values.texts)
-        print(plot_kinds.plot_attention(workdir, *arguments, output))
+        checkpoint = streams.chosen_checkpoint(flag_values)
+        print(plot_kinds.plot_attention(workdir, *arguments, output, checkpoint=checkpoint))
     return 0
 
 

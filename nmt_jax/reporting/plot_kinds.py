@@ -40,12 +40,14 @@ def plot_attention(
     kind: str = "cross",
     num_texts: int = 20,
     output: pathlib.Path | None = None,
+    checkpoint: str | int | None = None,
 ) -> pathlib.Path:
     """Draws the attention of a model to a sentence; returns the file, by default WORKDIR/attention.png (or .html).
 
     A translator: the weights of `kind`, one of ATTENTION_KINDS, for `sentence` and its translation `target`, by default
     the model's own. A classifier: coloured text, of `sentence` (its sentences separated by tabs) or, without one, of
-    `num_texts` development texts, evenly spaced. Raises UserError if the model has no weights of `kind`.
+    `num_texts` development texts, evenly spaced. checkpoint: see `open_trained`. Raises UserError if the model has no
+    weights of `kind`.
     """
     folder = Workdir(workdir)
     if folder.config().get("task") == "classify":
@@ -53,14 +55,14 @@ def plot_attention(
             classifier = "is a classifier, which attends to words and sentences only; omit --attention"
             raise UserError(f"--attention={kind}: {folder.path} {classifier}")
         output = check_output(output or folder.path / "attention.html", (".html",))
-        save_page(_coloured_page(folder, sentence, num_texts), output)
+        save_page(_coloured_page(folder, sentence, num_texts, checkpoint), output)
         return output
     from nmt_jax.reporting.plots.attention_maps import draw_attention
 
     output = check_output(output or folder.path / "attention.png")
     if not sentence:
         raise UserError('nmt-jax plot --kind=attention needs a sentence: --sentence="…"')
-    weights = pair_attention(folder, sentence, target)
+    weights = pair_attention(folder, sentence, target, checkpoint)
     available = [name for name in ATTENTION_KINDS if name in weights]
     if kind not in available:
         has = f"only --attention={' or '.join(available)}" if available else "no attention"
@@ -70,20 +72,22 @@ def plot_attention(
     return output
 
 
-def pair_attention(folder: Workdir, sentence: str, target: str | None = None) -> dict[str, Any]:
+def pair_attention(
+    folder: Workdir, sentence: str, target: str | None = None, checkpoint: str | int | None = None
+) -> dict[str, Any]:
     """Returns pieces and attention weights of `sentence` and `target`, by default the model's own translation."""
-    task, params = open_trained(folder, "translate")
+    task, params = open_trained(folder, "translate", checkpoint=checkpoint)
     if target is None:
         target = task.translate(params, [sentence], beam_size=task.config.decode.beam_size)[0][0].text
         print(target, file=sys.stderr)
     return task.attention(params, sentence, target)
 
 
-def _coloured_page(folder: Workdir, sentence: str | None, count: int) -> str:
+def _coloured_page(folder: Workdir, sentence: str | None, count: int, checkpoint: str | int | None) -> str:
     """Returns the HTML of one text, or of `count` development texts with the words of most weight in all of them."""
     from nmt_jax.reporting.plots.coloured import Coloured, page, top_words
 
-    task, params = open_trained(folder, "classify")
+    task, params = open_trained(folder, "classify", checkpoint=checkpoint)
     if sentence:
         texts, truths = [sentence.split("\t")], [None]
     else:

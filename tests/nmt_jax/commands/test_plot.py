@@ -3,6 +3,7 @@ import json
 import pathlib
 import struct
 import sys
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -199,15 +200,18 @@ def test_texts_of_different_lengths_are_errors(tmp_path, monkeypatch, capsys):
     assert "--reference=FILE" in capsys.readouterr().err
 
 
-def make_translator(folder: pathlib.Path, attention: str) -> pathlib.Path:
-    """The workdir of a tiny recurrent translator with this kind of attention and its initial parameters."""
+def make_translator(folder: pathlib.Path, attention: str, seeds: Sequence[int] = (0,)) -> pathlib.Path:
+    """The workdir of a tiny recurrent translator with this kind of attention: a checkpoint of random parameters per
+    seed, of which the first is the best.
+    """
     model = {"model.attention": attention, "model.input_feeding": "false", "model.d_hidden": "8"}
     config = configs.load(f"{ROOT}/configs/rnn_luong.py:smoke=true", model)
     write_config(config, Workdir(folder))
     task = make_task(config, folder, make_mesh())
-    state = new_state(jax.jit(task.init)(jax.random.key(0)), optax.sgd(0.1), 0.0)
-    with Checkpoints(folder / "checkpoints") as checkpoints:
-        checkpoints.save(1, state, None, {})
+    with Checkpoints(folder / "checkpoints", keep_last=len(seeds)) as checkpoints:
+        for step, seed in enumerate(seeds, start=1):
+            state = new_state(jax.jit(task.init)(jax.random.key(seed)), optax.sgd(0.1), 0.0)
+            checkpoints.save(step, state, None, {}, score=-step)
     write_manifest(folder, config)
     return folder
 
@@ -226,6 +230,20 @@ def test_attention_that_a_translator_does_not_have_is_an_error(
     for kind in missing:
         error = mistake(*arguments, f"--attention={kind}")
         assert error == f"--attention={kind}: the model in {workdir} has {available}"
+
+
+def test_attention_is_that_of_the_chosen_checkpoint(tmp_path, nmt_jax, mistake):
+    workdir = make_translator(tmp_path / "w", "global", seeds=(0, 1))
+    arguments = ["plot", f"--workdir={workdir}", "--sentence=the dog", "--target=der Hund"]
+    pictures = {}
+    for flag in ("", "--checkpoint=best", "--checkpoint=last", "--average=2"):
+        (path,) = nmt_jax(*arguments, *filter(None, [flag])).lines
+        pictures[flag] = pathlib.Path(path).read_bytes()
+    default, best, last, average = pictures.values()
+    assert default == best
+    assert len({best, last, average}) == 3
+    assert "exclude each other" in mistake(*arguments, "--checkpoint=last", "--average=2")
+    assert mistake("plot", f"--workdir={workdir}", "--checkpoint=last").endswith("without --kind=attention")
 
 
 def test_attention_that_a_classifier_does_not_have_is_an_error(tmp_path, classifier_workdir, nmt_jax, mistake):
