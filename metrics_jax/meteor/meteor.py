@@ -38,9 +38,13 @@ class MeteorFormula(AdditiveMetric):
         """The words of each text."""
         raise NotImplementedError
 
+    def stages(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[str, dict[int, int]]:
+        """The matched positions of two texts' words, hypothesis: reference, after each module."""
+        raise NotImplementedError
+
     def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[int, int]:
         """Align the words of two texts. Returns matched positions, hypothesis: reference."""
-        raise NotImplementedError
+        return list(self.stages(hypothesis, reference).values())[-1]
 
     def best_counts(self, hypotheses: Sequence[str], references: References) -> tuple[np.ndarray, np.ndarray]:
         """Counts float[N, 4] and scores float[N] with each segment's best reference.
@@ -126,7 +130,8 @@ class Meteor(MeteorFormula):
     def words(self, texts: Sequence[str]) -> list[list[str]]:
         return tokenize(texts, self.tokenize, self.lowercase)
 
-    def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[int, int]:
+    def stages(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[str, dict[int, int]]:
+        stages: dict[str, dict[int, int]] = {}
         alignment: dict[int, int] = {}
         for module in self.modules:
             words = _index_words(hypothesis, module, alignment)
@@ -135,8 +140,8 @@ class Meteor(MeteorFormula):
                 groups = _synonym_groups(words, others, self.wordnet)
             else:
                 groups = [Group(words[word], others[word]) for word in words if word in others]
-            alignment = extend(alignment, groups)
-        return alignment
+            stages[module] = alignment = extend(alignment, groups)
+        return stages
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,11 +183,12 @@ class MeteorNLTK(MeteorFormula):
     def words(self, texts: Sequence[str]) -> list[list[str]]:
         return [[token.lower() for token in tokens] for tokens in tokenize(texts, self.tokenize)]
 
-    def align(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[int, int]:
+    def stages(self, hypothesis: Sequence[str], reference: Sequence[str]) -> dict[str, dict[int, int]]:
         assert self.wordnet is not None
+        stages: dict[str, dict[int, int]] = {}
         alignment: dict[int, int] = {}
         words, reference_words = list(enumerate(hypothesis)), list(enumerate(reference))
-        for module in ("exact", "stem", "synonym"):
+        for module in MODULES:
             if module == "stem":
                 stem = porter("NLTK_EXTENSIONS")
                 words = [(i, stem(word)) for i, word in words]
@@ -197,10 +203,11 @@ class MeteorNLTK(MeteorFormula):
                     alignment[i] = positions[last].pop()
                     if not positions[last]:
                         del positions[last]
+            stages[module] = dict(alignment)
             taken = set(alignment.values())
             words = [(i, word) for i, word in words if i not in alignment]
             reference_words = [(j, word) for j, word in reference_words if j not in taken]
-        return alignment
+        return stages
 
 
 def _index_words(words: Sequence[str], module: str, taken: Container[int]) -> dict[str, list[int]]:

@@ -109,7 +109,7 @@ class ChrF(AdditiveMetric):
             tokens = encode_characters(texts if self.whitespace else ["".join(text.split()) for text in texts])
             yield tokens, self.char_order, num_ngrams(tokens.lengths, self.char_order)
         if self.word_order:
-            tokens = encode_words([_words(text) for text in texts])
+            tokens = encode_words([split_words(text) for text in texts])
             yield tokens, self.word_order, num_ngrams(tokens.lengths, self.word_order)
 
     def _by_order(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -142,7 +142,7 @@ def _interleave(counts: Iterable[tuple[np.ndarray, ...]]) -> np.ndarray:
     return np.stack(columns, axis=-1).astype(np.float64)
 
 
-def _words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Split at white space, then split off one punctuation mark per word: a final one, otherwise an initial one."""
     words = []
     for word in text.split():

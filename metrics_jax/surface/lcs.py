@@ -82,6 +82,16 @@ def marks(reference: Words, hypothesis: Words) -> int:
     return _backtrace(reference, hypothesis, lambda i, j: rows[j + 1] >> i & 1)
 
 
+def pairs(reference: Words, hypothesis: Words) -> list[tuple[int, int]]:
+    """The positions in the reference that `marks` chooses, each with a position in the hypothesis, both ascending."""
+    found, start, marked = [], 0, marks(reference, hypothesis)
+    for position, word in enumerate(reference):
+        if marked >> position & 1:
+            start = hypothesis.index(word, start) + 1
+            found.append((position, start - 1))
+    return found
+
+
 def weighted_marks(reference: Words, hypothesis: Words, weight: Callable[[int], float]) -> int:
     """As `marks`, for the best subsequence if a run of k consecutive words counts weight(k) (Lin, 2004, section 3.3).
 

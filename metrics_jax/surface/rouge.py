@@ -60,11 +60,11 @@ class Rouge(MeanF):
         """Statistics float[N, 4]: precision, recall, F1, 1."""
         texts, owner = flatten(hypotheses, references)
         if self.variant == "Lsum":
-            counts = count_subsequences(*pair(split_sentences(texts, self._tokenize), owner), lcs.union_matches)
+            counts = count_subsequences(*pair(split_sentences(texts, self.words), owner), lcs.union_matches)
         elif self.variant == "L":
-            counts = count_subsequences(*pair([[words] for words in self._tokenize(texts)], owner), lcs.union_matches)
+            counts = count_subsequences(*pair([[words] for words in self.words(texts)], owner), lcs.union_matches)
         else:
-            counts = count_ngrams(encode_words(itertools.chain(*pair(self._tokenize(texts), owner))), int(self.variant))
+            counts = count_ngrams(encode_words(itertools.chain(*pair(self.words(texts), owner))), int(self.variant))
         precision, recall, f1 = _precision_recall_f1(*counts)
         return np.stack([precision, recall, f1, np.ones_like(f1)], axis=-1)[best(f1, owner)]
 
@@ -72,7 +72,7 @@ class Rouge(MeanF):
         check_sequences(hypotheses, references)
         if self.variant == "Lsum":
             return super().pairwise(hypotheses, references)
-        words = self._tokenize([*hypotheses, *references])
+        words = self.words([*hypotheses, *references])
         tokens, order = encode_words(words), 1 if self.variant == "L" else int(self.variant)
         totals = num_ngrams(tokens.lengths, order)[-1]
         if self.variant == "L":
@@ -81,7 +81,8 @@ class Rouge(MeanF):
             matches = pairwise_matches(tokens, len(hypotheses), order)[-1]
         return _precision_recall_f1(matches, totals[: len(hypotheses), None], totals[None, len(hypotheses) :])[-1]
 
-    def _tokenize(self, texts: Sequence[str]) -> list[list[str]]:
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words of each text as they are compared."""
         if self.tokenize == "rouge_score":
             words = ascii_words([text.lower() for text in texts])
         elif self.tokenize == "unicode":

@@ -69,7 +69,8 @@ class Rouge155(MeanF):
         f = _divide(precision * recall, (1 - self.alpha) * precision + self.alpha * recall)
         return np.stack([precision, recall, f, np.ones_like(f)], axis=-1)
 
-    def _tokenize(self, texts: Sequence[str]) -> list[list[str]]:
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words of each text as they are compared."""
         words = ascii_words(texts)
         if self.remove_stopwords:
             excluded = stop_words.smart()
@@ -79,7 +80,7 @@ class Rouge155(MeanF):
     def _count(self, texts: Sequence[str], owner: np.ndarray) -> np.ndarray:
         """Counts float[3, R] of N hypotheses followed by R references: matches, and the units of each text."""
         if self.variant in ("L", "W"):
-            hypotheses, references = pair(split_sentences(texts, self._tokenize), owner)
+            hypotheses, references = pair(split_sentences(texts, self.words), owner)
             if self.variant == "L":
                 return count_subsequences(hypotheses, references, lcs.union_matches)
             weight = functools.cache(lambda run: run**self.w)
@@ -88,7 +89,7 @@ class Rouge155(MeanF):
             counts[1] **= self.w
             counts[2] = [sum(weight(len(words)) for words in sentences) for sentences in references]
             return counts
-        pairs = pair(self._tokenize(texts), owner)
+        pairs = pair(self.words(texts), owner)
         if self.variant in ("S", "SU"):
             return self._count_skip_bigrams(*pairs)
         return count_ngrams(encode_words(itertools.chain(*pairs)), int(self.variant))

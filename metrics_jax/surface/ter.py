@@ -9,13 +9,14 @@ import dataclasses
 import functools
 import math
 from collections.abc import Hashable, Iterator
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 from metrics_jax.surface.error_rates import ErrorRate, Words, next_row, unmatched
 from metrics_jax.surface.lcs import positions
 from metrics_jax.surface.tokenizers import tercom_words
 
 Row = tuple[int, int, int, int, int, int]
+Word = TypeVar("Word")
 
 MAX_BLOCK = 10  # maximum number of words in a shifted block
 MAX_DISTANCE = 50  # maximum distance between the starts of the block in the hypothesis and in the reference
@@ -57,10 +58,37 @@ class _Swap(NamedTuple):
     middle: int
     last: int
 
-    def apply(self, words: list[Hashable]) -> list[Hashable]:
+    def apply(self, words: list[Word]) -> list[Word]:
         """The words after the swap."""
         first, middle, last = self
         return words[:first] + words[middle:last] + words[first:middle] + words[last:]
+
+
+class Edits(NamedTuple):
+    """How a hypothesis becomes its reference.
+
+    shifts: swaps of two adjacent blocks, words[first:middle] and words[middle:last], one after the other. order: the
+    positions of the hypothesis after them. pairs: places in `order` and positions of the reference that are matched or
+    substituted; other words of the hypothesis are deleted, other words of the reference inserted.
+    """
+
+    shifts: list[tuple[int, int, int]]
+    order: list[int]
+    pairs: list[tuple[int, int]]
+
+
+def edits(hypothesis: Words, reference: Words) -> Edits:
+    """The shifts and edits that `edits_with_shifts` counts."""
+    order = list(range(len(hypothesis)))
+    if not reference:
+        return Edits([], order, [])
+    table = _Table(reference, len(hypothesis))
+    shifts, _ = _shift(hypothesis, reference, table)
+    for swap in shifts:
+        order = swap.apply(order)
+    used = table.align()[0]
+    pairs = [(used[j + 1] - 1, j) for j in range(len(reference)) if used[j + 1] > used[j]]
+    return Edits([(*swap,) for swap in shifts], order, pairs)
 
 
 def edits_with_shifts(hypothesis: Words, reference: Words) -> int:
@@ -70,9 +98,15 @@ def edits_with_shifts(hypothesis: Words, reference: Words) -> int:
     """
     if not reference:
         return len(hypothesis)
-    words, table = list(hypothesis), _Table(reference, len(hypothesis))
+    shifts, distance = _shift(hypothesis, reference, _Table(reference, len(hypothesis)))
+    return len(shifts) + distance
+
+
+def _shift(hypothesis: Words, reference: Words, table: "_Table") -> tuple[list[_Swap], int]:
+    """The shifts, and the distance after them, for which the table is filled."""
+    words, shifts = list(hypothesis), []
     fewest = unmatched(hypothesis, reference)  # no order of the words takes fewer edits
-    shifts = num_candidates = 0
+    num_candidates = 0
     while (distance := table.fill(words)) > fewest:
         count, swaps = _candidates(words, table)
         num_candidates += count
@@ -80,8 +114,8 @@ def edits_with_shifts(hypothesis: Words, reference: Words) -> int:
         if best is None:
             break
         words = best.apply(words)
-        shifts += 1
-    return shifts + distance
+        shifts.append(best)
+    return shifts, distance
 
 
 def _candidates(words: list[Hashable], table: "_Table") -> tuple[int, list[_Swap]]:

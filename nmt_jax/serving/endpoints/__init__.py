@@ -1,5 +1,5 @@
 """The addresses of the JSON interface, one module each."""
 
-from nmt_jax.serving.endpoints import attention, score, translate
+from nmt_jax.serving.endpoints import attention, explain, score, translate
 
-ENDPOINTS = {module.ENDPOINT.path: module.ENDPOINT for module in (translate, attention, score)}
+ENDPOINTS = {module.ENDPOINT.path: module.ENDPOINT for module in (translate, attention, score, explain)}
