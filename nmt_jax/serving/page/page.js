@@ -1,6 +1,6 @@
 // Chooses the view of the address, and what all views share: elements, requests, errors.
 
-const VIEWS = { "/": "translate", "/translate": "translate", "/compare": "compare" };
+const VIEWS = { "/": "translate", "/translate": "translate", "/compare": "compare", "/language": "language" };
 
 // Returns an element. Text is only ever set as text, so nothing that a model or a user wrote is read as HTML.
 export function element(tag, attributes = {}, ...children) {
