@@ -81,8 +81,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         if positional:
             raise UserError(f'nmt-jax plot: unexpected argument {positional[0]!r}; use --sentence="…"')
         assert output
-        options = {name: flag_values[name].value for name in ENCODER_FLAGS[1:]}
-        print(plot_kinds.plot_encoder_attention(flag_values.encoder, flag_values.sentence, output, **options))
+        arguments = (flag_values.encoder, flag_values.sentence, output, flag_values.dtype, flag_values.download)
+        print(plot_kinds.plot_encoder_attention(*arguments))
     elif positional:
         raise UserError(f"nmt-jax plot --kind={kind}: unexpected argument {positional[0]!r}; use --workdir=FOLDER")
     elif not workdir:
@@ -93,8 +93,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     elif kind == "curves":
         print(plot_kinds.plot_curves(workdir, output))
     else:
-        arguments = (flag_values.sentence, flag_values.target, flag_values.attention, flag_values.texts)
-        print(plot_kinds.plot_attention(workdir, *arguments, output))
+        asked = (flag_values.sentence, flag_values.target, flag_values.attention, flag_values.texts)
+        print(plot_kinds.plot_attention(workdir, *asked, output))
     return 0
 
 

@@ -60,7 +60,7 @@ class Models:
         if options.get("encoder") is not None:
             named = {name: options[name] for name in ("dtype", "download") if name in options}
             texts.append(open_encoder(options["encoder"], **named))
-        names = [model.name for model in (*translators, *texts)]
+        names = [*(model.name for model in translators), *(model.name for model in texts)]
         for first, second in itertools.combinations(names, 2):
             if first == second:
                 raise UserError(f"--workdir: two models are called {first!r}; rename a folder")
@@ -80,8 +80,10 @@ class Models:
 
     def warm_up(self) -> None:
         """Load or compile the programs of the most common request, so that the first user does not wait for them."""
-        for model in (*self.models.values(), *self.text_models.values()):
-            model.warm_up()
+        warm_ups = [model.warm_up for model in self.models.values()]
+        warm_ups += [model.warm_up for model in self.text_models.values()]
+        for warm_up in warm_ups:
+            warm_up()
 
     def model(self, name: str | None) -> Model:
         """Return the translator of a name, by default the first. Raises UserError if there is none."""

@@ -239,7 +239,7 @@ class LanguageModel(RunningText):
         following = np.append(batch[:, 1:], np.full((1, 1), EOS, np.int32), axis=1)
         own, values, best = self.evaluator.fetch(self._best(params, batch, following, count=count))
         check_outputs(own[: len(ids)])
-        pieces = self.vocab.pieces(ids)
+        pieces = self.vocab.pieces(ids.tolist())
         candidates = [
             [Candidate(piece, float(p)) for piece, p in zip(self.vocab.pieces(row), np.exp(logs), strict=True)]
             for row, logs in zip(best[: len(ids) + 1], values, strict=False)
@@ -267,14 +267,10 @@ class LanguageModel(RunningText):
         """Raise UserError if the model has no attention."""
         if self.has_attention:
             return
-        pointer = (
-            "; its pointer selects earlier words, but only to predict"
-            if getattr(self.model, "pointer_window", 0)
-            else ""
-        )
-        raise UserError(
-            f"{self.workdir}: a recurrent language model has no attention: it reads piece by piece into a state{pointer}"
-        )
+        state = "has no attention: it reads piece by piece into a state"
+        pointer = getattr(self.model, "pointer_window", 0)
+        aside = "; its pointer selects earlier words, but only to predict" if pointer else ""
+        raise UserError(f"{self.workdir}: a recurrent language model {state}{aside}")
 
     @compiled()
     def _attention_weights(self, params: Any, tokens: jax.Array) -> Any:

@@ -285,7 +285,7 @@ class Pretrain(Task):
         for place, row in zip(places, probabilities, strict=True):
             best = np.argsort(-row, kind="stable")[: min(count, np.count_nonzero(~masking.special))]
             one = Masked(text, pieces, np.array([place]))
-            named = zip(self.tokenizer.pieces(best), row[best].tolist(), strict=True)
+            named = zip(self.tokenizer.pieces(best.tolist()), row[best].tolist(), strict=True)
             found.append([Filling(piece, p, one.filled([piece])) for piece, p in named])
         return found
 
