@@ -29,7 +29,12 @@ import pytest
 hypothesis.settings.register_profile("no deadline", deadline=None)  # compilation and busy machines take time
 hypothesis.settings.load_profile("no deadline")
 
-pytest_plugins = ("tests.fixtures.workdirs", "tests.fixtures.command_line", "tests.fixtures.object_store")
+pytest_plugins = (
+    "tests.fixtures.workdirs",
+    "tests.fixtures.command_line",
+    "tests.fixtures.object_store",
+    "tests.fixtures.chromium",
+)
 
 MOST_MAPS = 30_000  # of memory; Linux allows a process 65,530, and a compiled program takes six or more
 MOST_BYTES = 3 << 29  # resident; half of what a worker may take

@@ -1,43 +1,23 @@
 """The page in headless Chromium, driven as a person would: typing, clicking, hovering, the keyboard, reloading."""
 
-import contextlib
 import shutil
 import urllib.parse
 
 import pytest
 
 from nmt_jax.serving.models import Models
+from tests.fixtures.chromium import opened
 from tests.fixtures.serving import running
 from tests.fixtures.workdirs import train_smoke
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: see CONTRIBUTING.md")
 pytestmark = pytest.mark.slow
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 SENTENCES = ["Paul will not to the old", "They did this in a the"]  # of words that the model knows
 SYSTEMS = {
     "A": ["der alte Mann schläft .", "das Mädchen sieht den Hund ."],
     "B": ["ein alter Mann schläft .", "das Mädchen hört die Katze ."],
 }
 REFERENCES = ["der alte Mann schläft .", "das Mädchen sieht den Hund ."]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: see CONTRIBUTING.md")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -57,19 +37,6 @@ def client(tmp_path_factory):
 def page(browser, client):
     with opened(browser, client) as page:
         yield page
-
-
-@contextlib.contextmanager
-def opened(browser, client, refused=0, **options):
-    """A page of a new profile. Anything in its console fails the test, but for that many refused requests."""
-    context = browser.new_context(base_url=f"http://127.0.0.1:{client.port}", **options)
-    context.set_default_timeout(60_000)
-    page, errors = context.new_page(), []
-    page.on("console", lambda message: errors.append(message.text))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    context.close()
-    assert [error.partition(":")[0] for error in errors] == ["Failed to load resource"] * refused
 
 
 def type_text(page, lines):
