@@ -3,13 +3,13 @@
     from metrics_jax import BLEU
     BLEU()(["the cat sat"], ["the cat sat down"]).score
 
-`parse("chrf|word_order:2")` makes a metric from a signature. The module of a metric is imported on first use.
+`load("chrf|word_order:2")` makes a metric from a name or a signature. The module of a metric is imported on first use.
 """
 
 import importlib
 from typing import Any
 
-from metrics_jax.registry import REGISTRY, parse
+from metrics_jax.registry import REGISTRY, load, parse
 from metrics_jax.signature import __version__
 
 _MODULE_OF = {
@@ -22,7 +22,7 @@ _MODULE_OF = {
     "Encoder": "embedding.encoder",
 }
 
-__all__ = ["__version__", "parse", *_MODULE_OF]
+__all__ = ["__version__", "load", "parse", *_MODULE_OF]
 
 
 def __getattr__(name: str) -> Any:

@@ -56,7 +56,7 @@ class AdditiveMetric:
 
     @property
     def signature(self) -> str:
-        """Every option, as `key:value` joined by `|`; `metrics_jax.parse` reads it."""
+        """Every option, as `key:value` joined by `|`; `metrics_jax.load` reads it."""
         return sign(self)
 
     def fitted(self, references: References) -> Self:

@@ -41,8 +41,8 @@ SHORTHANDS = {
 }
 
 
-def parse(signature: str, **objects: Any) -> Any:
-    """Make the metric of a signature or of the beginning of one: `bleu`, `bleu|tokenize:zh`, `rougeL`.
+def load(signature: str, **objects: Any) -> Any:
+    """Make the metric of a name or a signature, or of the beginning of one: `bleu`, `bleu|tokenize:zh`, `rougeL`.
 
     Options that are left out have their defaults. A signature holds only the fingerprint of objects such as encoders or
     synonym databases: pass these by option name in `objects`. `nrefs` belongs to a call and is skipped. Raises
@@ -73,6 +73,9 @@ def parse(signature: str, **objects: Any) -> Any:
         if format_value(getattr(metric, key)) != fingerprint:
             raise ValueError(f"{name} was computed with {key} {fingerprint}: pass the same one as {key}=...")
     return metric
+
+
+parse = load  # its name in earlier versions
 
 
 def needs(signature: str) -> list[str]:

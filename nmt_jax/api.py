@@ -4,14 +4,19 @@ import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from nmt_jax.errors import UserError
+from nmt_jax.training.text_attention import open_text_attention
 from nmt_jax.training.trained import open_trained, open_translator
 from nmt_jax.translation.requests import Hypothesis, Line, Scored
 from nmt_jax.workdir import Workdir
+
+if TYPE_CHECKING:
+    from nmt_jax.models.layers.text_attention import TextAttention
+    from nmt_jax.tasks.predictions import Candidate, Filling
 
 
 class TrainedModel:
@@ -100,6 +105,41 @@ class LanguageModel(TrainedModel):
         nats, tokens = task.surprise(params, task.encode(_texts(lines)))
         return float(np.exp(nats / tokens))
 
+    def generate(self, prompts: Sequence[str], length: int = 100, seed: int = 0, **sampling: Any) -> list[str]:
+        """Return each of N prompts with a continuation of at most `length` pieces, as `nmt-jax generate` does.
+
+        sampling: fields of `nmt_jax.decoding.sampling.Sampling`: temperature, top_k, top_p, epsilon. Raises UserError
+        if an option is invalid.
+        """
+        from nmt_jax.decoding.sampling import Sampling, sample_keys
+
+        task, params = self._opened
+        try:
+            method = Sampling(seed=seed, **sampling)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        if length < 1 or method.num_samples > 1:
+            raise UserError("length must be at least 1; for several samples give a prompt several times")
+        texts = _texts(prompts)
+        keys = sample_keys(seed, np.arange(len(texts)), np.zeros(len(texts), int))
+        return list(task.sample(params, texts, keys, method, length=length))
+
+    def next_pieces(self, text: str, n: int = 10) -> list["Candidate"]:
+        """Return the n most probable pieces after a text, best first, with `piece` and `probability`."""
+        task, params = self._opened
+        (text,) = _texts([text])
+        return list(task.next_pieces(params, text, n))
+
+    def attention(self, text: str) -> "TextAttention":
+        """Return `pieces` and `weights` float32[L, H, T, T]; row t is what piece t looks at.
+
+        Raises UserError if the model has no attention.
+        """
+        task, params = self._opened
+        (text,) = _texts([text])
+        found: TextAttention = task.attention(params, text)
+        return found
+
 
 class Classifier(TrainedModel):
     """A model that predicts a label or a score, of `config.task=classify` or `sentences`."""
@@ -134,11 +174,20 @@ class TextEncoder(TrainedModel):
     tasks = ("pretrain",)
 
     @functools.cached_property
-    def encoder(self) -> Any:
-        """The encoder for metrics: `metrics_jax.parse("bertscore", encoder=model.encoder)`."""
-        from nmt_jax.pretrained import load_encoder
+    def _opened(self) -> tuple[Any, Any]:
+        return open_trained(Workdir(self.workdir), *self.tasks, checkpoint=self.checkpoint)
 
-        return load_encoder(self.workdir)
+    @functools.cached_property
+    def _attention(self) -> Any:
+        return open_text_attention(Workdir(self.workdir), self.checkpoint)
+
+    @functools.cached_property
+    def encoder(self) -> Any:
+        """The encoder for metrics: `metrics_jax.load("bertscore", encoder=model.encoder)`."""
+        from nmt_jax.pretrained import make_encoder
+        from nmt_jax.pretrained.loading import load_workdir
+
+        return make_encoder(load_workdir(self.workdir, checkpoint=self.checkpoint))
 
     def embed(self, texts: Sequence[str], layer: int = -1) -> np.ndarray:
         """Return the mean of the token vectors of a layer for each of N texts, float32[N, D]; layer 0: embeddings."""
@@ -146,6 +195,22 @@ class TextEncoder(TrainedModel):
 
         found = encode(self.encoder, _texts(texts), (layer,), normalize=False, long="truncate")
         return np.array([found[number][0].mean(axis=0) for number in range(len(found))], np.float32)
+
+    def fill(self, text: str, n: int = 10) -> list[list["Filling"]]:
+        """Return the n most probable pieces for each [MASK] of a text, with `piece`, `probability` and `text`.
+
+        `text` is the text with the piece in place of the mask. Raises UserError if there is no mask.
+        """
+        task, params = self._opened
+        (text,) = _texts([text])
+        found: list[list[Filling]] = task.fill(params, text, n)
+        return found
+
+    def attention(self, text: str) -> "TextAttention":
+        """Return `pieces` and `weights` float32[L, H, T, T]; row t is what piece t looks at."""
+        (text,) = _texts([text])
+        found: TextAttention = self._attention(text)
+        return found
 
 
 KINDS: tuple[type[TrainedModel], ...] = (Translation, LanguageModel, Classifier, TextEncoder)

@@ -4,7 +4,7 @@ import itertools
 import pathlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from absl import flags
@@ -80,19 +80,13 @@ def open_sampler(
     """
     task, params = open_trained(Workdir(workdir), "language_model", checkpoint=checkpoint)
     # Imported late: JAX takes seconds, and a wrong workdir is reported before.
-    import jax
-
-    from nmt_jax.decoding.sampling import Sampling
+    from nmt_jax.decoding.sampling import Sampling, sample_keys
 
     sampling = sampling or Sampling()
 
-    @jax.vmap
-    def sample_key(prompt_number: Any, k: Any) -> jax.Array:
-        return jax.random.fold_in(jax.random.fold_in(jax.random.key(sampling.seed), prompt_number), k)
-
     def sample(group: Sequence[Request]) -> list[str]:
         texts, numbers, ks = zip(*group, strict=True)
-        keys = sample_key(np.array(numbers), np.array(ks))
+        keys = sample_keys(sampling.seed, np.array(numbers), np.array(ks))
         return list(task.sample(params, texts, keys, sampling, length=length))
 
     return sample

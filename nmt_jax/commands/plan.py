@@ -115,7 +115,7 @@ def _of_metrics(flag_values: flags.FlagValues, topologies: list[Topology], batch
 
     encoder = load_encoder(**{"place": flag_values.encoder, **values(flag_values, "dtype", "download")})
     try:
-        opened = [metrics_jax.parse(spec, encoder=encoder) for spec in flag_values.metrics]
+        opened = [metrics_jax.load(spec, encoder=encoder) for spec in flag_values.metrics]
     except ValueError as error:
         raise UserError(f"--metrics: {error}") from None
     return [planner.plan_metrics(opened, topology, topology.devices(), batch) for topology in topologies]

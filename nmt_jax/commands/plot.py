@@ -13,11 +13,13 @@ from nmt_jax.schema.number_flags import define_integer
 from nmt_jax.storage.paths import local_path_of
 
 KINDS = ("curves", "attention", "layers", "length", "sweep", *plot_kinds.DEFAULT_METRICS)
+ENCODER_FLAGS = ("encoder", "dtype", "download")
 USED_BY = {  # flags that not every kind uses
     ("attention",): ("sentence", "target", "attention", "texts", "checkpoint", "average"),
     ("length",): ("source", "reference", "buckets"),
     ("sweep",): ("measure",),
-    tuple(plot_kinds.DEFAULT_METRICS): ("metric", *METRIC_FLAGS),
+    ("attention", *plot_kinds.DEFAULT_METRICS): ENCODER_FLAGS,
+    tuple(plot_kinds.DEFAULT_METRICS): ("metric", *(name for name in METRIC_FLAGS if name not in ENCODER_FLAGS)),
 }
 
 
@@ -25,7 +27,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax plot`."""
     flags.DEFINE_string("workdir", None, "Folder of a run, or of a sweep for --kind=sweep.", flag_values)
     flags.DEFINE_enum("kind", None, KINDS, "What to draw; default: curves, or attention with --sentence.", flag_values)
-    flags.DEFINE_string("sentence", None, "attention: the source sentence.", flag_values)
+    flags.DEFINE_string("sentence", None, "attention: the sentence, of a translator the source.", flag_values)
     flags.DEFINE_string("target", None, "attention: its translation; default: the model's own.", flag_values)
     help_text = "attention: which weights to draw."
     flags.DEFINE_enum("attention", "cross", list(plot_kinds.ATTENTION_KINDS), help_text, flag_values)
@@ -75,10 +77,19 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         print(*plot_kinds.plot_layers(folders, output), sep="\n")
     elif kind in plot_kinds.DEFAULT_METRICS:
         print(plot_kinds.plot_comparison(positional, kind, flag_values.metric, output, **metric_options(flag_values)))
+    elif kind == "attention" and flag_values.encoder is not None:
+        streams.check_effect(
+            flag_values, ("workdir", "target", "attention", "texts", "checkpoint", "average"), False, "with --encoder"
+        )
+        if positional:
+            raise UserError(f'nmt-jax plot: unexpected argument {positional[0]!r}; use --sentence="…"')
+        assert output
+        given = (flag_values.encoder, flag_values.sentence, output, flag_values.dtype, flag_values.download)
+        print(plot_kinds.plot_encoder_attention(*given))
     elif positional:
         raise UserError(f"nmt-jax plot --kind={kind}: unexpected argument {positional[0]!r}; use --workdir=FOLDER")
     elif not workdir:
-        contents = "sweep" if kind == "sweep" else "run"
+        contents = {"sweep": "sweep", "attention": "run, or --encoder=PLACE"}.get(kind, "run")
         raise UserError(f"nmt-jax plot --kind={kind} needs --workdir=FOLDER of a {contents}")
     elif kind == "sweep":
         print(plot_kinds.plot_sweep(workdir, flag_values.measure, output))
@@ -97,7 +108,8 @@ def _output(flag_values: flags.FlagValues, kind: str, positional: Sequence[str])
     Raises UserError if the file exists and `--overwrite` is not set.
     """
     path = flag_values.output
-    if not path and (kind in ("length", *plot_kinds.DEFAULT_METRICS) or (kind == "layers" and positional)):
+    elsewhere = {"layers": bool(positional), "attention": flag_values.encoder is not None}  # not in a workdir
+    if not path and (kind in ("length", *plot_kinds.DEFAULT_METRICS) or elsewhere.get(kind)):
         path = f"{kind}.png"
     if not path:
         return None

@@ -1,4 +1,4 @@
-"""`nmt-jax serve`: a page and a JSON interface for trained translators and metrics."""
+"""`nmt-jax serve`: a page and a JSON interface for trained models and metrics."""
 
 import pathlib
 import sys
@@ -17,7 +17,8 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax serve`."""
     help_text = (
-        "Folder of a trained translator, or several, separated by commas, as an ensemble; repeat for more models."
+        "Folder of a trained translator, or several, separated by commas, as an ensemble; or of a language model, a "
+        "BERT, or an encoder that was fine-tuned. Repeat for more models."
     )
     flags.DEFINE_multi_string("workdir", [], help_text, flag_values)
     streams.define_checkpoint_flags(flag_values)
@@ -35,8 +36,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Serve until SIGINT or SIGTERM."""
     streams.check_no_arguments("serve", positional)
-    if not flag_values.workdir and not flag_values["metrics"].present:
-        raise UserError("nmt-jax serve needs --workdir=FOLDER with a trained translator, or --metrics=NAME,… alone")
+    if not flag_values.workdir and flag_values.encoder is None and not flag_values["metrics"].present:
+        raise UserError(
+            "nmt-jax serve needs --workdir=FOLDER with a trained model, --encoder=PLACE or --metrics=NAME,…"
+        )
     token = _token(flag_values.token_file) if flag_values.token_file is not None else ""
     workdirs = [streams.existing_folders(value.split(",")) for value in flag_values.workdir]
     try:

@@ -111,6 +111,12 @@ class Sampling:
         return jnp.where(allowed, log_probs, IMPOSSIBLE)
 
 
+def sample_keys(seed: int, prompts: Any, numbers: Any) -> Array:
+    """Return a random key per sample [N], from the number of its prompt and its number among the prompt's samples."""
+    fold = jax.vmap(lambda prompt, k: jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), prompt), k))
+    return fold(jnp.asarray(prompts), jnp.asarray(numbers))
+
+
 def _nucleus(probabilities: Array, share: float) -> Array:
     """Return the largest threshold, float[N, 1], such that the pieces above it have a total probability of `share`.
 

@@ -14,7 +14,7 @@ from jax import Array
 from jax.sharding import Mesh, PartitionSpec
 from ml_collections import ConfigDict
 
-from metrics_jax import parse
+from metrics_jax import load
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.registry import needs
 from nmt_jax import platforms
@@ -55,7 +55,7 @@ class MinimumRisk:
                     f"config.loss.risk.metric={spec!r} needs {', '.join(missing)}, which is not available in training: "
                     "use a metric of text alone, such as chrf or bleu|effective_order:true"
                 )
-            metric = parse(spec)
+            metric = load(spec)
         except ValueError as error:
             raise UserError(f"config.loss.risk.metric: {error}") from None
         if metric.fitted(["one text"]) is not metric:

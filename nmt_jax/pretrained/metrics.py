@@ -67,7 +67,7 @@ def open_metric(
             objects["baseline"] = _loaded("Baseline", baseline)
         if idf is not None and "idf" in fields:
             objects["idf"] = dataclasses.replace(_loaded("Idf", idf), form=kind.idf_form)
-        return metrics_jax.parse(spec, **objects)
+        return metrics_jax.load(spec, **objects)
     except ValueError as error:
         raise UserError(f"--metrics: {error}") from error
 

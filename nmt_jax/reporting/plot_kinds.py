@@ -13,11 +13,13 @@ from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.reporting.plots.style import FORMATS, check_output, drawing, save, save_page
 from nmt_jax.reporting.sweep_table import collect
 from nmt_jax.sweeps.runs import base_values, find_runs, main_measure
+from nmt_jax.training.text_attention import Attention, open_encoder_attention, open_text_attention
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
 DEFAULT_METRICS = {"similarity": "bertscore", "flow": "moverscore"}  # of the plots that compare two texts
 ATTENTION_KINDS = ("cross", "encoder", "decoder")
+NO_SENTENCE = 'nmt-jax plot --kind=attention needs a sentence: --sentence="…"'
 
 
 def plot_curves(workdir: pathlib.Path, output: pathlib.Path | None = None) -> pathlib.Path:
@@ -46,11 +48,17 @@ def plot_attention(
 
     A translator: the weights of `kind`, one of ATTENTION_KINDS, for `sentence` and its translation `target`, by default
     the model's own. A classifier: coloured text, of `sentence` (its sentences separated by tabs) or, without one, of
-    `num_texts` development texts, evenly spaced. checkpoint: see `open_trained`. Raises UserError if the model has no
-    weights of `kind`.
+    `num_texts` development texts, evenly spaced. Other models: the weights between the pieces of `sentence`.
+    checkpoint: see `open_trained`. Raises UserError if the model has no weights of `kind`.
     """
     folder = Workdir(workdir)
-    if folder.config().get("task") == "classify":
+    if (task := folder.config().get("task")) not in ("translate", "classify"):
+        if target or kind != "cross":
+            given = "--target" if target else f"--attention={kind}"
+            raise UserError(f"{given}: has no effect for {folder.path}, whose model reads one text")
+        output = check_output(output or folder.path / "attention.png")
+        return _text_attention(open_text_attention(folder, checkpoint), sentence, output)
+    if task == "classify":
         if kind != "cross":
             classifier = "is a classifier, which attends to words and sentences only; omit --attention"
             raise UserError(f"--attention={kind}: {folder.path} {classifier}")
@@ -61,7 +69,7 @@ def plot_attention(
 
     output = check_output(output or folder.path / "attention.png")
     if not sentence:
-        raise UserError('nmt-jax plot --kind=attention needs a sentence: --sentence="…"')
+        raise UserError(NO_SENTENCE)
     weights = pair_attention(folder, sentence, target, checkpoint)
     available = [name for name in ATTENTION_KINDS if name in weights]
     if kind not in available:
@@ -69,6 +77,28 @@ def plot_attention(
         raise UserError(f"--attention={kind}: the model in {folder.path} has {has}")
     with drawing():
         save(draw_attention(weights, kind), output)
+    return output
+
+
+def plot_encoder_attention(
+    encoder: str, sentence: str | None, output: pathlib.Path, dtype: str = "float32", download: bool = False
+) -> pathlib.Path:
+    """Draws the attention of a pretrained encoder between the pieces of a sentence; returns the file.
+
+    encoder, dtype, download: as for `nmt_jax.pretrained.load`.
+    """
+    check_output(output)
+    return _text_attention(open_encoder_attention(encoder, dtype, download), sentence, output)
+
+
+def _text_attention(attention: Attention, sentence: str | None, output: pathlib.Path) -> pathlib.Path:
+    """Draws the attention between the pieces of a sentence; returns the file."""
+    from nmt_jax.reporting.plots.attention_maps import draw_text_attention
+
+    if not sentence:
+        raise UserError(NO_SENTENCE)
+    with drawing():
+        save(draw_text_attention(*attention(sentence)), output)
     return output
 
 

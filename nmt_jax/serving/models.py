@@ -1,6 +1,5 @@
 """The models and metrics that a server was started with."""
 
-import functools
 import itertools
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -10,48 +9,28 @@ from metrics_jax.api import AdditiveMetric
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.reporting.score_table import digits
-from nmt_jax.training.trained import open_trained, open_translator
-from nmt_jax.translation.requests import Line
+from nmt_jax.serving.text_models import TASKS, TextModel, open_encoder, open_text_model
+from nmt_jax.serving.translators import Model
 from nmt_jax.workdir import Workdir
 
-
-class Model:
-    """A translator: one workdir, or several as an ensemble."""
-
-    def __init__(self, folders: Sequence[pathlib.Path], checkpoint: str | int | None) -> None:
-        self.folders, self.checkpoint = [Workdir(folder) for folder in folders], checkpoint
-        self.name = "+".join(folder.path.name for folder in self.folders)
-        self.translator, self.params = open_translator(self.folders, checkpoint=checkpoint)
-        self.config = self.translator.config
-
-    @functools.cached_property
-    def task(self) -> tuple[Any, Any]:
-        """The task of the first workdir and its parameters."""
-        return open_trained(self.folders[0], "translate", checkpoint=self.checkpoint)
-
-    @property
-    def has_attention(self) -> bool:
-        """Whether every model has attention."""
-        return all(getattr(model, "attention", "") != "none" for model in self.translator.models)
-
-    def describe(self) -> dict[str, Any]:
-        """Return what a client needs to know of the model."""
-        data, decode = self.config.data, self.config.decode
-        return {
-            "name": self.name,
-            "source": data.source,
-            "target": data.target,
-            "attention": self.has_attention,
-            "beam_size": decode.beam_size,
-            "length_penalty": decode.length_penalty,
-        }
+START = {  # how to start a server that can do it
+    "generate": "--workdir=FOLDER of a language model",
+    "fill": "--workdir=FOLDER of a pretrained BERT",
+    "attention": "--workdir=FOLDER of a GPT or BERT, or --encoder=PLACE",
+}
 
 
 class Models:
-    """All models and metrics of a server."""
+    """All models and metrics of a server: translators (`models`), models of one text (`text_models`), metrics."""
 
-    def __init__(self, models: Sequence[Model], metrics: Mapping[str, AdditiveMetric]) -> None:
+    def __init__(
+        self,
+        models: Sequence[Model],
+        metrics: Mapping[str, AdditiveMetric],
+        text_models: Sequence[TextModel] = (),
+    ) -> None:
         self.models = {model.name: model for model in models}
+        self.text_models = {model.name: model for model in text_models}
         self.metrics = dict(metrics)
 
     @classmethod
@@ -64,13 +43,28 @@ class Models:
     ) -> "Models":
         """Open the models of workdirs (several workdirs of one model are an ensemble) and metrics with their options.
 
-        Raises UserError if a workdir has no trained translator, if two models have the same name, or as `open_metric`.
+        An encoder among the options is a text model, too. Raises UserError if a workdir has no trained model, or one
+        that cannot be served, if two models have the same name, or as `open_metric`.
         """
-        opened = [Model(folders, checkpoint) for folders in workdirs]
-        for first, second in itertools.combinations(opened, 2):
-            if first.name == second.name:
-                raise UserError(f"--workdir: two models are called {first.name!r}; rename a folder")
-        return cls(opened, {name: open_metric(name, **options) for name in metrics})
+        translators: list[Model] = []
+        texts: list[TextModel] = []
+        for folders in workdirs:
+            task = Workdir(folders[0]).config().task
+            if task == "translate" or len(folders) > 1:
+                translators.append(Model(folders, checkpoint))
+            elif task in TASKS:
+                texts.append(open_text_model(Workdir(folders[0]), checkpoint))
+            else:
+                known = ", ".join(("translate", *TASKS))
+                raise UserError(f"--workdir={folders[0]}: models of config.task={task} cannot be served, only {known}")
+        if options.get("encoder") is not None:
+            named = {name: options[name] for name in ("dtype", "download") if name in options}
+            texts.append(open_encoder(options["encoder"], **named))
+        names = [*(model.name for model in translators), *(model.name for model in texts)]
+        for first, second in itertools.combinations(names, 2):
+            if first == second:
+                raise UserError(f"--workdir: two models are called {first!r}; rename a folder")
+        return cls(translators, {name: open_metric(name, **options) for name in metrics}, texts)
 
     def describe(self) -> dict[str, Any]:
         """Return the names of all models and metrics, and what clients need to know of them."""
@@ -78,26 +72,39 @@ class Models:
             {"name": name, "higher_is_better": metric.higher_is_better, "digits": digits(metric)}
             for name, metric in self.metrics.items()
         ]
-        return {"models": [model.describe() for model in self.models.values()], "metrics": metrics}
+        return {
+            "models": [model.describe() for model in self.models.values()],
+            "text_models": [model.describe() for model in self.text_models.values()],
+            "metrics": metrics,
+        }
 
     def warm_up(self) -> None:
         """Load or compile the programs of the most common request, so that the first user does not wait for them."""
-        for model in self.models.values():
-            line = "\t".join(["."] * model.translator.num_sources)
-            method = model.translator.search(n_best=min(5, model.config.decode.beam_size))
-            found = model.translator.translate(model.params, [line], method)
-            if model.has_attention:
-                model.translator.add_attention(model.params, [Line(line)], found)
+        warm_ups = [model.warm_up for model in self.models.values()]
+        warm_ups += [model.warm_up for model in self.text_models.values()]
+        for warm_up in warm_ups:
+            warm_up()
 
     def model(self, name: str | None) -> Model:
-        """Return the model of a name, by default the first. Raises UserError if there is none."""
+        """Return the translator of a name, by default the first. Raises UserError if there is none."""
         if not self.models:
-            raise UserError("the server has no model; start it with --workdir=FOLDER")
+            raise UserError("the server has no translator; start it with --workdir=FOLDER")
         if not name:
             return next(iter(self.models.values()))
         if name not in self.models:
             raise UserError(f"model: {name!r:.80} is not one of {', '.join(self.models)}")
         return self.models[name]
+
+    def text_model(self, name: str | None, ability: str) -> TextModel:
+        """Return the text model of a name, by default the first with this ability. Raises UserError if it lacks it."""
+        able = {one: model for one, model in self.text_models.items() if ability in model.abilities}
+        if not able:
+            raise UserError(f"the server has no model for this; start it with {START[ability]}")
+        if not name:
+            return next(iter(able.values()))
+        if name not in able:
+            raise UserError(f"model: {name!r:.80} is not one of {', '.join(able)}")
+        return able[name]
 
     def chosen_metrics(self, names: Sequence[str] | None) -> tuple[str, ...]:
         """Return names of metrics without duplicates, by default all. Raises UserError if there is no such metric."""

@@ -32,7 +32,7 @@ from nmt_jax.serving.openapi import describe
 
 PAGE = pathlib.Path(__file__).parent / "page"
 MEDIA = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-VIEWS = ("/", "/translate", "/compare", "/explain", "/runs")  # addresses of the page; it shows the view of its address
+VIEWS = ("/", "/translate", "/compare", "/language", "/explain", "/runs")  # the page shows the view of its address
 BATCH = 64  # lines of several requests that are translated together
 STOP_SECONDS = 30  # for the requests that are being answered when the server is told to stop
 

@@ -21,9 +21,11 @@ from nmt_jax.decoding.next_logits import NextLogits, predict
 from nmt_jax.decoding.sampling import Sampling, sample
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
+from nmt_jax.models.layers.text_attention import TextAttention, padded
 from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import dropout_options, token_loss
+from nmt_jax.tasks.predictions import Candidate, Prediction
 from nmt_jax.tasks.task import Task, in_order
 from nmt_jax.tasks.vocab_files import load_or_train_vocab
 
@@ -175,10 +177,10 @@ class LanguageModel(RunningText):
         keys = jax.random.wrap_key_data(seeds)
         return sample(step, cache, prefix, limits, keys, sampling, start=EOS, eos=EOS)
 
-    def sample(
+    def draw(
         self, params: Any, prompts: Sequence[str], keys: jax.Array, sampling: Sampling, *, length: int = 100
-    ) -> list[str]:
-        """Return for each prompt a line: the prompt and at most `length` tokens after it.
+    ) -> list[np.ndarray]:
+        """Return for each prompt the tokens int32[T] of a line: those of the prompt and at most `length` after it.
 
         keys [N]: a random key per prompt. A line is a pure function of its prompt, its key and the settings; it does
         not depend on the other prompts. `num_samples` and `seed` of `sampling` are not used.
@@ -186,12 +188,12 @@ class LanguageModel(RunningText):
         ids = [self.encode([prompt])[:-1] for prompt in prompts]
         seeds = np.asarray(jax.random.key_data(keys))
         num_rows = math.lcm(ROWS, self.evaluator.row_shards)
-        texts = []
+        rows: list[np.ndarray] = []
         for first in range(0, len(ids), num_rows):
             group = ids[first : first + num_rows]
             longest = max(map(len, group))
-            padded = 1 << (longest - 1).bit_length() if longest else 0  # few lengths to compile for
-            max_length = padded + length
+            rounded = 1 << (longest - 1).bit_length() if longest else 0  # few lengths to compile for
+            max_length = rounded + length
             what = "the length of a prompt, rounded up to a power of two, plus the tokens drawn (--length)"
             self._check_positions(max_length, what)
             prefix = np.full((num_rows, max_length), PAD, np.int32)
@@ -202,6 +204,86 @@ class LanguageModel(RunningText):
             batch = (prefix, limits, seeds[np.minimum(first + np.arange(num_rows), len(seeds) - 1)])
             drawn, log_probs = self.evaluator.run(self._sample, params, *batch, sampling=sampling)
             check_outputs(log_probs[: len(group)])
-            lines = [self.vocab.decode(row) for row in drawn[: len(group)]]
-            texts += [" ".join(filter(None, line.split(" "))) for line in lines]  # UNK is decoded with extra blanks
-        return texts
+            rows += [np.trim_zeros(row, "b") for row in drawn[: len(group)]]
+        return rows
+
+    def text_of(self, ids: np.ndarray) -> str:
+        """Return the line of tokens int[T]."""
+        return " ".join(filter(None, self.vocab.decode(ids).split(" ")))  # UNK is decoded with extra blanks
+
+    def sample(
+        self, params: Any, prompts: Sequence[str], keys: jax.Array, sampling: Sampling, *, length: int = 100
+    ) -> list[str]:
+        """Return for each prompt a line: the prompt and at most `length` tokens after it; arguments as for `draw`."""
+        return [self.text_of(ids) for ids in self.draw(params, prompts, keys, sampling, length=length)]
+
+    # What the model predicts and attends to
+
+    @compiled(static_argnames="count")
+    def _best(
+        self, params: Any, tokens: jax.Array, following: jax.Array, count: int
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Log-probabilities after each token int[1, S]: of the following ones float32[S], and the best [S, count]."""
+        logits = self.model.apply({"params": params}, tokens)[0][0]
+        log_probs = predict(logits, (PAD, BOS)).log_probs
+        own = jnp.take_along_axis(log_probs, following[0, :, None], axis=1)[:, 0]
+        return own, *jax.lax.top_k(log_probs, count)
+
+    def predictions(self, params: Any, ids: np.ndarray, count: int) -> tuple[list[Prediction], list[Candidate]]:
+        """Return the T pieces of a text int[T] with their probabilities, and what may come after them.
+
+        count: number of the most probable pieces at each place. Raises UserError if the text is too long.
+        """
+        count = min(count, len(self.vocab) - 2)  # all but PAD and BOS
+        batch = self._after_line_end(ids)
+        following = np.append(batch[:, 1:], np.full((1, 1), EOS, np.int32), axis=1)
+        own, values, best = self.evaluator.fetch(self._best(params, batch, following, count=count))
+        check_outputs(own[: len(ids)])
+        pieces = self.vocab.pieces(ids.tolist())
+        candidates = [
+            [Candidate(piece, float(p)) for piece, p in zip(self.vocab.pieces(row), np.exp(logs), strict=True)]
+            for row, logs in zip(best[: len(ids) + 1], values, strict=False)
+        ]
+        shown = [Prediction(*one) for one in zip(pieces, np.exp(own).tolist(), candidates, strict=False)]
+        return shown, candidates[-1]
+
+    def next_pieces(self, params: Any, text: str, count: int) -> list[Candidate]:
+        """Return the most probable pieces after the beginning of a line, best first."""
+        return self.predictions(params, self.encode([text])[:-1], count)[1]
+
+    def _after_line_end(self, ids: np.ndarray) -> np.ndarray:
+        """A text int[T] as the model reads it, after the end of a line: int32[1, S]. Raises UserError if too long."""
+        most = getattr(self.model, "max_positions", 1 << 20)
+        if len(ids) + 1 > most:
+            raise UserError(f"the text has {len(ids)} pieces, but the model reads at most {most - 1}")
+        return padded(np.append(np.int32(EOS), ids), most, PAD)
+
+    @property
+    def has_attention(self) -> bool:
+        """Whether the model has layers of attention."""
+        return hasattr(self.model, "num_heads")
+
+    def check_attention(self) -> None:
+        """Raise UserError if the model has no attention."""
+        if self.has_attention:
+            return
+        state = "has no attention: it reads piece by piece into a state"
+        pointer = getattr(self.model, "pointer_window", 0)
+        aside = "; its pointer selects earlier words, but only to predict" if pointer else ""
+        raise UserError(f"{self.workdir}: a recurrent language model {state}{aside}")
+
+    @compiled()
+    def _attention_weights(self, params: Any, tokens: jax.Array) -> Any:
+        """The compiler removes all computation that the weights do not need."""
+        return self.model.apply({"params": params}, tokens)[1]["attention"]
+
+    def attention(self, params: Any, text: str) -> TextAttention:
+        """Return the pieces of a line, after the </s> of the line before it, and the weights between them.
+
+        Raises UserError if the model has no attention, or if the text is too long.
+        """
+        self.check_attention()
+        ids = self.encode([text])[:-1]
+        layers = self.evaluator.fetch(self._attention_weights(params, self._after_line_end(ids)))
+        length = len(ids) + 1
+        return TextAttention(self.vocab.pieces([EOS, *ids]), np.concatenate(layers)[..., :length, :length])

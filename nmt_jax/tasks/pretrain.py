@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.encoder_rows import RowReader
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.masking import MAX_MASKS, Corruption, LeftToRight, Masked, Masking, choose_masked
@@ -25,10 +26,12 @@ from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.bert_stack import mimetic
+from nmt_jax.models.layers.text_attention import padded
 from nmt_jax.platforms import compiled
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer
 from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import dropout_options, label_loss
+from nmt_jax.tasks.predictions import Filling
 from nmt_jax.tasks.task import Task, in_order
 from nmt_jax.tasks.vocab_files import write_text
 
@@ -45,6 +48,7 @@ class Pretrain(Task):
 
     measures = ("loss", "perplexity", "mlm_loss", "mlm_accuracy", "nsp_accuracy")
     unit = "tokens"  # predicted ones
+    mask = "[MASK]"  # how a mask is written in a text
     next_command = "nmt-jax export --to=huggingface --workdir={workdir} --output=FOLDER"
 
     @functools.cached_property
@@ -252,6 +256,38 @@ class Pretrain(Task):
                 sampled = (scores + generator.gumbel(size=scores.shape)).argmax(axis=-1)[: len(one.positions)]
                 texts.append(one.filled(self.tokenizer.pieces(sampled)))
         return texts
+
+    def fill(self, params: Any, text: str, count: int) -> list[list[Filling]]:
+        """Return for each [MASK] of a text the `count` most probable pieces, best first, each mask on its own.
+
+        Probabilities are among all pieces that are not special. Raises UserError if the text has no mask or too many
+        pieces, or if the model reads from left to right.
+        """
+        if self.model.causal:
+            raise UserError(f"{self.workdir}: a left-to-right model (model.causal=true) does not fill masks")
+        reader = RowReader(self.tokenizer.model, self.config.data.max_length, segments=True)
+        (pieces,) = reader.pieces([text])
+        masking = self.masking()
+        places = np.flatnonzero(pieces.ids == masking.mask_id)
+        if not len(places):
+            raise UserError(f"the text has no {self.mask}; write {self.mask} for each word that the model should find")
+        if len(pieces.ids) > (most := reader.capacity(1)):
+            raise UserError(f"the text has {len(pieces.ids)} pieces, but the model reads at most {most}")
+        item, (begin,) = reader.row(pieces.ids)
+        ids = padded(item["ids"], self.config.data.max_length, 0)
+        positions = padded(begin + places, ids.shape[1], 0)
+        logits = self.evaluator.fetch(self._logits(params, ids, positions))[0, : len(places)].astype(np.float64)
+        check_outputs(logits)
+        logits[:, masking.special] = -np.inf
+        probabilities = np.exp(logits - logits.max(axis=1, keepdims=True))
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        found = []
+        for place, row in zip(places, probabilities, strict=True):
+            best = np.argsort(-row, kind="stable")[: min(count, np.count_nonzero(~masking.special))]
+            one = Masked(text, pieces, np.array([place]))
+            named = zip(self.tokenizer.pieces(best.tolist()), row[best].tolist(), strict=True)
+            found.append([Filling(piece, p, one.filled([piece])) for piece, p in named])
+        return found
 
     def _mask_logits(self, params: Any, reader: RowReader, batch: Sequence[Masked]) -> np.ndarray:
         """The logits of the masks, float64[B, P, V]; those of special pieces are -inf."""

@@ -1,4 +1,4 @@
-"""Attention weights of all layers and heads for one pair of sentences."""
+"""Attention weights of all layers and heads, of one pair of sentences or within one text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,12 +16,23 @@ def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> Figure:
 
     weights: `source_pieces`, `target_pieces`, and weights float[L, H, queries, keys] for the key `kind`; rows sum to 1.
     """
-    from matplotlib.colors import PowerNorm
-
-    heads = np.asarray(weights[kind], np.float32)  # [L, H, queries, keys]
     queries = _labels(weights["source_pieces" if kind == "encoder" else "target_pieces"])
     # Decoder inputs are shifted by one: when it predicts piece t, it has read the pieces before t.
     keys = ["<s>", *queries[:-1]] if kind == "decoder" else _labels(weights["source_pieces"])
+    title = {"cross": "attention from target (rows) to source (columns)"}.get(kind, f"self-attention of the {kind}")
+    return _maps(np.asarray(weights[kind], np.float32), queries, keys, title)
+
+
+def draw_text_attention(pieces: Sequence[str], weights: np.ndarray) -> Figure:
+    """Draws one map per layer and head of the weights float[L, H, T, T] between the T pieces of a text."""
+    labels = _labels(pieces)
+    return _maps(weights, labels, labels, "self-attention from each piece (rows) to all (columns)")
+
+
+def _maps(heads: np.ndarray, queries: Sequence[str], keys: Sequence[str], title: str) -> Figure:
+    """Draws weights float[L, H, queries, keys]."""
+    from matplotlib.colors import PowerNorm
+
     num_layers, num_heads = heads.shape[:2]
     across, down = max(TOKEN * len(keys), 0.9), max(TOKEN * len(queries), 0.9)
     left, top = 0.55 + max(map(inches, queries)), 0.85 + max(map(inches, keys))
@@ -44,7 +55,6 @@ def draw_attention(weights: Mapping[str, Any], kind: str = "cross") -> Figure:
     assert image is not None
     bar_height = min(2.0, num_layers * (down + gap) - gap)
     color_bar(figure, image, width - right + 0.12, top, 0.12, bar_height, ticks=[0, 0.1, 0.25, 0.5, 1])
-    title = {"cross": "attention from target (rows) to source (columns)"}.get(kind, f"self-attention of the {kind}")
     headline(figure, title)
     return figure
 

@@ -1,5 +1,6 @@
 """The addresses of the JSON interface, one module each."""
 
-from nmt_jax.serving.endpoints import attention, explain, score, translate
+from nmt_jax.serving.endpoints import attention, explain, fill, generate, score, text_attention, translate
 
-ENDPOINTS = {module.ENDPOINT.path: module.ENDPOINT for module in (translate, attention, score, explain)}
+MODULES = (translate, attention, score, explain, generate, fill, text_attention)
+ENDPOINTS = {module.ENDPOINT.path: module.ENDPOINT for module in MODULES}

@@ -8,7 +8,8 @@ import numpy as np
 from nmt_jax.errors import UserError
 from nmt_jax.schema.key import Key
 from nmt_jax.serving.endpoints.endpoint import MODEL, Endpoint
-from nmt_jax.serving.models import Model, Models
+from nmt_jax.serving.models import Models
+from nmt_jax.serving.translators import Model
 
 
 def parse(models: Models, body: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:

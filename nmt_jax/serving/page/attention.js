@@ -2,26 +2,36 @@
 
 import { element, labelled } from "/page/page.js";
 
-// Attention matrices, a figure per layer and head; a click enlarges one and shows its words.
+// The attention of a pair of sentences, by kind.
 export function drawAttention(place, answer) {
   const kinds = ["cross", "encoder", "decoder"].filter((kind) => answer[kind]);
   const choose = element("select", {}, ...kinds.map((kind) => element("option", { value: kind }, kind)));
-  const heads = element("div", { class: "heads" });
-  const draw = (only) => {
+  const heads = element("div");
+  const draw = () => {
     const kind = choose.value;
     const rows = kind === "encoder" ? answer.source_pieces : answer.target_pieces;
     const columns = kind === "decoder" ? answer.target_pieces : answer.source_pieces;
-    const figures = answer[kind].flatMap((layer, l) => layer.map((weights, h) => ({ weights, name: `layer ${l + 1}, head ${h + 1}` })));
-    heads.classList.toggle("one", only !== undefined);
-    heads.replaceChildren(...figures.filter((_, index) => only === undefined || index === only).map(({ weights, name }, index) =>
+    heads.replaceChildren(drawHeads(answer[kind], rows, columns));
+  };
+  choose.addEventListener("change", draw);
+  place.replaceChildren(element("div", { class: "options" }, labelled("Attention", choose)), heads);
+  draw();
+}
+
+// Returns a figure per layer and head of weights [L][H][rows][columns]; a click enlarges one and shows its words.
+export function drawHeads(layers, rows, columns) {
+  const place = element("div", { class: "heads" });
+  const figures = layers.flatMap((layer, l) => layer.map((weights, h) => ({ weights, name: `layer ${l + 1}, head ${h + 1}` })));
+  const draw = (only) => {
+    place.classList.toggle("one", only !== undefined);
+    place.replaceChildren(...figures.filter((_, index) => only === undefined || index === only).map(({ weights, name }, index) =>
       element("figure", {},
         matrix(weights, rows, columns, only !== undefined, name),
         element("figcaption", {}, element("button", { onclick: () => draw(only === undefined ? index : undefined) },
           only === undefined ? name : `${name}: back to all`)))));
   };
-  choose.addEventListener("change", () => draw());
-  place.replaceChildren(element("div", { class: "options" }, labelled("Attention", choose)), heads);
   draw();
+  return place;
 }
 
 export function matrix(weights, rows, columns, withWords, name) {
@@ -43,6 +53,48 @@ export function matrix(weights, rows, columns, withWords, name) {
     rows.forEach((text, y) => write(text, { x: space - 0.3, y: y + space + 0.75, "text-anchor": "end" }));
     columns.forEach((text, x) => write(text, { transform: `translate(${x + space + 0.7} ${space - 0.3}) rotate(-60)` }));
   }
+  return picture;
+}
+
+const [ARCS_WIDTH, ARCS_LINE, ARCS_WORDS] = [420, 22, 135]; // of the picture, of a row, and of a column of words
+const LEAST = 0.01; // weight of a curve
+
+// Returns rows and columns as two columns of words, with a curve for each of the weights [rows][columns]: from a row, on
+// the left, to what it attends to, on the right. The pointer or the focus on a word shows its curves alone.
+export function arcs(weights, rows, columns) {
+  const picture = svg("svg", {
+    class: "arcs", viewBox: `0 0 ${ARCS_WIDTH} ${ARCS_LINE * Math.max(rows.length, columns.length)}`, role: "group", "aria-label": "Attention as curves",
+  });
+  const [left, right, middle] = [ARCS_WORDS, ARCS_WIDTH - ARCS_WORDS, ARCS_WIDTH / 2];
+  const curves = weights.flatMap((row, r) => row.flatMap((weight, c) => {
+    if (weight < LEAST) return [];
+    const [from, to] = [(r + 0.5) * ARCS_LINE, (c + 0.5) * ARCS_LINE];
+    return [{ r, c, weight, node: svg("path", { d: `M${left} ${from}C${middle} ${from} ${middle} ${to} ${right} ${to}` }) }];
+  }));
+  const word = (text, index, x, anchor) => {
+    const node = svg("g", { tabindex: 0 });
+    const label = svg("text", { x: anchor === "end" ? x - 6 : x + 6, y: (index + 0.5) * ARCS_LINE + 5, "text-anchor": anchor });
+    label.textContent = text.length > 15 ? `${text.slice(0, 14)}…` : text;
+    const ground = svg("rect", { x: anchor === "end" ? 0 : x, y: index * ARCS_LINE + 1, width: ARCS_WORDS, height: ARCS_LINE - 2, rx: 3 });
+    node.append(ground, label);
+    return { node, ground };
+  };
+  const ends = [rows.map((text, r) => word(text, r, left, "end")), columns.map((text, c) => word(text, c, right, "start"))];
+  // Shows the curves of a word, side 0 for a row and 1 for a column, or of all.
+  const show = (side, index) => {
+    ends.flat().forEach(({ ground }) => ground.setAttribute("fill-opacity", 0));
+    for (const { r, c, weight, node } of curves) {
+      const shown = side === undefined || [r, c][side] === index;
+      node.setAttribute("stroke-opacity", shown ? weight : 0);
+      if (shown && side !== undefined) ends[1 - side][[c, r][side]].ground.setAttribute("fill-opacity", weight * 0.6);
+    }
+  };
+  ends.forEach((side, number) => side.forEach(({ node }, index) => {
+    for (const name of ["pointerenter", "focus"]) node.addEventListener(name, () => show(number, index));
+    for (const name of ["pointerleave", "blur"]) node.addEventListener(name, () => show());
+  }));
+  picture.append(...curves.map(({ node }) => node), ...ends.flat().map(({ node }) => node));
+  show();
   return picture;
 }
 

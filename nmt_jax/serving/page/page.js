@@ -1,6 +1,7 @@
 // Chooses the view of the address, and what all views share: elements, requests, errors.
 
-const VIEWS = { "/": "translate", "/translate": "translate", "/compare": "compare", "/explain": "explain", "/runs": "runs" };
+const VIEWS = Object.fromEntries(["translate", "compare", "language", "explain", "runs"].map((name) => [`/${name}`, name]));
+VIEWS["/"] = "translate";
 
 // Returns an element. Text is only ever set as text, so nothing that a model or a user wrote is read as HTML.
 export function element(tag, attributes = {}, ...children) {
