@@ -1,21 +1,45 @@
-// Attention matrices of all layers and heads.
+// Attention weights as matrices of all layers and heads, and as curves between words.
 
 import { element, labelled } from "/page/page.js";
 
-// The attention of a pair of sentences, by kind.
+// The attention of a pair of sentences, by kind: one layer and head as curves, and all as matrices.
 export function drawAttention(place, answer) {
   const kinds = ["cross", "encoder", "decoder"].filter((kind) => answer[kind]);
   const choose = element("select", {}, ...kinds.map((kind) => element("option", { value: kind }, kind)));
-  const heads = element("div");
+  const pictures = element("div");
   const draw = () => {
     const kind = choose.value;
     const rows = kind === "encoder" ? answer.source_pieces : answer.target_pieces;
     const columns = kind === "decoder" ? answer.target_pieces : answer.source_pieces;
-    heads.replaceChildren(drawHeads(answer[kind], rows, columns));
+    const choice = chooseHead(answer[kind]);
+    const curves = element("div");
+    const drawCurves = () => curves.replaceChildren(arcs(choice.matrix(), rows, columns));
+    choice.controls.forEach((control) => control.addEventListener("change", drawCurves));
+    drawCurves();
+    pictures.replaceChildren(element("div", { class: "options" }, ...choice.controls), curves, drawHeads(answer[kind], rows, columns));
   };
   choose.addEventListener("change", draw);
-  place.replaceChildren(element("div", { class: "options" }, labelled("Attention", choose)), heads);
+  place.replaceChildren(element("div", { class: "options" }, labelled("Attention", choose)), pictures);
   draw();
+}
+
+// Returns controls that choose a layer and a head of weights [L][H][rows][columns], or the mean, the values chosen, and
+// the matrix that they stand for.
+export function chooseHead(weights, chosen = {}) {
+  const options = (name, count) => element("select", { name },
+    element("option", { value: "mean" }, "mean"),
+    ...Array.from({ length: count }, (_, index) => element("option", { value: index + 1, selected: chosen[name] === String(index + 1) }, String(index + 1))));
+  const [layer, head] = [options("layer", weights.length), options("head", weights[0].length)];
+  const matrix = () => {
+    const layers = layer.value === "mean" ? weights : [weights[layer.value - 1]];
+    return mean(layers.flatMap((one) => head.value === "mean" ? one : [one[head.value - 1]]));
+  };
+  return { controls: [labelled("Layer", layer), labelled("Head", head)], values: () => ({ layer: layer.value, head: head.value }), matrix };
+}
+
+// The mean of matrices of one shape.
+function mean(matrices) {
+  return matrices[0].map((row, r) => row.map((_, c) => matrices.reduce((sum, one) => sum + one[r][c], 0) / matrices.length));
 }
 
 // Returns a figure per layer and head of weights [L][H][rows][columns]; a click enlarges one and shows its words.
