@@ -1,16 +1,16 @@
-"""README and docs name only files, modules, verbs and pages that exist, and every page can be found from the index."""
+"""README and docs name only files, names and pages that exist, and every page can be found from the index.
+
+Their commands are in tests/test_docs_commands.py.
+"""
 
 import ast
-import functools
 import importlib
 import importlib.util
 import re
 
 import pytest
 
-from nmt_jax.__main__ import VERBS
 from tests.conftest import ROOT
-from tests.test_interface import verb_flags
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
@@ -56,37 +56,6 @@ def test_docstrings_name_pages_that_exist():
     for path in files:
         pages = re.findall(r"docs/[\w./-]+\.md", path.read_text(encoding="utf-8"))
         assert [page for page in pages if not (ROOT / page).is_file()] == [], path
-
-
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_every_command_exists(page):
-    text = page.read_text(encoding="utf-8")
-    assert set(re.findall(r"(?:^|[`&|;] ?)nmt-jax ([a-z]\w*)", text, re.MULTILINE)) <= set(VERBS)
-    for module in re.findall(r"python -m ([\w.]+)", text):
-        assert importlib.util.find_spec(module), module
-
-
-@functools.cache
-def flags_of(verb):
-    return set(verb_flags(verb)) | {"help"}
-
-
-def unknown_flags(text):
-    """Flags that commands in a text give to verbs that have no such flag; keys of configs are not checked."""
-    unknown = set()
-    for part in text.replace("\\\n", " ").split("nmt-jax ")[1:]:
-        verb = re.match(r"\w*", part)[0]
-        command = re.split(r"[`\n|;]| -- ", re.sub(r"'[^'\n]*'", "", part))[0]
-        for flag in re.findall(r"(?<![\w-])--([a-z]\w*)(?![\w.])", command) if verb in VERBS else []:
-            known = flags_of(verb)
-            if flag not in known and flag.removeprefix("no") not in known:
-                unknown.add(f"{verb} --{flag}")
-    return unknown
-
-
-@pytest.mark.parametrize("path", [*PAGES, *sorted((ROOT / "configs").glob("*.py"))], ids=str)
-def test_every_flag_exists(path):
-    assert unknown_flags(path.read_text(encoding="utf-8")) == set()
 
 
 def resolve(name):
@@ -136,9 +105,5 @@ def test_a_wrong_page_is_seen():
     assert missing_paths("see `nmt_jax/models/no_such.py` and configs/glue.py:task=cola") == [
         "nmt_jax/models/no_such.py"
     ]
-    assert unknown_flags("`nmt-jax translate --beam=5 \\\n --config.a=1 --noattention --beem_size=2`") == {
-        "translate --beam",
-        "translate --beem_size",
-    }
     assert links("[a](b.md#c) ![d](e.png) [f](https://g.h)") == ["b.md#c", "e.png"]
     assert anchors("## Samples and minimum Bayes risk\n# A: `b`, c") == {"samples-and-minimum-bayes-risk", "a-b-c"}

@@ -86,7 +86,9 @@ def test_it_has_every_page_and_picture_and_loads_nothing_from_a_network(site):
         for target in page.loaded:
             assert not re.match(r"\w*:?//", target), (path, target)
             assert path.name == "404.html" or (path.parent / target.partition("?")[0]).exists(), (path, target)
-        assert 'class="mermaid"' not in path.read_text(encoding="utf-8")  # drawn by a script from a network
+        text = path.read_text(encoding="utf-8")
+        assert 'class="mermaid"' not in text  # drawn by a script from a network
+        assert not re.search(r"<td[^\n]*\\\|", text)  # the escape of Markdown tables
     for path in site.rglob("*.css"):
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", path.read_text(encoding="utf-8")), path
 
@@ -105,3 +107,4 @@ def test_a_wrong_link_fails(tmp_path):
     assert len(warnings) == 2
     assert "no-such-page.md" in built.stderr
     assert "#no-such-heading" in built.stderr
+    assert (tmp_path / "site" / "repository" / "mkdocs.yml").is_file()
