@@ -9,7 +9,7 @@ import pytest
 
 from nmt_jax import config as configs
 from tests.conftest import ROOT
-from tests.fixtures import small_runs, tutorials
+from tests.fixtures import judged_texts, small_runs, tutorials
 
 FOLDER = ROOT / "docs" / "tutorials"
 CONTRIBUTING = tutorials.read(ROOT / "docs" / "contributing" / "tutorial.md")
@@ -25,6 +25,9 @@ class Tutorial(NamedTuple):
 
 PAGES = {
     "first-translator": Tutorial(("runs/quickstart/curves.png", "runs/quickstart/attention.png")),
+    "which-metric": Tutorial(
+        ("pictures/wmt17.de-en.human_z.pearson.png", "pictures/wmt21.de-en.human_z.png"), bring=judged_texts.bring_wmt
+    ),
 }
 
 
