@@ -10,6 +10,7 @@ from metrics_jax.api import AdditiveMetric
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.reporting.score_table import digits
+from nmt_jax.serving.runs import RunFolder
 from nmt_jax.training.trained import open_trained, open_translator
 from nmt_jax.translation.requests import Line
 from nmt_jax.workdir import Workdir
@@ -48,11 +49,12 @@ class Model:
 
 
 class Models:
-    """All models and metrics of a server."""
+    """All models and metrics of a server, and the folder of its runs, if it shows any."""
 
     def __init__(self, models: Sequence[Model], metrics: Mapping[str, AdditiveMetric]) -> None:
         self.models = {model.name: model for model in models}
         self.metrics = dict(metrics)
+        self.runs: RunFolder | None = None
 
     @classmethod
     def open(
@@ -78,7 +80,16 @@ class Models:
             {"name": name, "higher_is_better": metric.higher_is_better, "digits": digits(metric)}
             for name, metric in self.metrics.items()
         ]
-        return {"models": [model.describe() for model in self.models.values()], "metrics": metrics}
+        return {
+            "models": [model.describe() for model in self.models.values()],
+            "metrics": metrics,
+            "runs": self.runs is not None,
+        }
+
+    def show_runs(self, folder: pathlib.Path) -> None:
+        """Let the page show the runs below a folder."""
+        served = {model.folders[0].path: model.name for model in self.models.values() if len(model.folders) == 1}
+        self.runs = RunFolder(folder, served)
 
     def warm_up(self) -> None:
         """Load or compile the programs of the most common request, so that the first user does not wait for them."""
