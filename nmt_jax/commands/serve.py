@@ -10,6 +10,7 @@ from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_metric_flags, define_metrics_flag, metric_options
 from nmt_jax.errors import UserError
 from nmt_jax.schema.number_flags import define_integer
+from nmt_jax.storage.paths import local_path_of
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -24,6 +25,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     streams.define_checkpoint_flags(flag_values)
     define_metrics_flag(flag_values, ["bleu", "chrf", "ter"])
     define_metric_flags(flag_values)
+    flags.DEFINE_string("runs", None, "Folder whose runs the page shows, those of sweeps included.", flag_values)
     help_text = "Address to listen at; 0.0.0.0 lets other machines connect."
     flags.DEFINE_string("host", "127.0.0.1", help_text, flag_values)
     define_integer(flag_values, "port", 8000, "Port to listen at; 0: any free port.", low=0, high=65_535)
@@ -36,10 +38,14 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Serve until SIGINT or SIGTERM."""
     streams.check_no_arguments("serve", positional)
-    if not flag_values.workdir and flag_values.encoder is None and not flag_values["metrics"].present:
+    shown = (flag_values.workdir, flag_values.encoder is not None, flag_values["metrics"].present, flag_values.runs)
+    if not any(shown):
         raise UserError(
-            "nmt-jax serve needs --workdir=FOLDER with a trained model, --encoder=PLACE or --metrics=NAME,…"
+            "nmt-jax serve needs --workdir=FOLDER with a trained model, --encoder=PLACE, --metrics=NAME,… or --runs=FOLDER"
         )
+    runs = local_path_of(flag_values.runs).expanduser() if flag_values.runs is not None else None
+    if runs is not None and not runs.is_dir():
+        raise UserError(f"--runs={flag_values.runs}: no such folder")
     token = _token(flag_values.token_file) if flag_values.token_file is not None else ""
     workdirs = [streams.existing_folders(value.split(",")) for value in flag_values.workdir]
     try:
@@ -57,6 +63,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             streams.chosen_checkpoint(flag_values),
             **metric_options(flag_values),
         )
+        if runs is not None:
+            models.show_runs(runs)
         models.warm_up()
         local = flag_values.host in LOOPBACK
         server = Server(models, queue=flag_values.queue, token=token, local=local)

@@ -9,6 +9,7 @@ from metrics_jax.api import AdditiveMetric
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
 from nmt_jax.reporting.score_table import digits
+from nmt_jax.serving.runs import RunFolder
 from nmt_jax.serving.text_models import TASKS, TextModel, open_encoder, open_text_model
 from nmt_jax.serving.translators import Model
 from nmt_jax.workdir import Workdir
@@ -21,7 +22,7 @@ START = {  # how to start a server that can do it
 
 
 class Models:
-    """All models and metrics of a server: translators (`models`), models of one text (`text_models`), metrics."""
+    """All that a server shows: translators (`models`), models of one text (`text_models`), metrics, a folder of runs."""
 
     def __init__(
         self,
@@ -32,6 +33,7 @@ class Models:
         self.models = {model.name: model for model in models}
         self.text_models = {model.name: model for model in text_models}
         self.metrics = dict(metrics)
+        self.runs: RunFolder | None = None
 
     @classmethod
     def open(
@@ -76,7 +78,13 @@ class Models:
             "models": [model.describe() for model in self.models.values()],
             "text_models": [model.describe() for model in self.text_models.values()],
             "metrics": metrics,
+            "runs": self.runs is not None,
         }
+
+    def show_runs(self, folder: pathlib.Path) -> None:
+        """Let the page show the runs below a folder."""
+        served = {model.folders[0].path: model.name for model in self.models.values() if len(model.folders) == 1}
+        self.runs = RunFolder(folder, served)
 
     def warm_up(self) -> None:
         """Load or compile the programs of the most common request, so that the first user does not wait for them."""

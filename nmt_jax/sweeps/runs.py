@@ -52,13 +52,13 @@ def find_runs(folder: pathlib.Path) -> list[Run]:
         raise UserError(f"{folder}: no such folder; create it with `nmt-jax sweep --config=FILE --workdir={folder}`")
     workdirs = [
         Workdir(path)
-        for path in sorted(folder.iterdir(), key=lambda path: _natural(path.name))
+        for path in sorted(folder.iterdir(), key=lambda path: natural(path.name))
         if ("=" in path.name or path.name == BASE)
         and ((path / "config.json").is_file() or (path / "log.txt").is_file())
     ]
     if not workdirs:
         raise UserError(f"{folder}: not the folder of a sweep; it contains no run with a name like d_model=512")
-    flat = [_flat(workdir) for workdir in workdirs]
+    flat = [flat_config(workdir) for workdir in workdirs]
     known = {key: [config[key] for config in flat if key in config] for config in flat for key in config}
     runs = []
     for workdir, config in zip(workdirs, flat, strict=True):
@@ -76,7 +76,7 @@ def keys_of(runs: Sequence[Run]) -> list[str]:
 
 def base_values(runs: Sequence[Run]) -> dict[str, str]:
     """Returns the value of each key in runs that do not change it; keys that all runs change are omitted."""
-    flat = [(run, _flat(run.workdir)) for run in runs]
+    flat = [(run, flat_config(run.workdir)) for run in runs]
     values = {
         key: [config[key] for run, config in flat if key not in run.point and key in config] for key in keys_of(runs)
     }
@@ -125,22 +125,22 @@ def measured(run: Run, log: Log, measure: str) -> float | None:
     return next((row[measure] for row in reversed(log) if row["step"] <= best and row.get(measure) is not None), None)
 
 
-def _full_key(tail: str, value: str, config: Mapping[str, str], known: Mapping[str, Sequence[str]]) -> str:
-    """Returns the config key that ends in `tail`; prefers keys that have the value, then keys that vary."""
-    keys = [key for key in known if key.rpartition(".")[2] == tail]
-    matching = [key for key in keys if config.get(key, "").replace("/", "-") == value] or keys
-    varied = [key for key in matching if len(set(known[key])) > 1] or matching
-    return varied[0] if varied else tail
-
-
-def _flat(workdir: Workdir) -> dict[str, str]:
+def flat_config(workdir: Workdir) -> dict[str, str]:
     """Returns the config of a run as text by dotted keys; empty if it has none."""
     if not workdir.config_file.is_file():
         return {}
     return {key: configs.format_value(value) for key, value in configs.flatten(workdir.config()).items()}
 
 
-def _natural(text: str) -> list[tuple[bool, float, str]]:
+def natural(text: str) -> list[tuple[bool, float, str]]:
     """Returns a sort key that orders numbers by value: 8 before 16."""
     parts = re.split(r"(\d+(?:\.\d+)?)", text)
     return [(number, float(part) if number else 0.0, part) for k, part in enumerate(parts) for number in (k % 2 == 1,)]
+
+
+def _full_key(tail: str, value: str, config: Mapping[str, str], known: Mapping[str, Sequence[str]]) -> str:
+    """Returns the config key that ends in `tail`; prefers keys that have the value, then keys that vary."""
+    keys = [key for key in known if key.rpartition(".")[2] == tail]
+    matching = [key for key in keys if config.get(key, "").replace("/", "-") == value] or keys
+    varied = [key for key in matching if len(set(known[key])) > 1] or matching
+    return varied[0] if varied else tail

@@ -150,6 +150,21 @@ class WorkdirLock:
                     self._write(json.dumps(self._owner))
 
 
+def is_held(workdir: pathlib.Path) -> bool:
+    """Returns whether a process trains in a workdir, judged by the owner and the heartbeat in its lock file.
+
+    The lock is not touched, so that a training that starts at this moment gets it.
+    """
+    path = workdir / FILE
+    try:
+        owner, heartbeat = _read(path), path.stat().st_mtime
+    except OSError:
+        return False
+    if owner is None or time.time() - heartbeat >= STALE_SECONDS:
+        return False
+    return not _on_this_host(owner) or _alive(owner.get("process"))
+
+
 def _read(path: pathlib.Path) -> dict[str, Any] | None:
     """Returns the owner in a lock file; None if there is none."""
     try:

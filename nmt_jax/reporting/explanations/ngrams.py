@@ -81,6 +81,10 @@ def bleu(metric: BLEU, result: Result, hypothesis: str, reference: str) -> dict[
         score = "BLEU = 0, since no n-gram matches"
     else:
         names = " · ".join(f"p{n}" for n in range(1, count + 1))
+        missed = [str(one["order"]) for one in orders[:count] if one["hypothesis"] and not one["matches"]]
+        if missed and metric.smooth_method != "none":
+            smoothed = f"no match of order {', '.join(missed)}: smoothed by {metric.smooth_method}"
+            penalty = f"{penalty}; {smoothed}"
         numbers_of = " · ".join(f"{value:.2f}" for value in parts["precisions"][:count])
         root = f"^(1/{count})"
         score = f"BLEU = BP · ({names}){root} = {bp:.4f} · ({numbers_of}){root} = {result.score:.2f}"

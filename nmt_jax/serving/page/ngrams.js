@@ -26,6 +26,11 @@ export function ngrams(one) {
   const markPlaces = (ngram) => ["hypothesis", "reference"].forEach((name, side) => ngram[name].forEach(
     ([first, end]) => mark(units[side].slice(first, end))));
 
+  for (const ngram of inCharacters ? [] : one.orders[0].ngrams) {
+    if (ngram.matched) ["hypothesis", "reference"].forEach((name, side) => ngram[name].slice(0, ngram.matched).forEach(
+      ([first, end]) => units[side].slice(first, end).forEach((node) => node.classList.add("matched"))));
+  }
+
   // A word marks what the longest n-grams in it that match stand for in the other text.
   spans.forEach((words, side) => words.forEach(([node, first, end]) => onEnter(node, () => {
     const [mine, other] = side ? ["reference", "hypothesis"] : ["hypothesis", "reference"];
@@ -52,7 +57,7 @@ export function ngrams(one) {
 }
 
 function name(order) {
-  return order.unit === "character" ? `${order.order} characters` : `${order.order} words`;
+  return `${order.order} ${order.unit}${order.order > 1 ? "s" : ""}`;
 }
 
 // The n-grams of an order, drawn when they are first shown.
