@@ -101,3 +101,8 @@ def test_models_that_cannot_be_served_are_named(word_vectors_workdir, workdirs):
         Models.open([[word_vectors_workdir]], [])
     with pytest.raises(UserError, match="two models are called 'rnn'"):
         Models.open([[workdirs["rnn"]], [workdirs["rnn"]]], [])
+
+
+def test_an_encoder_that_is_a_served_workdir_is_listed_once(workdirs):
+    models = Models.open([[workdirs["bert"]]], ["bleu"], encoder=str(workdirs["bert"]))
+    assert list(models.text_models) == ["bert"]
