@@ -244,7 +244,7 @@ def test_the_attention_of_one_text_is_drawn(gpt_workdir, tmp_path, nmt_jax, mist
     assert nmt_jax(*plot, f"--workdir={gpt_workdir}").lines == [str(output)]
     assert output.read_bytes().startswith(b"\x89PNG")
     folder = tiny_encoder_folder.write(tmp_path / "encoder")
-    of_encoder = ("plot", f"--encoder={folder}", f"--output={tmp_path / 'other.png'}")
+    of_encoder = ("plot", f"--encoder={folder}", f"--output={tmp_path / 'other.png'}", "--overwrite")
     assert nmt_jax(*of_encoder, "--sentence=the good film").code == 0
     assert "needs a sentence" in mistake(*of_encoder, "--kind=attention")
     assert "--workdir has no effect with --encoder" in mistake(*of_encoder, "--sentence=x", f"--workdir={gpt_workdir}")
