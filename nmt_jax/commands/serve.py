@@ -41,7 +41,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     shown = (flag_values.workdir, flag_values.encoder is not None, flag_values["metrics"].present, flag_values.runs)
     if not any(shown):
         raise UserError(
-            "nmt-jax serve needs --workdir=FOLDER with a trained model, --encoder=PLACE, --metrics=NAME,… or --runs=FOLDER"
+            "nmt-jax serve needs --workdir=FOLDER with a trained model, --encoder=PLACE, --metrics=NAME,… or "
+            "--runs=FOLDER"
         )
     runs = local_path_of(flag_values.runs).expanduser() if flag_values.runs is not None else None
     if runs is not None and not runs.is_dir():

@@ -22,7 +22,7 @@ START = {  # how to start a server that can do it
 
 
 class Models:
-    """All that a server shows: translators (`models`), models of one text (`text_models`), metrics, a folder of runs."""
+    """All that a server shows: translators (`models`), models of one text (`text_models`), metrics, and runs."""
 
     def __init__(
         self,
@@ -59,9 +59,11 @@ class Models:
             else:
                 known = ", ".join(("translate", *TASKS))
                 raise UserError(f"--workdir={folders[0]}: models of config.task={task} cannot be served, only {known}")
-        if options.get("encoder") is not None:
+        encoder = options.get("encoder")
+        served = [[str(folder) for folder in folders] for folders in workdirs]
+        if encoder is not None and [str(pathlib.Path(encoder))] not in served:
             named = {name: options[name] for name in ("dtype", "download") if name in options}
-            texts.append(open_encoder(options["encoder"], **named))
+            texts.append(open_encoder(encoder, **named))
         names = [*(model.name for model in translators), *(model.name for model in texts)]
         for first, second in itertools.combinations(names, 2):
             if first == second:

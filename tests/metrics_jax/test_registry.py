@@ -3,7 +3,7 @@ import typing
 
 import pytest
 
-from metrics_jax import BLEU, ChrF, parse
+from metrics_jax import BLEU, ChrF, load, parse
 from metrics_jax.registry import metric_class, needs
 
 
@@ -17,7 +17,7 @@ from metrics_jax.registry import metric_class, needs
     ],
 )
 def test_the_beginning_of_a_signature_is_enough(text, metric):
-    assert parse(text) == metric
+    assert load(text) == parse(text) == metric
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 import nmt_jax
-from nmt_jax.commands import classify, perplexity, translate
+from nmt_jax.commands import classify, generate, perplexity, translate
+from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.errors import UserError
+from nmt_jax.training.trained import open_trained
+from nmt_jax.workdir import Workdir
 
 LINES = ["the old man sleeps .", "", "she sees the dog ."]
 
@@ -53,6 +56,34 @@ def test_a_language_model(language_model_workdir):
     assert scores[0] < scores[1]  # a longer text
 
 
+@pytest.mark.parametrize("kind", ["language_model", "gpt"])
+def test_what_comes_next_and_what_is_generated(kind, request):
+    workdir = request.getfixturevalue(f"{kind}_workdir")
+    model = nmt_jax.load(workdir)
+    expected = generate.run(workdir, LINES[:2], sampling=Sampling(temperature=0.7, seed=3), length=7)
+    assert model.generate(LINES[:2], length=7, temperature=0.7, seed=3) == list(expected)
+    best = model.next_pieces("the old", n=5)
+    assert [one.probability for one in best] == sorted((one.probability for one in best), reverse=True)
+    everything = model.next_pieces("the old", n=10**6)
+    assert everything[:5] == best
+    assert sum(one.probability for one in everything) == pytest.approx(1, abs=0.05)  # less PAD and BOS
+    with pytest.raises(UserError, match="temperature"):
+        model.generate(LINES, temperature=-1)
+
+
+def test_the_probabilities_of_pieces_are_those_of_the_text(language_model_workdir, gpt_workdir):
+    text = "the old"
+    for workdir in (language_model_workdir, gpt_workdir):
+        task, params = open_trained(Workdir(workdir), "language_model")
+        ids = task.encode([text])
+        assert len(ids) <= task.config.data.block_length  # the score of a longer text is that of several windows
+        found, _ = task.predictions(params, ids, 3)
+        assert [one.piece for one in found] == task.vocab.pieces(ids.tolist())
+        score = sum(np.log(one.probability) for one in found)
+        assert score == pytest.approx(nmt_jax.load(workdir).score([text])[0], rel=1e-3)  # products in bfloat16
+        assert all(one.best[0].probability >= one.probability for one in found)
+
+
 def test_a_classifier(classifier_workdir):
     model = nmt_jax.load(classifier_workdir)
     labels, predictions = classify.run(classifier_workdir, LINES)
@@ -68,6 +99,28 @@ def test_an_encoder(pretraining_workdir):
     assert vectors.shape == (2, vectors.shape[1])
     np.testing.assert_allclose(model.embed(LINES[2:]), vectors[1:], atol=1e-6)
     assert np.abs(vectors[0] - vectors[1]).max() > 1e-3
+
+
+def test_masks_are_filled_with_what_the_model_predicts(pretraining_workdir):
+    model, text = nmt_jax.load(pretraining_workdir), "the old [MASK] sees [MASK]."
+    first, second = model.fill(text, n=10**6)
+    assert sum(one.probability for one in first) == pytest.approx(1)
+    assert [one.probability for one in second] == sorted((one.probability for one in second), reverse=True)
+    whole = next(one for one in first if one.piece.isalpha())
+    assert whole.text == f"the old {whole.piece} sees [MASK]."
+    part = next(one for one in first if one.piece.startswith("##"))
+    assert part.text == f"the old{part.piece.removeprefix('##')} sees [MASK]."
+    # The same from the logits of the unpadded row.
+    task, params = open_trained(Workdir(pretraining_workdir), "pretrain")
+    ids, mask, _ = task.tokenizer([text])
+    places = np.flatnonzero(ids[0] == task.tokenizer.id("[MASK]"))
+    logits = task.model.apply({"params": params}, ids, mask, np.zeros_like(ids), places[None])[0][0]
+    ratio = np.log(first[0].probability / first[5].probability)
+    a, b = (task.tokenizer.id(first[number].piece) for number in (0, 5))
+    assert ratio == pytest.approx(float(logits[0, a] - logits[0, b]), abs=0.02)  # products in bfloat16
+    with pytest.raises(UserError, match=r"the text has no \[MASK\]"):
+        model.fill("the old man")
+    assert model.attention(text).pieces[3] == "[MASK]"
 
 
 def test_mistakes_are_explained(translator_workdir, language_model_workdir, word_vectors_workdir, tmp_path):

@@ -80,7 +80,7 @@ export function matrix(weights, rows, columns, withWords, name) {
   return picture;
 }
 
-const [ARCS_WIDTH, ARCS_LINE, ARCS_WORDS] = [420, 22, 135]; // of the picture, of a row, and of a column of words
+const [ARCS_WIDTH, ARCS_LINE, ARCS_WORDS] = [340, 22, 115]; // of the picture, of a row, and of a column of words
 const LEAST = 0.01; // weight of a curve
 
 // Returns rows and columns as two columns of words, with a curve for each of the weights [rows][columns]: from a row, on
@@ -98,7 +98,7 @@ export function arcs(weights, rows, columns) {
   const word = (text, index, x, anchor) => {
     const node = svg("g", { tabindex: 0 });
     const label = svg("text", { x: anchor === "end" ? x - 6 : x + 6, y: (index + 0.5) * ARCS_LINE + 5, "text-anchor": anchor });
-    label.textContent = text.length > 15 ? `${text.slice(0, 14)}…` : text;
+    label.textContent = text.length > 13 ? `${text.slice(0, 12)}…` : text;
     const ground = svg("rect", { x: anchor === "end" ? 0 : x, y: index * ARCS_LINE + 1, width: ARCS_WORDS, height: ARCS_LINE - 2, rx: 3 });
     node.append(ground, label);
     return { node, ground };

@@ -20,13 +20,14 @@ from nmt_jax.distributed.sharding import make_mesh
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import plot_kinds
 from nmt_jax.reporting.plots import curves, style
-from nmt_jax.reporting.plots.attention_maps import draw_attention
+from nmt_jax.reporting.plots.attention_maps import draw_attention, draw_text_attention
 from nmt_jax.reporting.plots.curves import draw_curves
 from nmt_jax.reporting.plots.systems import by_length
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.training.run import write_config
 from nmt_jax.workdir import Workdir, write_manifest
 from tests.conftest import ROOT
+from tests.fixtures import tiny_encoder_folder
 
 pytest.importorskip("matplotlib")
 
@@ -253,3 +254,29 @@ def test_attention_that_a_classifier_does_not_have_is_an_error(tmp_path, classif
     assert nmt_jax(*arguments).lines == [str(output)]
     error = mistake(*arguments, "--overwrite", "--attention=encoder")
     assert error.startswith(f"--attention=encoder: {classifier_workdir} is a classifier")
+
+
+def test_the_attention_of_one_text_is_drawn(gpt_workdir, tmp_path, nmt_jax, mistake):
+    output = tmp_path / "attention.png"
+    plot = ("plot", "--sentence=der alte Mann", f"--output={output}")
+    assert nmt_jax(*plot, f"--workdir={gpt_workdir}").lines == [str(output)]
+    assert output.read_bytes().startswith(b"\x89PNG")
+    folder = tiny_encoder_folder.write(tmp_path / "encoder")
+    of_encoder = ("plot", f"--encoder={folder}", f"--output={tmp_path / 'other.png'}", "--overwrite")
+    assert nmt_jax(*of_encoder, "--sentence=the good film").code == 0
+    assert "needs a sentence" in mistake(*of_encoder, "--kind=attention")
+    assert "--workdir has no effect with --encoder" in mistake(*of_encoder, "--sentence=x", f"--workdir={gpt_workdir}")
+    plot = ("plot", "--sentence=x", f"--workdir={gpt_workdir}")
+    assert mistake(*plot, "--target=y").startswith("--target: has no effect")
+    assert mistake(*plot, "--attention=decoder").startswith("--attention=decoder: has no effect")
+
+
+def test_a_recurrent_language_model_has_no_attention_to_draw(language_model_workdir, mistake):
+    assert "has no attention" in mistake("plot", "--sentence=x", f"--workdir={language_model_workdir}")
+
+
+def test_every_layer_and_head_of_one_text_has_a_map():
+    figure = draw_text_attention(["[CLS]", "play", "##ing"], attention(2, 3, [""] * 3, [""] * 3)["encoder"])
+    assert len(figure.axes) == 2 * 3 + 1
+    for labels in (figure.axes[0].get_xticklabels(), figure.axes[0].get_yticklabels()):
+        assert [label.get_text() for label in labels] == ["[CLS]", "play", "·ing"]
