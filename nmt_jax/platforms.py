@@ -51,6 +51,7 @@ class Platform:
     translation_batch_tokens: upper bound of the tokens in a batch to translate; None for no bound.
     host: a step calls functions of the host ("called"), or has something of the same shape in their place ("omitted"),
         for compilation without a device (`losses.minimum_risk`).
+    few_rows: products of few rows are as others ("direct"), or have a "transposed" operand (`layers.basic`).
     """
 
     name: str
@@ -72,6 +73,7 @@ class Platform:
     ngrams_per_chunk: int = 1 << 16
     translation_batch_tokens: int | None = None
     host: Literal["called", "omitted"] = "called"
+    few_rows: Literal["direct", "transposed"] = "direct"
 
 
 ACCELERATOR = Platform("accelerator")
@@ -93,6 +95,7 @@ CPU = Platform(
     ngrams_per_chunk=1 << 12,  # their vectors fit the caches
     # The sentences of a batch wait for the longest; a CPU is busy with fewer of them than an accelerator.
     translation_batch_tokens=2560,
+    few_rows="transposed",
 )
 GPU = dataclasses.replace(ACCELERATOR, name="gpu", attention="cudnn", scale_gradient="stored")
 PLATFORMS = {"cpu": CPU, "gpu": GPU}  # by the name of JAX's backend; all others are accelerators
@@ -128,11 +131,34 @@ def _override() -> Any:
     return jax.make_user_context(None)
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that makes a method a program of its object, compiled by `jax.jit` with these options."""
+def compiled(*, row_by_row: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that makes a method a program of its object, compiled by `jax.jit` with these options.
+
+    row_by_row: with `row_by_row_options`.
+    """
     import jax
 
-    return lambda method: functools.cached_property(lambda self: jax.jit(method.__get__(self), **options))
+    def program(method: Any, self: Any) -> Any:
+        chosen = row_by_row_options() if row_by_row else None
+        return jax.jit(method.__get__(self), compiler_options=chosen, **options)
+
+    return lambda method: functools.cached_property(functools.partial(program, method))
+
+
+def row_by_row_options() -> dict[str, Any] | None:
+    """Options of XLA's compiler with which the result for a row of a batch does not depend on the number of rows.
+
+    By default XLA's CPU compiler sums large arrays by a library, in another order than small ones, and the library may
+    take another kernel for another shape.
+    """
+    import jax
+
+    if jax.default_backend() != "cpu":
+        return None
+    return {
+        "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
+        "xla_cpu_enable_platform_dependent_math": False,
+    }
 
 
 def configure_compilation() -> Path:

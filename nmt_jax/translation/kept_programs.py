@@ -73,7 +73,8 @@ class KeptPrograms:
 
         # Unused arguments are kept, so that the program takes all leaves.
         with platforms.without_cache():
-            compiled = jax.jit(flat, keep_unused=True).lower(*leaves).compile()
+            options_of_compiler = platforms.row_by_row_options()
+            compiled = jax.jit(flat, keep_unused=True, compiler_options=options_of_compiler).lower(*leaves).compile()
         if executable := compiled.runtime_executable():
             with contextlib.suppress(*UNSUPPORTED):
                 kept.keep(path, key, zlib.compress(executable.serialize(), 1))

@@ -79,8 +79,7 @@ class Programs:
         # A reordered copy of the cache; scores of the continuations and their order; finished and live hypotheses.
         return 2 * cache + 3 * logits + 2 * 4 * rows * max_length
 
-    @compiled(static_argnames=("method", "max_length"))
-    def decode(
+    def _decode(
         self,
         params: Any,
         source: jax.Array,
@@ -97,6 +96,8 @@ class Programs:
             prepared = prepared._replace(attention=_mean_attention, source_mask=(flat != PAD) & (flat != EOS))
         return method.run(prepared, request, seeds)
 
+    decode = compiled(row_by_row=True, static_argnames=("method", "max_length"))(_decode)
+
     def kept_decode(self, devices: int) -> Callable[..., Any]:
         """`decode` for parameters and batches on this number of devices, kept on disk where that is possible."""
         return self._kept if self._kept and kept_programs.possible(devices) else self.decode
@@ -104,9 +105,9 @@ class Programs:
     @functools.cached_property
     def _kept(self) -> kept_programs.KeptPrograms | None:
         definition = kept_programs.description((self.models, self.suppressed, self.halve))
-        return definition and kept_programs.KeptPrograms(self.decode, definition)
+        return definition and kept_programs.KeptPrograms(self._decode, definition)
 
-    @compiled(static_argnames="with_attention")
+    @compiled(row_by_row=True, static_argnames="with_attention")
     def force(self, params: Any, source: jax.Array, target: jax.Array, with_attention: bool) -> Any:
         """Return the log-probabilities and attention of given targets."""
         step, cache = self._step(params, source, 1, target.shape[1], with_attention)

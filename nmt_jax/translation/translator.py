@@ -135,7 +135,9 @@ class Translator:
         filled = [number for number, part in enumerate(parts) if any(piece != EOS for piece in part.source)]
         results = [[EMPTY] * method.num_results for _ in parts]
         budget = batch_tokens or max(self._batch_tokens() // method.width, 1)
-        for numbers, batch in self._batches([parts[number].source for number in filled], budget):
+        ids = [parts[number].source for number in filled]
+        kinds = [(bool(parts[number].prefix), bool(parts[number].phrases)) for number in filled]
+        for numbers, batch in self._batches(ids, kinds, budget, method.width):
             rows = [filled[number] for number in numbers]
             found = self._decode(params, batch["source"], [parts[row] for row in rows], method, limit)
             for row, hypotheses in zip(rows, found, strict=True):
@@ -161,8 +163,7 @@ class Translator:
         results: list[Any] = [None] * len(lines)
         for numbers, batch in self._scoring_batches(ids, targets):
             source = batch["source"]
-            longest = max(len(targets[number]) for number in numbers)
-            target = np.full((len(source), 1 << (longest - 1).bit_length()), PAD, np.int32)
+            target = np.full((len(source), _padded(targets[numbers[0]])), PAD, np.int32)
             for row, number in enumerate(numbers):
                 target[row, : len(targets[number])] = targets[number]
             force, batch = self.programs.force, (source, target)
@@ -251,18 +252,17 @@ class Translator:
         most = self.config.eval.batch_tokens
         return min(most, platforms.current().translation_batch_tokens or most)
 
-    def _batches(self, ids: Sequence[Sequence[int]], budget: int) -> Any:
-        multiple_of = self.evaluator.row_shards
-        return decoding_batches(ids, batch_tokens=budget, multiple_of=multiple_of, num_sources=self.num_sources)
+    def _batches(self, ids: Sequence[Sequence[int]], kinds: Sequence[Any], budget: int, width: int) -> Any:
+        # A single hypothesis would be a vector, whose products are rounded differently than those of matrices.
+        multiple_of = self.evaluator.row_shards * (2 if width == 1 else 1)
+        sizes = {"batch_tokens": budget, "multiple_of": multiple_of, "num_sources": self.num_sources}
+        return decoding_batches(ids, kinds=kinds, **sizes)
 
     def _scoring_batches(self, ids: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[Any]:
         """Yield the numbers and the batch of sources to score together; those of long targets are alone."""
         longest = self.config.data.max_length
-        short = [number for number, target in enumerate(targets) if len(target) <= longest]
-        long = [[number] for number, target in enumerate(targets) if len(target) > longest]
-        for group in [short, *long] if short else long:
-            for rows, batch in self._batches([ids[number] for number in group], self.config.eval.batch_tokens):
-                yield [group[row] for row in rows], batch
+        kinds = [(_padded(target), number if len(target) > longest else None) for number, target in enumerate(targets)]
+        yield from self._batches(ids, kinds, self.config.eval.batch_tokens, 1)
 
     def _decode(
         self, params: Sequence[Any], source: np.ndarray, parts: list[_Part], method: DecodingMethod, limit: _LengthLimit
@@ -320,6 +320,11 @@ class Translator:
         vocab = self.vocabularies[1]
         ids = [int(piece) for piece in tokens if piece not in (PAD, EOS)]
         return Hypothesis(vocab.decode(ids, unknown), float(score), vocab.pieces(ids, unknown), ids)
+
+
+def _padded(target: Sequence[int]) -> int:
+    """The padded length of a translation to score."""
+    return 1 << (len(target) - 1).bit_length()
 
 
 def _check_memory(size: str, needed: float) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,16 +14,29 @@ from nmt_jax.data.vocabulary.vocab import EOS
 
 
 def decoding_batches(
-    inputs: Sequence[Sequence[int]], *, batch_tokens: int, multiple_of: int = 1, num_sources: int = 1
+    inputs: Sequence[Sequence[int]],
+    *,
+    batch_tokens: int,
+    multiple_of: int = 1,
+    num_sources: int = 1,
+    kinds: Sequence[Any] | None = None,
 ) -> Iterator[tuple[np.ndarray, Batch]]:
     """Batches of token ids for decoding; `inputs` lack the last EOS.
 
     Yields (indices int[N], {"source": int32[B, S]}), or int32[B, num_sources, S] for several sources: row n holds
-    inputs[indices[n]] and EOS; rows from N on are PAD. S is 8, 16, 24, 32, 48, 64, 96, 128, 192 …; for B see
-    `pack_by_length`.
+    inputs[indices[n]] and EOS; rows from N on are PAD. S is 8, 16, 24, 32, 48, 64, 96, 128, 192 …, the first that
+    holds the input, whatever else is in its batch: results may be rounded differently for another S. For B see
+    `pack_by_length`. kinds: of each input; a batch has inputs of one kind.
     """
     ids = [np.array([*tokens, EOS], np.int32) for tokens in inputs]
-    lengths = [int(sources.lengths(row).max()) for row in ids]
-    padded = functools.partial(bucket, steps=2)
-    for indices, rows, length in pack_by_length(lengths, batch_tokens // num_sources, multiple_of, padded):
-        yield indices, {"source": sources.fill([ids[index] for index in indices], (rows, length), num_sources)}
+    groups: dict[Any, list[int]] = {}
+    for index, row in enumerate(ids):
+        length = bucket(int(sources.lengths(row).max()), steps=2)
+        groups.setdefault((length, kinds[index] if kinds else None), []).append(index)
+    for (length, _), members in sorted(groups.items(), key=lambda group: -group[0][0]):
+        lengths = [len(ids[index]) for index in members]
+        for chosen, rows, _ in pack_by_length(
+            lengths, batch_tokens // num_sources, multiple_of, lambda _, length=length: length
+        ):
+            indices = np.array(members)[chosen]
+            yield indices, {"source": sources.fill([ids[index] for index in indices], (rows, length), num_sources)}

@@ -17,6 +17,8 @@ from jax import Array
 from nmt_jax import platforms
 from nmt_jax.models.layers.quantization import Quantized, quantized_product
 
+FEW_ROWS = 64  # by measurement: the same row gets the same sums in a product of more rows
+
 
 def matmul(x: Array, kernel: Array | Quantized, dtype: str = "float32") -> Array:
     """x float[..., D] times kernel float[D, F] -> float32[..., F]; operands rounded to `dtype`, sums in float32."""
@@ -45,6 +47,10 @@ def hidden_product(x: Array, kernel: Array | Quantized, dtype: str) -> Array:
 
 def product(a: Array, b: Array, dtype: str) -> Array:
     """a float[N, D] times b float[D, M] -> float32[N, M]: operands rounded to `dtype`, sums in float32."""
+    if dtype == "float32" and len(a) < FEW_ROWS and platforms.current().few_rows == "transposed":
+        # XLA's CPU compiler adds the terms of few rows in another order than those of many, unless b is transposed.
+        # The barrier keeps it from undoing that.
+        return jax.lax.dot_general(a, jax.lax.optimization_barrier(b.T), (((1,), (1,)), ((), ())))
     return jnp.dot(a.astype(dtype), b.astype(dtype), preferred_element_type=jnp.float32)
 
 
