@@ -4,9 +4,10 @@ import ast
 import dataclasses
 import functools
 import inspect
+import itertools
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import metrics_jax
@@ -35,32 +36,36 @@ the result.
 """
 NEURAL = tuple(name for module, name in REGISTRY.values() if module.startswith("embedding."))
 SURFACE = tuple(name for _, name in REGISTRY.values() if name not in NEURAL)
-OPTIONS = tuple(name for name in metrics_jax.__all__ if name not in (*NEURAL, *SURFACE, "__version__", "parse"))
+OTHERS = {name: getattr(metrics_jax, name) for name in metrics_jax.__all__ if name not in (*NEURAL, *SURFACE)}
+OPTIONS = tuple(one for one in OTHERS.values() if inspect.isclass(one))
+FUNCTIONS = tuple(dict.fromkeys(one for one in OTHERS.values() if inspect.isfunction(one)))
 DECORATORS = ("property", "cached_property", "classmethod", "staticmethod")  # that callers must know
 
 
 def markdown() -> str:
     """Return the page."""
-    lines = [INTRODUCTION, "## Trained models\n", "`import nmt_jax`\n"]
-    for thing in (load, *KINDS, Hypothesis, Scored, UserError):
-        lines += _entry(thing)
-    lines += _entry(SearchOptions, members=False)
-    lines += ["## Metrics\n", METRICS]
-    for thing in (metrics_jax.parse, Result, AdditiveMetric):
-        lines += _entry(thing)
-    for title, names in (("Metrics of words and characters", SURFACE), ("Metrics with embeddings", NEURAL)):
-        lines += [f"## {title}\n"]
-        if names is NEURAL:
-            lines += _entry(ContextualMetric, members=False)
-        for name in names:
-            lines += _metric(getattr(metrics_jax, name))
-    lines += ["## Options of metrics\n"]
-    for name in OPTIONS:
-        lines += _entry(getattr(metrics_jax, name))
-    lines += ["## Significance\n", "`from metrics_jax import significance`; `nmt-jax score --paired` uses it.\n"]
-    for thing in (bootstrap, paired_bootstrap, paired_randomisation, Interval, Comparison):
-        lines += _entry(thing)
-    return "\n".join(lines)
+    sections: list[Iterable[str]] = [
+        [INTRODUCTION, "## Trained models\n"],
+        _function(load, "nmt_jax.load"),
+        *map(_entry, (*KINDS, Hypothesis, Scored, UserError)),
+        _entry(SearchOptions, members=False),
+        ["## Metrics\n", METRICS],
+        *(_function(one, *(f"metrics_jax.{name}" for name in OTHERS if OTHERS[name] is one)) for one in FUNCTIONS),
+        *map(_entry, (Result, AdditiveMetric)),
+        ["## Metrics of words and characters\n"],
+        *(_metric(getattr(metrics_jax, name)) for name in SURFACE),
+        ["## Metrics with embeddings\n"],
+        _entry(ContextualMetric, members=False),
+        *(_metric(getattr(metrics_jax, name)) for name in NEURAL),
+        ["## Options of metrics\n"],
+        *map(_entry, OPTIONS),
+        ["## Significance\n", "`nmt-jax score --confidence` and `--paired` use these.\n"],
+        _function(bootstrap, "metrics_jax.significance.bootstrap"),
+        _function(paired_bootstrap, "metrics_jax.significance.paired_bootstrap"),
+        _function(paired_randomisation, "metrics_jax.significance.paired_randomisation"),
+        *map(_entry, (Interval, Comparison)),
+    ]
+    return "\n".join(itertools.chain.from_iterable(sections))
 
 
 def _metric(kind: type[AdditiveMetric]) -> Iterator[str]:
@@ -68,17 +73,18 @@ def _metric(kind: type[AdditiveMetric]) -> Iterator[str]:
     yield from _entry(kind, members=False)
     parts = inspect.getdoc(kind.parts) or ""
     if parts != inspect.getdoc(AdditiveMetric.parts):
-        columns = f" ({', '.join(kind.columns)})" if issubclass(kind, EncoderMetric) else ""
+        columns = f" ({', '.join((*kind.columns, 'long'))})" if issubclass(kind, EncoderMetric) else ""
         yield f"Parts{columns}: {parts[0].lower()}{_prose(parts[1:], ())}\n"
 
 
-def _entry(thing: Any, members: bool = True) -> Iterator[str]:
-    """Yield the lines about a class or a function; members: also about the public methods of the class itself."""
-    name = thing.__name__
-    if inspect.isfunction(thing):
-        yield from _described(f"### `{name}`", _parsed(thing), thing)
-        return
-    node, fields = _parsed(thing), _fields(thing)
+def _function(function: Callable[..., Any], *names: str) -> Iterator[str]:
+    """Yield the lines about a function, which may have several names."""
+    return _described(f"### {', '.join(f'`{name}`' for name in names)}", _parsed(function), function)
+
+
+def _entry(thing: type, members: bool = True) -> Iterator[str]:
+    """Yield the lines about a class; members: also about its own public methods."""
+    name, node, fields = thing.__name__, _parsed(thing), _fields(thing)
     bases = ", ".join(base for base in map(ast.unparse, node.bases) if base[0] != "_")
     heading = f"class {name}({bases})" if bases else f"class {name}"
     code = "\n".join([f"{heading}:", *fields]) if fields else f"{heading}: ..."
