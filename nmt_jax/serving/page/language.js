@@ -1,6 +1,6 @@
 // The view Language: continuations by a language model, masks that BERT fills, and attention within a text.
 
-import { arcs, drawHeads } from "/page/attention.js";
+import { arcs, chooseHead, drawHeads } from "/page/attention.js";
 import { ask, debounced, element, labelled, say, words } from "/page/page.js";
 
 const NUMBERS = { // id: label, smallest, largest, default, step
@@ -214,41 +214,30 @@ function isSpecial(piece) {
   return /^(\[(CLS|SEP|PAD)\]|<\/?s>|<pad>)$/.test(piece);
 }
 
-// The mean of matrices of one shape.
-function mean(matrices) {
-  return matrices[0].map((row, r) => row.map((_, c) => matrices.reduce((sum, one) => sum + one[r][c], 0) / matrices.length));
-}
-
 // What each piece of a text looks at, in one layer and head or on average.
 function drawWithin({ pieces, weights }, looking, remember) {
-  const options = (name, count) => element("select", { id: name },
-    element("option", { value: "mean" }, "mean"),
-    ...Array.from({ length: count }, (_, index) => element("option", { value: index + 1, selected: looking[name] === String(index + 1) }, String(index + 1))));
-  const layer = options("layer", weights.length);
-  const head = options("head", weights[0].length);
+  const choice = chooseHead(weights, looking);
   const special = element("input", { type: "checkbox", id: "special", checked: looking.special });
   const place = element("div", { class: "within" });
   const heads = element("div");
   const all = element("details", {}, element("summary", {}, "All layers and heads"), heads);
   const draw = () => {
-    Object.assign(looking, { layer: layer.value, head: head.value, special: special.checked });
+    Object.assign(looking, choice.values(), { special: special.checked });
     remember();
     const kept = pieces.map((_, index) => index).filter((index) => special.checked || !isSpecial(pieces[index]));
     const part = (matrix) => kept.map((row) => kept.map((column) => matrix[row][column]));
     const names = kept.map((index) => labels(pieces)[index]);
-    const layers = layer.value === "mean" ? weights : [weights[layer.value - 1]];
-    const matrices = layers.flatMap((one) => head.value === "mean" ? one : [one[head.value - 1]]);
-    const matrix = part(mean(matrices));
+    const matrix = part(choice.matrix());
     place.replaceChildren(drawLooks(matrix, names), arcs(matrix, names, names));
     const drawAll = () => all.open && heads.replaceChildren(drawHeads(weights.map((one) => one.map(part)), names, names));
     all.ontoggle = drawAll;
     drawAll();
   };
-  for (const control of [layer, head, special]) control.addEventListener("change", draw);
+  for (const control of [...choice.controls, special]) control.addEventListener("change", draw);
   draw();
   return element("section", { class: "panel", "aria-label": "Attention" },
     element("h2", {}, "What each piece looks at"),
-    element("div", { class: "options" }, labelled("Layer", layer), labelled("Head", head),
+    element("div", { class: "options" }, ...choice.controls,
       element("label", { class: "inline" }, special, "Special pieces")),
     place, all);
 }

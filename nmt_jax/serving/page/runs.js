@@ -177,13 +177,14 @@ function runTable(rows, state, { sort, choose }) {
 }
 
 function named(row) {
-  if (!row.served) return row.run;
-  return element("a", { href: `/translate?${new URLSearchParams({ model: row.served })}`, title: "Translate with this model" }, row.run);
+  const parts = row.run.split(/(?<=[,/])/).flatMap((part, index) => index ? [element("wbr"), part] : [part]); // may break there
+  if (!row.served) return element("span", {}, ...parts);
+  return element("a", { href: `/translate?${new URLSearchParams({ model: row.served })}`, title: "Translate with this model" }, ...parts);
 }
 
 function condition(row) {
   const node = element("span", { class: `state ${row.state}` }, row.state);
-  return row.problem ? element("span", {}, node, " ", element("span", { class: "quiet" }, row.problem)) : node;
+  return row.problem ? element("span", {}, node, element("span", { class: "quiet problem" }, row.problem)) : node;
 }
 
 function numeric(text) {

@@ -96,7 +96,7 @@ def test_characters_are_marked_for_chrf(page):
     show(page, "chrf")
     page.locator(".sentence").nth(0).locator(".word", has_text="cats").hover()
     assert "".join(marked(page)[1]) == "cats"  # of "cat sat", since white space does not count
-    page.get_by_text("3 characters").click()
+    page.get_by_text("3 characters:").click()
     page.locator(".chip.matched", has_text="mat").hover()
     assert [side[-3:] for side in marked(page)] == [["m", "a", "t"]] * 2
 
