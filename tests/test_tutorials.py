@@ -25,6 +25,9 @@ class Tutorial(NamedTuple):
 
 PAGES = {
     "first-translator": Tutorial(("runs/quickstart/curves.png", "runs/quickstart/attention.png")),
+    "your-own-data": Tutorial(("runs/mine/report.html",)),
+    "reproducing-table-3": Tutorial(("runs/table3/sweep.png", "runs/table3/report.html")),
+    "laptop-to-cluster": Tutorial(("losses.png", "job.sbatch", "job.json", "pod.sh")),
     "which-metric": Tutorial(
         ("pictures/wmt17.de-en.human_z.pearson.png", "pictures/wmt21.de-en.human_z.png"), bring=judged_texts.bring_wmt
     ),
