@@ -25,6 +25,8 @@ class Tutorial(NamedTuple):
 
 PAGES = {
     "first-translator": Tutorial(("runs/quickstart/curves.png", "runs/quickstart/attention.png")),
+    "attention": Tutorial(("attention_steps.png", "runs/reverse_50/attention.png")),
+    "bert": Tutorial(("runs/bert/curves.png", "words.png")),
     "which-metric": Tutorial(
         ("pictures/wmt17.de-en.human_z.pearson.png", "pictures/wmt21.de-en.human_z.png"), bring=judged_texts.bring_wmt
     ),
