@@ -14,6 +14,8 @@ from nmt_jax.training.trained import open_trained, open_translator
 from nmt_jax.translation.requests import Line
 from nmt_jax.workdir import Workdir
 
+WARM_LENGTHS = (7, 15, 23)  # in pieces: the longest in batches of 8, 16 and 24
+
 
 class Model:
     """A translator: one workdir, or several as an ensemble."""
@@ -80,10 +82,10 @@ class Models:
         ]
         return {"models": [model.describe() for model in self.models.values()], "metrics": metrics}
 
-    def warm_up(self) -> None:
-        """Load or compile the programs of the most common request, so that the first user does not wait for them."""
+    def warm_up(self, length: int = WARM_LENGTHS[0]) -> None:
+        """Load or compile the programs of the page's requests for lines of a length, so that no user waits for them."""
         for model in self.models.values():
-            line = "\t".join(["."] * model.translator.num_sources)
+            line = "\t".join([" ".join(["."] * length)] * model.translator.num_sources)
             method = model.translator.search(n_best=min(5, model.config.decode.beam_size))
             found = model.translator.translate(model.params, [line], method)
             if model.has_attention:
