@@ -55,7 +55,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         if error.name not in ("starlette", "uvicorn"):
             raise
         raise UserError("nmt-jax serve needs starlette and uvicorn: pip install 'nmt-jax[serve]'") from None
-    from nmt_jax.serving.models import Models
+    from nmt_jax.serving.models import WARM_LENGTHS, Models
 
     with listen(flag_values.host, flag_values.port) as listening:  # before the models, which take seconds
         models = Models.open(
@@ -73,7 +73,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         host, port = listening.getsockname()[:2]
         host = f"[{host}]" if ":" in host else host
         print(f"nmt-jax: serving at http://{host}:{port}/ ; Ctrl-C stops", file=sys.stderr, flush=True)
-        server.run(listening)
+        server.run(listening, map(models.warm_up, WARM_LENGTHS[1:]))  # between the first requests
     print("nmt-jax: stopped", file=sys.stderr)
     return 0
 

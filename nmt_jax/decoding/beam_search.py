@@ -87,19 +87,33 @@ def beam_search(
     coverage penalty. halve: once at most half of the sentences are unfinished, continue with a batch of half the size;
     only on one device.
     """
-    num_sentences, groups = request.limits.shape[0], search.num_groups
-    request = jax.tree.map(lambda leaf: jnp.repeat(leaf, groups, axis=0), request)
-    mask = jnp.zeros((num_sentences * groups, 1, 0), bool)
-    if source_mask is not None:
-        mask = jnp.repeat(source_mask, groups, axis=0)[:, None]
-    searcher = _Searcher(request, mask, step, search, max_length, bos, eos, attention)
-    half = num_sentences // 2 if halve else 0
+    searcher = make_searcher(step, request, search, max_length, bos, eos, attention, source_mask)
+    half = request.limits.shape[0] // 2 if halve else 0
     beams = searcher.run(searcher.start(cache), half)
     return searcher.finish(searcher.run_rest(beams, half) if half else beams)
 
 
+def make_searcher(
+    step: Step,
+    request: SearchRequest,
+    search: SearchOptions,
+    max_length: int,
+    bos: int,
+    eos: int,
+    attention: Callable[[Any], Array] | None = None,
+    source_mask: Array | None = None,
+) -> "Searcher":
+    """Return the parts of `beam_search` for these options of it."""
+    groups = search.num_groups
+    mask = jnp.zeros((len(request.limits) * groups, 1, 0), bool)
+    request = jax.tree.map(lambda leaf: jnp.repeat(leaf, groups, axis=0), request)
+    if source_mask is not None:
+        mask = jnp.repeat(source_mask, groups, axis=0)[:, None]
+    return Searcher(request, mask, step, search, max_length, bos, eos, attention)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Searcher:
+class Searcher:
     """The parts of `beam_search`, which have its options in common; request: with a row for each group."""
 
     request: SearchRequest
@@ -135,18 +149,19 @@ class _Searcher:
             cache=cache,
         )
 
-    def run(self, beams: Beams, num_left: int) -> Beams:
-        """Advance until at most `num_left` sentences are unfinished, or the maximum length is reached."""
+    def run(self, beams: Beams, num_left: int, until: Array | int | None = None) -> Beams:
+        """Advance until at most `num_left` sentences are unfinished, or a position or the maximum length is reached."""
+        end = self.max_length if until is None else jnp.minimum(until, self.max_length)
 
         def proceed(beams: Beams) -> Array:
-            left = jnp.sum(~self._finished(beams))
-            return (beams.position < self.max_length) & (left > num_left)
+            left = jnp.sum(~self.finished(beams))
+            return (beams.position < end) & (left > num_left)
 
         return jax.lax.while_loop(proceed, self.advance, beams)
 
     def run_rest(self, beams: Beams, half: int) -> Beams:
         """Finish the sentences left by `run`, of which there are at most `half`, in a batch of that size."""
-        groups, finished = self.search.num_groups, self._finished(beams)
+        groups, finished = self.search.num_groups, self.finished(beams)
         left = jnp.argsort(finished, stable=True)[:half]
         select = functools.partial(_select_sentences, sentences=left, num_sentences=len(finished))
         few = dataclasses.replace(self, request=jax.tree.map(select, self.request), mask=select(self.mask))
@@ -299,7 +314,7 @@ class _Searcher:
         chosen = order[:, : self.search.n_best]
         return tokens[sentences, chosen], jnp.where(undefined[:, None], jnp.nan, scores[sentences, chosen])
 
-    def _finished(self, beams: Beams) -> Array:
+    def finished(self, beams: Beams) -> Array:
         """Whether all groups of a sentence are done, bool[B]."""
         return beams.done.reshape(-1, self.search.num_groups).all(axis=1)
 

@@ -79,20 +79,32 @@ class Sampling:
         A sample depends on the seed of its sentence and on its number among the samples.
         """
         step, cache, max_length, bos, eos, *_ = model
-        count, batch_size = self.num_samples, len(seeds)
-        prefix = jnp.zeros((batch_size, max_length), jnp.int32) if request.prefix is None else request.prefix
-        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.key(self.seed), seeds)
         if not self.replacement:
+            prefix, keys = self._prefix(request, max_length), self._keys(seeds)
+            count = self.num_samples
             return stochastic_beam_search(
                 step, cache, prefix, request.limits, keys, num_samples=count, start=bos, eos=eos
             )
-        number = jnp.arange(count)
-        sample_keys = jax.vmap(jax.vmap(jax.random.fold_in, in_axes=(None, 0)), in_axes=(0, None))(keys, number)
-        repeat = functools.partial(jnp.repeat, repeats=count, axis=0)
-        limits = repeat(request.limits)
-        drawn = sample(step, cache, repeat(prefix), limits, sample_keys.reshape(-1), self, start=bos, eos=eos)
-        tokens, log_probs = (leaf.reshape(batch_size, count, *leaf.shape[1:]) for leaf in drawn)
-        return tokens, log_probs
+        drawn = sample(step, cache, *self.expand(request, seeds, max_length), self, start=bos, eos=eos)
+        return self.by_sentence(*drawn)
+
+    def _prefix(self, request: SearchRequest, max_length: int) -> Array:
+        return jnp.zeros((len(request.limits), max_length), jnp.int32) if request.prefix is None else request.prefix
+
+    def _keys(self, seeds: Array) -> Array:
+        return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.key(self.seed), seeds)
+
+    def expand(self, request: SearchRequest, seeds: Array, max_length: int) -> tuple[Array, Array, Array]:
+        """The prefix, limit and random key of each of the B * n texts, as `sample` takes them."""
+        number = jnp.arange(self.num_samples)
+        fold = jax.vmap(jax.vmap(jax.random.fold_in, in_axes=(None, 0)), in_axes=(0, None))
+        repeat = functools.partial(jnp.repeat, repeats=self.num_samples, axis=0)
+        prefix, keys = self._prefix(request, max_length), fold(self._keys(seeds), number)
+        return repeat(prefix), repeat(request.limits), keys.reshape(-1)
+
+    def by_sentence(self, tokens: Array, log_probs: Array) -> tuple[Array, Array]:
+        """The texts of `sample` by sentence: tokens int32[B, n, T], log-probabilities float32[B, n]."""
+        return tokens.reshape(-1, self.num_samples, tokens.shape[-1]), log_probs.reshape(-1, self.num_samples)
 
     def truncate(self, log_probs: Array) -> Array:
         """Return log_probs float[N, V] with IMPOSSIBLE for pieces that must not be drawn."""
@@ -178,9 +190,33 @@ def sample(
 
     The log-probabilities are those of the model, without temperature and truncation.
     """
+    first = start_sample(cache, prefix, limits, start)
+    final = continue_sample(step, first, prefix, limits, keys, sampling, eos=eos, until=prefix.shape[1])
+    return final.tokens, final.log_probs
+
+
+def start_sample(cache: Any, prefix: Array, limits: Array, start: int) -> Drawn:
+    """The state of `sample` before the first step."""
+    rows = len(prefix)
+    last = jnp.full(rows, start, jnp.int32)
+    return Drawn(jnp.int32(0), last, jnp.zeros_like(prefix), jnp.zeros(rows), limits <= 0, cache)
+
+
+def continue_sample(
+    step: Step,
+    state: Drawn,
+    prefix: Array,
+    limits: Array,
+    keys: Array,
+    sampling: Sampling,
+    *,
+    eos: int,
+    until: Array | int,
+) -> Drawn:
+    """Advance `sample` to the position `until`, or until all texts are finished."""
 
     def proceed(state: Drawn) -> Array:
-        return (state.position < prefix.shape[1]) & ~jnp.all(state.done)
+        return (state.position < jnp.minimum(until, prefix.shape[1])) & ~jnp.all(state.done)
 
     def advance(state: Drawn) -> Drawn:
         following, cache = step(state.last, state.cache)
@@ -199,9 +235,4 @@ def sample(
             cache,
         )
 
-    rows = prefix.shape[0]
-    first = Drawn(
-        jnp.int32(0), jnp.full(rows, start, jnp.int32), jnp.zeros_like(prefix), jnp.zeros(rows), limits <= 0, cache
-    )
-    final = jax.lax.while_loop(proceed, advance, first)
-    return final.tokens, final.log_probs
+    return jax.lax.while_loop(proceed, advance, state)

@@ -72,7 +72,7 @@ class Guard:
             self._check(scope)
             body = await _read_body(scope, receive)
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._application(scope, _replayed(body, receive), send_with_headers)
+                await _while_connected(self._application(scope, _replayed(body), send_with_headers), receive)
         except RefusedError as refused:
             await _discard(receive)
             await _refuse(send_with_headers, refused)
@@ -141,12 +141,30 @@ async def _discard(receive: Receive) -> None:
                     return
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that returns a body that was already read, then what `receive` returns."""
+async def _while_connected(answering: Awaitable[None], receive: Receive) -> None:
+    """Wait for an answer, and cancel it when the client goes away."""
+
+    async def gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = asyncio.ensure_future(answering), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0].done():
+            tasks[0].result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _replayed(body: bytes) -> Receive:
+    """A `receive` that returns a body that was already read, and nothing afterwards."""
     messages: list[MutableMapping[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> MutableMapping[str, Any]:
-        return messages.pop() if messages else await receive()
+        return messages.pop() if messages else await asyncio.Future()
 
     return replay
 

@@ -14,6 +14,7 @@ from nmt_jax.serving.text_models import TASKS, TextModel, open_encoder, open_tex
 from nmt_jax.serving.translators import Model
 from nmt_jax.workdir import Workdir
 
+WARM_LENGTHS = (7, 15, 23)  # in pieces: the longest in batches of 8, 16 and 24
 START = {  # how to start a server that can do it
     "generate": "--workdir=FOLDER of a language model",
     "fill": "--workdir=FOLDER of a pretrained BERT",
@@ -88,12 +89,12 @@ class Models:
         served = {model.folders[0].path: model.name for model in self.models.values() if len(model.folders) == 1}
         self.runs = RunFolder(folder, served)
 
-    def warm_up(self) -> None:
-        """Load or compile the programs of the most common request, so that the first user does not wait for them."""
-        warm_ups = [model.warm_up for model in self.models.values()]
-        warm_ups += [model.warm_up for model in self.text_models.values()]
-        for warm_up in warm_ups:
-            warm_up()
+    def warm_up(self, length: int = WARM_LENGTHS[0]) -> None:
+        """Load or compile the programs of the page's requests for lines of a length, so that no user waits for them."""
+        for model in self.models.values():
+            model.warm_up(length)
+        for text_model in self.text_models.values():
+            text_model.warm_up()
 
     def model(self, name: str | None) -> Model:
         """Return the translator of a name, by default the first. Raises UserError if there is none."""

@@ -26,7 +26,10 @@ def describe(endpoints: Iterable[Endpoint], version: str) -> dict[str, Any]:
                 "summary": endpoint.purpose,
                 "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
                 "responses": {
-                    "200": {"description": "The result", "content": {"application/json": {}}},
+                    "200": {
+                        "description": "The result; as events, parts of it come first",
+                        "content": {"application/json": {}} | ({"text/event-stream": {}} if endpoint.stream else {}),
+                    },
                     **dict.fromkeys(("400", "401", "403", "408", "413", "415", "429", "504"), failure),
                 },
             }

@@ -2,28 +2,32 @@
 
 import asyncio
 import contextlib
+import dataclasses
+import json
+import logging
 import math
 import pathlib
 import signal
 import socket
 import sys
 import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from nmt_jax import __version__
 from nmt_jax.errors import UserError, explain
 from nmt_jax.interrupts import handling
+from nmt_jax.serving import counters
 from nmt_jax.serving.batching import Batcher, QueueFullError
 from nmt_jax.serving.bodies import read_body
+from nmt_jax.serving.connections import Connection
 from nmt_jax.serving.endpoints import ENDPOINTS
 from nmt_jax.serving.endpoints.endpoint import Endpoint
 from nmt_jax.serving.guards import Guard
@@ -34,6 +38,8 @@ PAGE = pathlib.Path(__file__).parent / "page"
 MEDIA = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 VIEWS = ("/", "/translate", "/compare", "/language", "/explain", "/runs")  # the page shows the view of its address
 BATCH = 64  # lines of several requests that are translated together
+END = object()  # of the parts of an answer
+FAILED = "an error of the server; its log has the details"
 STOP_SECONDS = 30  # for the requests that are being answered when the server is told to stop
 
 
@@ -46,8 +52,7 @@ class Server:
     def __init__(self, models: Models, *, queue: int = 2000, token: str = "", local: bool = True) -> None:
         self._models = models
         self._batcher = Batcher(self._compute, queue, BATCH)
-        self._answers: Counter[tuple[str, int]] = Counter()
-        self._seconds = 0.0
+        self._requests = counters.Requests()
         files = {f"/page/{file.name}": _file(file) for file in sorted(PAGE.iterdir()) if file.suffix in MEDIA}
         files |= dict.fromkeys(VIEWS, files["/page/index.html"])
         routes = [Route(path, _constant(response)) for path, response in files.items()]
@@ -63,7 +68,7 @@ class Server:
         config = uvicorn.Config(
             Guard(starlette, token=token, local=local, counted=self._count),
             loop="asyncio",
-            http="h11",
+            http=Connection,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -72,13 +77,28 @@ class Server:
             timeout_graceful_shutdown=STOP_SECONDS,
         )
         self._uvicorn = _Uvicorn(config)
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # what clients do wrong
 
-    def run(self, listening: socket.socket) -> None:
-        """Answer requests at a socket until `stop` is called or SIGINT or SIGTERM arrives."""
+    def run(self, listening: socket.socket, work: Iterable[Any] = ()) -> None:
+        """Answer requests at a socket until `stop` is called or SIGINT or SIGTERM arrives.
+
+        work: other things to do; each next one takes its turn among the requests.
+        """
         numbers = (signal.SIGINT, signal.SIGTERM)
         with handling(dict.fromkeys(numbers, lambda number, frame: self.stop())):
-            asyncio.run(self._uvicorn.serve([listening]))
+            asyncio.run(self._serve(listening, _Stream("warm-up", iter(work)) if work else None))
         self._batcher.close()
+
+    async def _serve(self, listening: socket.socket, work: "_Stream | None") -> None:
+        async def do_work() -> None:
+            if work:
+                async for _ in self._events(work):
+                    pass
+
+        working = asyncio.create_task(do_work())
+        await self._uvicorn.serve([listening])
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
 
     def stop(self) -> None:
         """Accept no further request, answer those that have begun, and end `run`; called twice, end it at once."""
@@ -88,7 +108,12 @@ class Server:
     async def _post(self, request: Request) -> Response:
         endpoint = ENDPOINTS[request.url.path]
         try:
-            call, items = endpoint.parse(self._models, read_body(endpoint, await request.body()))
+            body = read_body(endpoint, await request.body())
+            call, items = endpoint.parse(self._models, body)
+            if endpoint.stream and body["stream"]:
+                events = self._events(_Stream(endpoint.path, endpoint.stream(self._models, call, items)))
+                first = await anext(events)  # an error until here has a status of its own
+                return StreamingResponse(_chain(first, events), media_type="text/event-stream")
             results = await self._batcher.submit((endpoint, call), items)
         except QueueFullError:
             seconds = str(math.ceil(1 + self._batcher.waiting / BATCH))
@@ -99,7 +124,24 @@ class Server:
             return _error(400 if isinstance(error, UserError) else 500, message)
         return JSONResponse(endpoint.answer(call, results))
 
-    def _compute(self, called: tuple[Endpoint, Any], items: Sequence[Any]) -> list[Any]:
+    async def _events(self, stream: "_Stream") -> AsyncIterator[str]:
+        """The parts of an answer as server-sent events; each is computed in a turn of its own."""
+        part = (await self._batcher.submit(stream, [None]))[0]
+        while part is not END:
+            try:
+                following = (await self._batcher.submit(stream, [None]))[0]
+            except Exception as error:
+                if (message := "the server is busy" if isinstance(error, QueueFullError) else explain(error)) is None:
+                    print_failure(stream.path, error)
+                    message = FAILED
+                yield _event("error", {"error": message})
+                return
+            yield _event("result" if following is END else "part", part)
+            part = following
+
+    def _compute(self, called: "tuple[Endpoint, Any] | _Stream", items: Sequence[Any]) -> list[Any]:
+        if isinstance(called, _Stream):
+            return [next(called.parts, END)]
         endpoint, call = called
         return endpoint.compute(self._models, call, items)
 
@@ -110,26 +152,29 @@ class Server:
 
     async def _metrics(self, request: Request) -> Response:
         """Counters in the text format of Prometheus."""
-        rows = [
-            "# TYPE nmt_jax_requests_total counter",
-            *(
-                f'nmt_jax_requests_total{{path="{path}",status="{status}"}} {count}'
-                for (path, status), count in sorted(self._answers.items())
-            ),
-            "# TYPE nmt_jax_request_seconds_total counter",
-            f"nmt_jax_request_seconds_total {self._seconds:.3f}",
-            "# TYPE nmt_jax_batches_total counter",
-            f"nmt_jax_batches_total {self._batcher.num_batches}",
-            "# TYPE nmt_jax_lines_total counter",
-            f"nmt_jax_lines_total {self._batcher.num_items}",
-            "# TYPE nmt_jax_waiting_lines gauge",
-            f"nmt_jax_waiting_lines {self._batcher.waiting}",
-        ]
-        return Response("\n".join(rows) + "\n", media_type="text/plain; version=0.0.4")
+        batcher, metric = self._batcher, counters.metric
+        lines = "Lines in these batches; of a stream, its parts."
+        text = counters.text(
+            (
+                self._requests.rows(),
+                metric("nmt_jax_batches_total", "counter", "Batches computed.", {"": batcher.num_batches}),
+                metric("nmt_jax_lines_total", "counter", lines, {"": batcher.num_items}),
+                metric("nmt_jax_waiting_lines", "gauge", "Lines in the queue.", {"": batcher.waiting}),
+                counters.process(),
+            )
+        )
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     def _count(self, path: str, status: int, seconds: float) -> None:
-        self._answers[path if path in self._paths else "other", status] += 1
-        self._seconds += seconds
+        self._requests.count(path if path in self._paths else "other", status, seconds)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Stream:
+    """A request whose answer is computed in parts; no other shares its batches."""
+
+    path: str
+    parts: Iterator[Any]
 
 
 class _Uvicorn(uvicorn.Server):
@@ -180,6 +225,22 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _failure(request: Request, error: Exception) -> Response:
-    print(f"nmt-jax: {request.method} {request.url.path} failed:", file=sys.stderr)
+    print_failure(request.url.path, error)
+    return _error(500, FAILED)
+
+
+def print_failure(path: str, error: Exception) -> None:
+    """Write an error of the server to its log."""
+    print(f"nmt-jax: {path} failed:", file=sys.stderr)
     traceback.print_exception(error)
-    return _error(500, "an error of the server; its log has the details")
+
+
+def _event(name: str, data: Any) -> str:
+    """A server-sent event."""
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False, allow_nan=False)}\n\n"
+
+
+async def _chain(first: str, others: AsyncIterator[str]) -> AsyncIterator[str]:
+    yield first
+    async for event in others:
+        yield event

@@ -42,9 +42,9 @@ class Model:
             "length_penalty": decode.length_penalty,
         }
 
-    def warm_up(self) -> None:
-        """Load or compile the programs of the most common request."""
-        line = "\t".join(["."] * self.translator.num_sources)
+    def warm_up(self, length: int) -> None:
+        """Load or compile the programs of the page's requests for a line of a length in pieces."""
+        line = "\t".join([" ".join(["."] * length)] * self.translator.num_sources)
         method = self.translator.search(n_best=min(5, self.config.decode.beam_size))
         found = self.translator.translate(self.params, [line], method)
         if self.has_attention:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
+from nmt_jax.decoding import stepwise
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.method import DecodingMethod, StepModel
 from nmt_jax.decoding.next_logits import NextLogits, Step, ensemble, predict, token_log_probs
@@ -89,14 +90,41 @@ class Programs:
         max_length: int,
     ) -> tuple[jax.Array, jax.Array]:
         """Return the hypotheses of a batch of sources."""
+        return method.run(self._prepared(params, source, method, max_length), request, seeds)
+
+    decode = compiled(row_by_row=True, static_argnames=("method", "max_length"))(_decode)
+
+    def _prepared(self, params: Any, source: jax.Array, method: DecodingMethod, max_length: int) -> StepModel:
+        """The models as a decoding method sees them."""
         step, cache = self._step(params, source, method.width, max_length, method.needs_attention)
         prepared = StepModel(step, cache, max_length, BOS, EOS, halve=self.halve and len(source) >= MIN_HALVED)
         if method.needs_attention:
             flat = source.reshape(len(source), -1)
             prepared = prepared._replace(attention=_mean_attention, source_mask=(flat != PAD) & (flat != EOS))
-        return method.run(prepared, request, seeds)
+        return prepared
 
-    decode = compiled(row_by_row=True, static_argnames=("method", "max_length"))(_decode)
+    @compiled(row_by_row=True, static_argnames=("method", "max_length"))
+    def begin(
+        self, params: Any, source: jax.Array, request: SearchRequest, method: stepwise.Method, max_length: int
+    ) -> Any:
+        """The state of `decode` before its first step."""
+        return stepwise.begin(method, self._prepared(params, source, method, max_length), request)
+
+    @compiled(row_by_row=True, static_argnames=("method", "max_length", "steps"))
+    def proceed(
+        self,
+        params: Any,
+        source: jax.Array,
+        request: SearchRequest,
+        seeds: jax.Array,
+        state: Any,
+        method: stepwise.Method,
+        max_length: int,
+        steps: int,
+    ) -> tuple[Any, jax.Array, jax.Array, jax.Array]:
+        """Advance `decode` by a number of steps: the state, the hypotheses so far, and whether they are finished."""
+        prepared = self._prepared(params, source, method, max_length)
+        return stepwise.proceed(method, prepared, request, seeds, state, steps)
 
     def kept_decode(self, devices: int) -> Callable[..., Any]:
         """`decode` for parameters and batches on this number of devices, kept on disk where that is possible."""

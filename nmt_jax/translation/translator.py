@@ -22,6 +22,7 @@ from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.constraints import Phrases
 from nmt_jax.decoding.method import DecodingMethod, Search
 from nmt_jax.decoding.next_logits import IMPOSSIBLE
+from nmt_jax.decoding.stepwise import Method
 from nmt_jax.distributed.evaluation import Evaluator
 from nmt_jax.errors import UserError
 from nmt_jax.translation.programs import Programs
@@ -30,6 +31,7 @@ from nmt_jax.translation.requests import Hypothesis, Line, Scored
 ESTIMATED = 1 << 16  # pieces of all hypotheses of a batch, from which on its memory is estimated first
 CHANGES = "--beam_size or --num_samples, or the length by --max_length_ratio, --max_length_offset and --min_length"
 LONGEST = 16  # translation to score, times `data.max_length`
+STEPS = 4  # of decoding, between two looks at the hypotheses
 EMPTY = Hypothesis("", 0.0, [], [])
 
 
@@ -145,6 +147,32 @@ class Translator:
         translated = iter(results)
         return [_join([next(translated) for _ in line_parts]) for line_parts in split]
 
+    def grow(self, params: Sequence[Any], line: Line, method: Method, steps: int = STEPS) -> Iterator[list[Hypothesis]]:
+        """Yield the best hypotheses of a line so far after every few steps, and at the end those of `translate`.
+
+        A line that `translate` divides, and an empty one, have the end only.
+        """
+        decode = self.config.decode
+        limit = _LengthLimit(decode.max_length_ratio, decode.max_length_offset, method.min_limit)
+        parts = self._parts(line)
+        if len(parts) > 1 or all(piece == EOS for piece in parts[0].source):
+            yield self.translate(params, [line], method)[0]
+            return
+        _check_constraints(line, parts[0], method, limit.of(parts[0]))
+        _, batch = next(self._batches([parts[0].source], [None], self._batch_tokens(), method.width))
+        placed, max_length = self._place(batch["source"], parts, limit)
+        source, request, _ = placed
+        options: dict[str, Any] = {"method": method, "max_length": max_length}
+        if self._check_size(params, placed, method, max_length):
+            steps = max_length
+        state = self.programs.begin(tuple(params), source, request, **options)
+        finished = False
+        while not finished:
+            proceeded = self.programs.proceed(tuple(params), *placed, state, steps=steps, **options)
+            state, *outputs = proceeded
+            tokens, scores, finished = self.evaluator.fetch(outputs)
+            yield self._hypotheses(tokens, scores, parts, method)[0]
+
     def score(
         self,
         params: Sequence[Any],
@@ -163,7 +191,8 @@ class Translator:
         results: list[Any] = [None] * len(lines)
         for numbers, batch in self._scoring_batches(ids, targets):
             source = batch["source"]
-            target = np.full((len(source), _padded(targets[numbers[0]])), PAD, np.int32)
+            longest = max(len(targets[number]) for number in numbers)
+            target = np.full((len(source), 1 << (longest - 1).bit_length()), PAD, np.int32)
             for row, number in enumerate(numbers):
                 target[row, : len(targets[number])] = targets[number]
             force, batch = self.programs.force, (source, target)
@@ -261,13 +290,22 @@ class Translator:
     def _scoring_batches(self, ids: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[Any]:
         """Yield the numbers and the batch of sources to score together; those of long targets are alone."""
         longest = self.config.data.max_length
-        kinds = [(_padded(target), number if len(target) > longest else None) for number, target in enumerate(targets)]
+        kinds = [number if len(target) > longest else None for number, target in enumerate(targets)]
         yield from self._batches(ids, kinds, self.config.eval.batch_tokens, 1)
 
     def _decode(
         self, params: Sequence[Any], source: np.ndarray, parts: list[_Part], method: DecodingMethod, limit: _LengthLimit
     ) -> list[list[Hypothesis]]:
         """Decode one batch; the rows of `source` after the parts are padding."""
+        placed, max_length = self._place(source, parts, limit)
+        large = self._check_size(params, placed, method, max_length)
+        decode = self.programs.decode if large else self.programs.kept_decode(self.mesh.size)
+        outputs = decode(tuple(params), *placed, method=method, max_length=max_length)
+        tokens, scores = self.evaluator.fetch(outputs)  # in one transfer
+        return self._hypotheses(tokens, scores, parts, method)
+
+    def _place(self, source: np.ndarray, parts: list[_Part], limit: _LengthLimit) -> tuple[Any, int]:
+        """The source, requirements and seeds of one batch on the devices, and the longest length."""
         part_limits = [limit.of(part) for part in parts]
         max_length = max(limit.of_length(source.shape[-1]), *part_limits)
         prefix: Any = None
@@ -284,11 +322,12 @@ class Translator:
         limits: Any = np.array(part_limits + unused, np.int32)
         seeds = np.array([part.seed for part in parts] + unused, np.uint32)
         # NumPy arrays, since `jnp.asarray` compiles a program.
-        placed = self.evaluator.place((source, SearchRequest(limits, prefix, phrases), seeds))
-        large = self._check_size(params, placed, method, max_length)
-        decode = self.programs.decode if large else self.programs.kept_decode(self.mesh.size)
-        outputs = decode(tuple(params), *placed, method=method, max_length=max_length)
-        tokens, scores = self.evaluator.fetch(outputs)  # in one transfer
+        return self.evaluator.place((source, SearchRequest(limits, prefix, phrases), seeds)), max_length
+
+    def _hypotheses(
+        self, tokens: np.ndarray, scores: np.ndarray, parts: list[_Part], method: DecodingMethod
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each part, from tokens int[B, n, T] and scores float[B, n]."""
         check_outputs(scores)
         return [
             [
@@ -320,11 +359,6 @@ class Translator:
         vocab = self.vocabularies[1]
         ids = [int(piece) for piece in tokens if piece not in (PAD, EOS)]
         return Hypothesis(vocab.decode(ids, unknown), float(score), vocab.pieces(ids, unknown), ids)
-
-
-def _padded(target: Sequence[int]) -> int:
-    """The padded length of a translation to score."""
-    return 1 << (len(target) - 1).bit_length()
 
 
 def _check_memory(size: str, needed: float) -> None:

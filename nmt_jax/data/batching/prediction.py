@@ -30,13 +30,11 @@ def decoding_batches(
     """
     ids = [np.array([*tokens, EOS], np.int32) for tokens in inputs]
     groups: dict[Any, list[int]] = {}
-    for index, row in enumerate(ids):
+    for index, row in sorted(enumerate(ids), key=lambda entry: -len(entry[1])):
         length = bucket(int(sources.lengths(row).max()), steps=2)
         groups.setdefault((length, kinds[index] if kinds else None), []).append(index)
     for (length, _), members in sorted(groups.items(), key=lambda group: -group[0][0]):
-        lengths = [len(ids[index]) for index in members]
-        for chosen, rows, _ in pack_by_length(
-            lengths, batch_tokens // num_sources, multiple_of, lambda _, length=length: length
-        ):
+        lengths = np.full(len(members), length)
+        for chosen, rows, _ in pack_by_length(lengths, batch_tokens // num_sources, multiple_of):
             indices = np.array(members)[chosen]
             yield indices, {"source": sources.fill([ids[index] for index in indices], (rows, length), num_sources)}

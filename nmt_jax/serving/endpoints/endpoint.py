@@ -1,7 +1,7 @@
 """What an address of the JSON interface is: its fields, and the two steps from a body to an answer."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,8 @@ class Endpoint:
     path: the address. purpose: one line for its description. fields: of the body; required: those that must be there.
     example: a body. parse: from the fields (None where absent) to a call and its items; raises UserError if they are
     invalid. compute: the result of each item; requests with equal calls are computed together. answer: from the call
-    and the results to JSON. most_lines: of a field.
+    and the results to JSON. most_lines: of a field. stream: the answer in parts, for requests with "stream": true; the
+    last part is what `answer` returns.
     """
 
     path: str
@@ -32,6 +33,7 @@ class Endpoint:
     compute: Callable[[Models, Any, Sequence[Any]], list[Any]]
     answer: Callable[[Any, Sequence[Any]], Any] = lambda call, results: results[0]
     most_lines: int = MOST_LINES
+    stream: Callable[[Models, Any, Sequence[Any]], Iterator[Any]] | None = None
 
 
 def finite(value: Any) -> Any:

@@ -1,12 +1,12 @@
 """`POST /api/translate`: translations of lines by beam search or sampling."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt_jax.decoding.method import DecodingMethod
 from nmt_jax.decoding.sampling import Sampling
+from nmt_jax.decoding.stepwise import Method
 from nmt_jax.errors import UserError
 from nmt_jax.schema.key import Key, count
 from nmt_jax.serving.endpoints.endpoint import MODEL, MOST_LINES, Endpoint
@@ -18,11 +18,14 @@ SEARCH = ("n_best", "beam_size", "length_penalty", "num_groups", "diversity")
 SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 
+STREAMED = 8  # lines that are translated together for a stream
+
+
 class Translate(NamedTuple):
     """Translation of lines with a model."""
 
     model: str
-    method: DecodingMethod
+    method: Method
     attention: bool
 
 
@@ -33,7 +36,7 @@ def parse(models: Models, body: Mapping[str, Any]) -> tuple[Translate, list[Line
     for name in ("prefixes", "constraints"):
         if body[name] is not None and len(body[name]) != len(lines):
             raise UserError(f"{name}: {len(body[name])} lines, but 'lines' has {len(lines)}")
-    method: DecodingMethod
+    method: Method
     try:
         if body["num_samples"]:
             _check_absent(body, SEARCH, "with num_samples")
@@ -64,6 +67,29 @@ def compute(models: Models, call: Translate, lines: Sequence[Line]) -> list[Any]
     if call.attention:
         found = model.translator.add_attention(model.params, lines, found)
     return [[_hypothesis(one, call.attention) for one in group] for group in found]
+
+
+def stream(models: Models, call: Translate, lines: Sequence[Line]) -> Iterator[Any]:
+    """Yield the hypotheses of each line as soon as they are known, those of a single line also while they grow."""
+    model, results = models.models[call.model], []
+    for first in range(0, len(lines), STREAMED):
+        some = lines[first : first + STREAMED]
+        if len(lines) == 1:
+            found: list[Hypothesis] = []
+            for found in model.translator.grow(model.params, lines[0], call.method):
+                yield {"line": 0, "hypotheses": [_hypothesis(one, attention=False) for one in found]}
+            scored = [found]
+            if call.attention:
+                scored = model.translator.add_attention(model.params, lines, scored)
+            results += [[_hypothesis(one, call.attention) for one in group] for group in scored]
+        else:
+            results += compute(models, call, some)
+            yield from ({"line": line, "hypotheses": results[line]} for line in range(first, len(results)))
+    yield _answer(call, results)
+
+
+def _answer(call: Translate, results: Sequence[Any]) -> Any:
+    return {"model": call.model, "results": results}
 
 
 def _check_absent(body: Mapping[str, Any], names: Sequence[str], because: str) -> None:
@@ -119,10 +145,12 @@ ENDPOINT = Endpoint(
         "top_p": Key(1.0, "Draw only from the most probable pieces with this probability.", above=0, high=1),
         "seed": count(0, "Random seed of the samples.", low=0),
         "attention": Key(False, "Include attention weights between words."),
+        "stream": Key(False, "Answer with server-sent events, as results become known."),
     },
     required=("lines",),
     example={"lines": ["A man sleeps ."]},
     parse=parse,
     compute=compute,
-    answer=lambda call, results: {"model": call.model, "results": results},
+    answer=_answer,
+    stream=stream,
 )

@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import contextlib
+import http.client
+import itertools
 import json
 import random
 import re
@@ -11,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from nmt_jax.serving import guards
+from nmt_jax.serving import connections, guards
 from nmt_jax.serving.endpoints import ENDPOINTS
 from nmt_jax.serving.models import Models
 from tests.fixtures.serving import Client, running
@@ -123,6 +125,16 @@ def test_the_models_counters_and_description(client):
     assert after["nmt_jax_lines_total"] - before["nmt_jax_lines_total"] == 2
     name = 'nmt_jax_requests_total{path="/api/translate",status="200"}'
     assert after[name] - before.get(name, 0) == 1
+    duration = 'nmt_jax_request_duration_seconds_%s{path="/api/translate"%s}'
+    assert after[duration % ("count", "")] == after[duration % ("bucket", ',le="+Inf"')]
+    assert after[duration % ("bucket", ',le="0.005"')] <= after[duration % ("bucket", ',le="60.0"')]
+    assert after[duration % ("sum", "")] > before.get(duration % ("sum", ""), 0)
+    assert after["process_resident_memory_bytes"] > 50e6
+    assert abs(after["process_start_time_seconds"] - time.time()) < 86_400
+    rows = client.get("/metrics").body.decode().splitlines()
+    described = {row.split()[2] for row in rows if row.startswith("# HELP ")}
+    assert described == {row.split()[2] for row in rows if row.startswith("# TYPE ")}
+    assert {re.sub("_(bucket|sum|count)$", "", re.split("[{ ]", row)[0]) for row in rows if row[0] != "#"} == described
 
 
 def counters(client):
@@ -259,6 +271,158 @@ def test_a_client_that_sends_too_slowly_is_answered_and_disconnected(client, mon
         answer = slow.makefile("rb").read()
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert client.get("/health").status == 200
+
+
+def open_connection(client, text=b""):
+    """A connection on which some bytes were sent; to be closed."""
+    connection = socket.create_connection(("127.0.0.1", client.port), timeout=10)
+    connection.sendall(text)
+    return contextlib.closing(connection)
+
+
+def test_clients_that_never_finish_their_headers_are_disconnected(client, monkeypatch):
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(open_connection(client, b"GET / HTTP/1.1\r\nX: ")) for _ in range(100)]
+        slow += [stack.enter_context(open_connection(client)) for _ in range(100)]
+        again = stack.enter_context(open_connection(client, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET"))
+        assert client.get("/health").status == 200
+        assert all(one.recv(100) == b"" for one in slow)
+        answer = again.makefile("rb").read()  # until the server closes the connection
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert answer.count(b"HTTP/1.1") == 1
+
+
+def test_connections_beyond_the_limit_are_closed_and_those_before_are_served(client, monkeypatch):
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 20)
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(open_connection(client))
+        others = [stack.enter_context(open_connection(client)) for _ in range(40)]
+        with contextlib.suppress(ConnectionError):
+            assert others[-1].recv(100) == b""
+        first.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert first.makefile("rb").read().startswith(b"HTTP/1.1 200 ")
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        with contextlib.suppress(ConnectionError):
+            if client.get("/health").status == 200:
+                return
+    pytest.fail("closed connections are still counted")
+
+
+def test_a_client_that_reads_nothing_is_disconnected(client, monkeypatch):
+    monkeypatch.setattr(connections, "READ_SECONDS", 0.3)
+    request = b"GET /page/page.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with contextlib.closing(socket.socket()) as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.settimeout(10)
+        deaf.connect(("127.0.0.1", client.port))
+        with pytest.raises(ConnectionError):
+            deaf.sendall(request * 100_000)
+    assert client.get("/health").status == 200
+
+
+@pytest.mark.parametrize("length", [True, False], ids=["length", "chunked"])
+def test_a_body_of_100_megabytes_is_refused(length, client):
+    connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
+    with contextlib.closing(connection):
+        headers = {"Content-Type": "application/json"} | ({"Content-Length": str(100 << 20)} if length else {})
+        body = (b" " * (1 << 20) for _ in range(100))
+        connection.request("POST", "/api/translate", body, headers, encode_chunked=not length)
+        answer = connection.getresponse()
+        assert answer.status == 413
+        assert "too large" in json.load(answer)["error"]
+    assert client.get("/health").status == 200
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"POST / HTTP/9\r\n\r\n", b"GET / HTTP/1.1\r\nA: " + b"a" * 200_000],
+    ids=["tls", "version", "long"],
+)
+def test_garbage_after_a_request_is_refused(garbage, client, capfd):
+    with open_connection(client, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" + garbage) as connection:
+        answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"HTTP/1.1 400 " in answer
+    assert client.get("/health").status == 200
+    assert capfd.readouterr().err == ""
+
+
+WRONG = (None, True, -(10**400), 1e999, 0.5, "", "x", [], ["x"], [1], [[]], {}, {"x": {}})
+
+
+def wrong_bodies():
+    """Bodies with a value of a wrong type in one field, for every field of every endpoint."""
+    for path, endpoint in ENDPOINTS.items():
+        for name, key in endpoint.fields.items():
+            for value in WRONG:
+                required = name in endpoint.required
+                if ((value is None or value == []) and not required) or name == "systems":
+                    continue
+                if value is None or key.problem(value):
+                    yield pytest.param(path, {**endpoint.example, name: value}, id=f"{path} {name} {value!s:.9}")
+
+
+@pytest.mark.parametrize(("path", "body"), list(wrong_bodies()))
+def test_a_value_of_a_wrong_type_is_refused(path, body, client, capfd):
+    answer = client.post(path, body)
+    assert answer.status == 400, answer.body
+    assert "\n" not in answer.json["error"]
+    assert capfd.readouterr().err == ""
+
+
+def events(answer):
+    """The names and data of server-sent events."""
+    assert answer.status == 200, answer.body
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    parts = [part.split("\n") for part in answer.body.decode().split("\n\n")[:-1]]
+    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in parts]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"beam_size": 1}, {"num_samples": 2, "seed": 3}, {"n_best": 2, "attention": True}],
+    ids=["greedy", "samples", "beam"],
+)
+def test_a_stream_shows_a_line_while_it_grows_and_ends_with_the_answer(fields, client):
+    body = {"lines": LINES[1:2], **fields}
+    *parts, (name, final) = events(client.post("/api/translate", {**body, "stream": True}))
+    assert name == "result"
+    assert final == client.post("/api/translate", body).json
+    assert {name for name, _ in parts} == {"part"}
+    assert len(parts) > 1
+    shown = [[one["text"] for one in data["hypotheses"]] for _, data in parts]
+    assert shown[-1] == [one["text"] for one in final["results"][0]]
+    if "n_best" not in fields:  # nothing that was shown is taken back
+        for before, after in itertools.pairwise(shown):
+            assert all(long.startswith(short) for short, long in zip(before, after, strict=True))
+
+
+def test_a_stream_of_many_lines_shows_each_when_it_is_translated(client):
+    body = {"lines": LINES * 4, "beam_size": 2}
+    *parts, (_, final) = events(client.post("/api/translate", {**body, "stream": True}))
+    assert final == client.post("/api/translate", body).json
+    assert [data["line"] for _, data in parts] == list(range(len(LINES) * 4))
+    assert [data["hypotheses"] for _, data in parts] == final["results"]
+
+
+def test_a_wrong_request_for_a_stream_has_a_status(client):
+    body = {"lines": ["a"], "constraints": ["x " * 3000], "stream": True}
+    assert client.post("/api/translate", body).status == 400
+
+
+def test_the_stream_of_a_client_that_has_gone_is_not_continued(client):
+    body = json.dumps({"lines": LINES * 30, "beam_size": 2, "stream": True}).encode()
+    head = f"POST /api/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+    before = counters(client)["nmt_jax_batches_total"]
+    with open_connection(client, head.encode() + b"Content-Type: application/json\r\n\r\n" + body) as connection:
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+    name = 'nmt_jax_requests_total{path="/api/translate",status="200"}'
+    finished = counters(client)[name]
+    client.post("/api/translate", {"lines": LINES[:1]})
+    assert counters(client)["nmt_jax_batches_total"] - before < 100  # of more than 150
+    assert counters(client)[name] - finished <= 2
 
 
 def test_what_a_client_does_not_read_or_finish_does_not_harm_others(client):

@@ -58,6 +58,25 @@ def test_a_result_does_not_depend_on_other_lines_order_or_batch_size(tasks, para
             np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-4)
 
 
+def test_results_are_equal_to_the_bit_in_batches_of_every_size(tmp_path):
+    """The widths are those at which products of few rows and sums of small arrays were rounded differently."""
+    config = configs.load(f"{ROOT}/configs/quickstart.py:smoke=true", {"data.cache": str(tmp_path / "cache")})
+    config.vocab.update(algorithm="bpe", joint=True)
+    config.model.update(num_encoder_layers=1, num_decoder_layers=1, d_model=256, d_ff=512, dtype="float32")
+    task = Translate(config, tmp_path, sharding.make_mesh())
+    params = [draw_parameters(task.init, stddev=0.1)]
+    longer = "the old man whom anna knows sees the house and the dog today ."
+    lines = ["she sleeps .", "the dog sees .", "we sleep .", "the man .", "a house"]
+    method = Search(beam_size=4, n_best=4)
+    alone = task.translator.translate(params, lines[:1], method)
+    few = task.translator.translate(params, [*lines[1:3], lines[0]], method)
+    many = task.translator.translate(params, [longer, *lines * 6], method)
+    assert few[-1:] == alone
+    assert many[1:6] == many[6:11]
+    assert [many[1], *many[2:4]] == [*alone, *few[:2]]
+    assert len({one.score for one in alone[0]}) == 4
+
+
 def test_a_result_in_int8_does_not_depend_on_other_lines(tasks, params):
     translator, quantized = tasks[0].translator, [quantize_parameters(params[0])]
     method = Search(beam_size=3, n_best=2)
