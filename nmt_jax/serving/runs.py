@@ -37,7 +37,7 @@ class Lines(NamedTuple):
 
 def read_log(file: pathlib.Path, since: str = "") -> Lines:
     """Return the rows that were added to a log after `since`, "" for its beginning. Raises OSError if it is gone."""
-    if not file.is_file():
+    if not _is_own(file):
         raise FileNotFoundError
     with file.open("rb") as log:
         status = os.fstat(log.fileno())
@@ -144,13 +144,14 @@ def _summarize(name: str, workdir: Workdir, running: bool, served: Mapping[str, 
     rows: Rows = []
     try:
         row["changed"] = max(filter(None, (_stamp(file)[1] for file in _files(workdir))), default=None)
-        if workdir.metrics_file.is_file():
+        if _is_own(workdir.metrics_file):
             lines = read_log(workdir.metrics_file)
             rows = lines.rows
             row["problem"] = _damage(lines)
             row["step"] = max((one["step"] for one in rows), default=None)
-        if not workdir.config_file.is_file():
-            failed = last_line(workdir.path / "log.txt")
+        if not _is_own(workdir.config_file):
+            log = workdir.path / "log.txt"
+            failed = last_line(log) if _is_own(log) else ""
             return Summary(row | {"state": "failed", "problem": failed or "no config.json"}, {}, _measures(rows))
         settings, record = workdir.config(), read_record(workdir)
         config = flat_config(workdir)
@@ -206,9 +207,14 @@ def _is_finite(value: Any) -> bool:
 
 def _is_workdir(path: pathlib.Path) -> bool:
     """Whether a folder is a workdir, or a point of a sweep that failed before it had a config."""
-    if (path / "config.json").is_file() or (path / "metrics.jsonl").is_file():
+    if _is_own(path / "config.json") or _is_own(path / "metrics.jsonl"):
         return True
-    return ("=" in path.name or path.name == BASE) and (path / "log.txt").is_file()
+    return ("=" in path.name or path.name == BASE) and _is_own(path / "log.txt")
+
+
+def _is_own(path: pathlib.Path) -> bool:
+    """Whether a path is a file, and no link to one somewhere else."""
+    return path.is_file() and not path.is_symlink()
 
 
 def _files(workdir: Workdir) -> tuple[pathlib.Path, ...]:

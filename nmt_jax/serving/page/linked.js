@@ -32,6 +32,11 @@ export function unmark(sides) {
 // Marks, for a word of either side, itself and the words of the other side by weight(i, j) of hypothesis and reference.
 export function linked(sides, weight) {
   const off = () => unmark(sides);
-  sides[0].forEach((node, i) => onEnter(node, () => { mark([node]); sides[1].forEach((other, j) => mark(weight(i, j) ? [other] : [], weight(i, j))); }, off));
-  sides[1].forEach((node, j) => onEnter(node, () => { mark([node]); sides[0].forEach((other, i) => mark(weight(i, j) ? [other] : [], weight(i, j))); }, off));
+  sides.forEach((nodes, side) => nodes.forEach((node, position) => onEnter(node, () => {
+    mark([node]);
+    sides[1 - side].forEach((other, place) => {
+      const found = side ? weight(place, position) : weight(position, place);
+      if (found) mark([other], found);
+    });
+  }, off)));
 }

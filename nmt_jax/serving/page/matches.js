@@ -4,6 +4,7 @@ import { svg } from "/page/attention.js";
 import { linked, sentences } from "/page/linked.js";
 import { element } from "/page/page.js";
 
+const MOST_CELLS = 100; // rows and columns of a matrix
 const MOST_FLOWS = 40; // rows of the table of flows
 
 // Rows are the hypothesis; the largest similarity of a row is framed, that of a column has a dot.
@@ -13,16 +14,18 @@ export function similarity(one) {
   const rows = matrix.map((row) => row.indexOf(Math.max(...row)));
   const columns = one.reference.map((_, j) => matrix.reduce((best, row, i) => row[j] > matrix[best][j] ? i : best, 0));
   linked(sides, (i, j) => rows[i] === j || columns[j] === i ? Math.max(matrix[i][j], 0.15) : 0);
-  const body = matrix.map((row, i) => element("tr", {}, element("th", { scope: "row", class: weights[0][i] ? "" : "quiet" }, one.hypothesis[i]),
-    ...row.map((value, j) => {
+  const body = matrix.slice(0, MOST_CELLS).map((row, i) => element("tr", {}, element("th", { scope: "row", class: weights[0][i] ? "" : "quiet" }, one.hypothesis[i]),
+    ...row.slice(0, MOST_CELLS).map((value, j) => {
       const node = element("td", { class: `cell${rows[i] === j ? " row-best" : ""}${columns[j] === i ? " column-best" : ""}` }, value.toFixed(2).replace("0.", "."));
       node.style.setProperty("--weight", Math.round(Math.max(value, 0) * 90) / 100);
       node.title = `${one.hypothesis[i]} – ${one.reference[j]}: ${value.toFixed(4)}`;
       return node;
     })));
-  const head = element("tr", {}, element("td"), ...one.reference.map((word, j) => element("th", { scope: "col", class: weights[1][j] ? "column" : "column quiet" },
+  const head = element("tr", {}, element("td"), ...one.reference.slice(0, MOST_CELLS).map((word, j) => element("th", { scope: "col", class: weights[1][j] ? "column" : "column quiet" },
     element("span", {}, word))));
+  const cut = Math.max(matrix.length, one.reference.length) > MOST_CELLS;
   return [...nodes,
+    ...cut ? [element("p", {}, `The first ${MOST_CELLS} rows and columns of ${matrix.length} × ${one.reference.length}:`)] : [],
     element("p", { class: "quiet" }, "Framed: the largest similarity of a row (precision). Dotted: that of a column (recall). Grey words have no weight."),
     element("div", { class: "scroll" }, element("table", { class: "similarity" }, element("thead", {}, head), element("tbody", {}, ...body)))];
 }

@@ -173,7 +173,18 @@ def test_nothing_outside_of_the_folder_is_seen(client, folder, tmp_path):
     secret = make_run(tmp_path / "secret", {"seed": 1}, [1.0]).workdir.path
     (folder / "link").symlink_to(secret)
     (folder / "up").symlink_to("..")
-    assert not any("secret" in name or "link" in name or "up" in name for name in table(client))
+    (tmp_path / "password.txt").write_text("hunter2\n")
+    linked = {"a=1": "log.txt", "b=1": "config.json", "c=1": "metrics.jsonl"}
+    for name, file in linked.items():
+        (folder / name).mkdir()
+        (folder / name / file).symlink_to(tmp_path / "password.txt")
+    (folder / "sweep" / "score=concat,seed=1" / "log.txt").unlink()
+    (folder / "sweep" / "score=concat,seed=1" / "metrics.jsonl").write_text("")
+    (folder / "sweep" / "score=concat,seed=1" / "log.txt").symlink_to(tmp_path / "password.txt")
+    assert "hunter2" not in client.post("/api/runs", {}).body.decode()
+    seen = table(client)
+    assert not seen.keys() & linked.keys()
+    assert not any("secret" in name or "link" in name or "up" in name for name in seen)
     for name in (
         "../secret/seed=1",
         str(secret),
