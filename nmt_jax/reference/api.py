@@ -18,6 +18,8 @@ from metrics_jax.significance import Comparison, Interval, bootstrap, paired_boo
 from nmt_jax.api import KINDS, load
 from nmt_jax.decoding.search_options import SearchOptions
 from nmt_jax.errors import UserError
+from nmt_jax.models.layers.text_attention import TextAttention
+from nmt_jax.tasks.predictions import Candidate, Filling
 from nmt_jax.translation.requests import Hypothesis, Scored
 
 INTRODUCTION = """# Python API
@@ -47,7 +49,7 @@ def markdown() -> str:
     sections: list[Iterable[str]] = [
         [INTRODUCTION, "## Trained models\n"],
         _function(load, "nmt_jax.load"),
-        *map(_entry, (*KINDS, Hypothesis, Scored, UserError)),
+        *map(_entry, (*KINDS, Hypothesis, Scored, Candidate, Filling, TextAttention, UserError)),
         _entry(SearchOptions, members=False),
         ["## Metrics\n", METRICS],
         *(_function(one, *(f"metrics_jax.{name}" for name in OTHERS if OTHERS[name] is one)) for one in FUNCTIONS),
