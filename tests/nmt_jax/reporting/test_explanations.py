@@ -216,8 +216,9 @@ def test_meteor(name, database):
     check()
 
 
-def test_the_modules_of_meteor(database):
-    found = explained(parse("meteor", wordnet=database), ("the cats run auto", "the cat running car"))
+@pytest.mark.parametrize("name", ["meteor", "meteor_nltk"])
+def test_the_modules_of_meteor(name, database):
+    found = explained(parse(name, wordnet=database), ("the cats run auto", "the cat running car"))
     words = [(found["hypothesis"][m["hypothesis"][0]], m["module"], m["chunk"]) for m in found["matches"]]
     assert words == [("the", "exact", 0), ("cats", "stem", 0), ("run", "stem", 0), ("auto", "synonym", 0)]
 

@@ -10,7 +10,6 @@ from nmt_jax.serving.models import Models
 from tests.fixtures.chromium import opened
 from tests.fixtures.serving import running
 from tests.fixtures.sweep_folders import make_run
-from tests.fixtures.workdirs import train_smoke
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: see CONTRIBUTING.md")
 pytestmark = pytest.mark.slow
@@ -172,10 +171,9 @@ def test_text_of_a_folder_is_not_html(page, folder):
     assert name in column(page, "run")
 
 
-def test_a_served_model_links_to_its_translations(browser, tmp_path):
-    workdir = train_smoke("quickstart", tmp_path / "runs", {"train.steps": "2"})
-    models = Models.open([[workdir]], ["chrf"])
-    models.show_runs(tmp_path / "runs")
+def test_a_served_model_links_to_its_translations(browser, translator_workdir):
+    models = Models.open([[translator_workdir]], ["chrf"])
+    models.show_runs(translator_workdir.parent)
     with running(models) as client, opened(browser, client) as page:
         page.goto("/runs")
         page.get_by_role("link", name="w", exact=True).click()
