@@ -27,12 +27,12 @@ PAGES = {
     "first-translator": Tutorial(("runs/quickstart/curves.png", "runs/quickstart/attention.png")),
     "your-own-data": Tutorial(("runs/mine/report.html",)),
     "reproducing-table-3": Tutorial(("runs/table3/sweep.png", "runs/table3/report.html")),
-    "laptop-to-cluster": Tutorial(("losses.png", "job.sbatch", "job.json", "pod.sh")),
-    "attention": Tutorial(("attention_steps.png", "runs/reverse_50/attention.png")),
-    "bert": Tutorial(("runs/bert/curves.png", "words.png")),
     "which-metric": Tutorial(
         ("pictures/wmt17.de-en.human_z.pearson.png", "pictures/wmt21.de-en.human_z.png"), bring=judged_texts.bring_wmt
     ),
+    "attention": Tutorial(("attention_steps.png", "runs/reverse_50/attention.png")),
+    "bert": Tutorial(("runs/bert/curves.png", "words.png")),
+    "laptop-to-cluster": Tutorial(("losses.png", "job.sbatch", "job.json", "pod.sh")),
 }
 
 
