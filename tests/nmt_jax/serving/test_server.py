@@ -315,7 +315,7 @@ def test_a_client_that_reads_nothing_is_disconnected(client, monkeypatch):
     request = b"GET /page/page.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with contextlib.closing(socket.socket()) as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        deaf.settimeout(10)
+        deaf.settimeout(60)
         deaf.connect(("127.0.0.1", client.port))
         with pytest.raises(ConnectionError):
             deaf.sendall(request * 100_000)
@@ -336,15 +336,21 @@ def test_a_body_of_100_megabytes_is_refused(length, client):
 
 
 @pytest.mark.parametrize(
-    "garbage",
-    [b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"POST / HTTP/9\r\n\r\n", b"GET / HTTP/1.1\r\nA: " + b"a" * 200_000],
-    ids=["tls", "version", "long"],
+    "garbage", [b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"POST / HTTP/9\r\n\r\n"], ids=["tls", "version"]
 )
 def test_garbage_after_a_request_is_refused(garbage, client, capfd):
     with open_connection(client, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" + garbage) as connection:
         answer = connection.makefile("rb").read()
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert b"HTTP/1.1 400 " in answer
+    assert client.get("/health").status == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_a_header_without_end_is_refused(client, capfd):
+    with open_connection(client, b"GET / HTTP/1.1\r\nA: ") as connection, contextlib.suppress(ConnectionError):
+        while True:
+            connection.sendall(b"a" * 10_000)
     assert client.get("/health").status == 200
     assert capfd.readouterr().err == ""
 
@@ -400,10 +406,10 @@ def test_a_stream_shows_a_line_while_it_grows_and_ends_with_the_answer(fields, c
 
 
 def test_a_stream_of_many_lines_shows_each_when_it_is_translated(client):
-    body = {"lines": LINES * 4, "beam_size": 2}
+    body = {"lines": LINES[1:3] * 8}
     *parts, (_, final) = events(client.post("/api/translate", {**body, "stream": True}))
     assert final == client.post("/api/translate", body).json
-    assert [data["line"] for _, data in parts] == list(range(len(LINES) * 4))
+    assert [data["line"] for _, data in parts] == list(range(16))
     assert [data["hypotheses"] for _, data in parts] == final["results"]
 
 
@@ -413,7 +419,7 @@ def test_a_wrong_request_for_a_stream_has_a_status(client):
 
 
 def test_the_stream_of_a_client_that_has_gone_is_not_continued(client):
-    body = json.dumps({"lines": LINES * 30, "beam_size": 2, "stream": True}).encode()
+    body = json.dumps({"lines": LINES[1:3] * 75, "stream": True}).encode()
     head = f"POST /api/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
     before = counters(client)["nmt_jax_batches_total"]
     with open_connection(client, head.encode() + b"Content-Type: application/json\r\n\r\n" + body) as connection:

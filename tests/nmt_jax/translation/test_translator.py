@@ -65,15 +65,11 @@ def test_results_are_equal_to_the_bit_in_batches_of_every_size(tmp_path):
     config.model.update(num_encoder_layers=1, num_decoder_layers=1, d_model=256, d_ff=512, dtype="float32")
     task = Translate(config, tmp_path, sharding.make_mesh())
     params = [draw_parameters(task.init, stddev=0.1)]
-    longer = "the old man whom anna knows sees the house and the dog today ."
-    lines = ["she sleeps .", "the dog sees .", "we sleep .", "the man .", "a house"]
-    method = Search(beam_size=4, n_best=4)
+    lines = ["she sleeps .", "the dog sees .", "we sleep .", "the man .", "a house", "a dog", "we see .", "she sees ."]
+    method = Search(beam_size=8, n_best=4)
     alone = task.translator.translate(params, lines[:1], method)
-    few = task.translator.translate(params, [*lines[1:3], lines[0]], method)
-    many = task.translator.translate(params, [longer, *lines * 6], method)
-    assert few[-1:] == alone
-    assert many[1:6] == many[6:11]
-    assert [many[1], *many[2:4]] == [*alone, *few[:2]]
+    together = task.translator.translate(params, lines[::-1], method)
+    assert together[-1:] == alone
     assert len({one.score for one in alone[0]}) == 4
 
 
