@@ -38,23 +38,7 @@ def resident(process):
     return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) / 1024
 
 
-WORDS = [
-    "the",
-    "old",
-    "man",
-    "girl",
-    "dog",
-    "sees",
-    "sleeps",
-    "sings",
-    "a",
-    "song",
-    "today",
-    "whom",
-    "anna",
-    "knows",
-    ".",
-]
+WORDS = ["the", "old", "man", "girl", "dog", "sees", "sleeps", "sings", "a", "song", "today", "whom", "anna", "."]
 
 
 def leave(port, line, seconds):
