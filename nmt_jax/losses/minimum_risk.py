@@ -89,7 +89,7 @@ class MinimumRisk:
         limits = jnp.where(jnp.any(target != PAD, axis=1), max_length, 0)  # 0 for rows of padding
         sampling = Sampling(self.settings.num_samples, self.settings.temperature)
         seeds = jax.random.bits(key, (len(source),), jnp.uint32)
-        drawn = self.translator.programs.decode(
+        drawn = self.translator.programs.search(
             (params,), source, SearchRequest(limits), seeds, method=sampling, max_length=max_length
         )
         return drawn[0]

@@ -1,5 +1,6 @@
 """The programs that a config runs on the devices of a mesh, with shapes in the place of arrays."""
 
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -141,11 +142,9 @@ def beam_search(task: Any, config: ConfigDict) -> Program:
     batch = (source, SearchRequest(np.zeros(rows, np.int32)), np.zeros(rows, np.uint32))  # type: ignore[arg-type]
     placed = _by_rows(batch, mesh)
     options = {"method": method, "max_length": max_length}
-    decode, arguments = translator.programs.decode, ((_parameters(task, config),), *placed)
-
-    def search(*arguments: Any) -> Any:
-        return decode(*arguments, **options)
-
+    arguments = ((_parameters(task, config),), *placed)
+    decode = jax.jit(translator.programs.search, static_argnames=tuple(options))
+    search = functools.partial(translator.programs.search, **options)
     tokens = rows * max_length  # of the best hypotheses
     return Program("decode", decode, arguments, options, mesh, source.shape, tokens, search, trips=max_length)
 

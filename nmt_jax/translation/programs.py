@@ -80,7 +80,7 @@ class Programs:
         # A reordered copy of the cache; scores of the continuations and their order; finished and live hypotheses.
         return 2 * cache + 3 * logits + 2 * 4 * rows * max_length
 
-    def _decode(
+    def search(
         self,
         params: Any,
         source: jax.Array,
@@ -89,10 +89,10 @@ class Programs:
         method: DecodingMethod,
         max_length: int,
     ) -> tuple[jax.Array, jax.Array]:
-        """Return the hypotheses of a batch of sources."""
+        """Return the hypotheses of a batch of sources; for other programs, which make it a part of theirs."""
         return method.run(self._prepared(params, source, method, max_length), request, seeds)
 
-    decode = compiled(row_by_row=True, static_argnames=("method", "max_length"))(_decode)
+    decode = compiled(row_by_row=True, static_argnames=("method", "max_length"))(search)
 
     def _prepared(self, params: Any, source: jax.Array, method: DecodingMethod, max_length: int) -> StepModel:
         """The models as a decoding method sees them."""
@@ -133,7 +133,7 @@ class Programs:
     @functools.cached_property
     def _kept(self) -> kept_programs.KeptPrograms | None:
         definition = kept_programs.description((self.models, self.suppressed, self.halve))
-        return definition and kept_programs.KeptPrograms(self._decode, definition)
+        return definition and kept_programs.KeptPrograms(self.search, definition)
 
     @compiled(row_by_row=True, static_argnames="with_attention")
     def force(self, params: Any, source: jax.Array, target: jax.Array, with_attention: bool) -> Any:

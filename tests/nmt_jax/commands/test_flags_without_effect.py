@@ -22,7 +22,7 @@ CASES = {
     ("--trials", "without --confidence or --significance"): ("judge", "f", "--human=h", "--trials=10"),
     ("--num_pairs", "without --baseline"): ("calibrate", "f", "--idf=i", "--num_pairs=10"),
     ("--source", "without --kind=length"): ("plot", "--workdir=w", "--source=f"),
-    ("--encoder", "without --kind=similarity|flow"): ("plot", "--workdir=w", "--encoder=bert"),
+    ("--encoder", "without --kind=attention|similarity|flow"): ("plot", "--workdir=w", "--encoder=bert"),
     ("--devices", "without --on=local"): ("launch", "--on=tpu", "--devices=2", "--", "nmt-jax", "train"),
 }
 
