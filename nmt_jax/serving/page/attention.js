@@ -5,7 +5,7 @@ import { element, labelled } from "/page/page.js";
 // The attention of a pair of sentences, by kind: one layer and head as curves, and all as matrices.
 export function drawAttention(place, answer) {
   const kinds = ["cross", "encoder", "decoder"].filter((kind) => answer[kind]);
-  const choose = element("select", {}, ...kinds.map((kind) => element("option", { value: kind }, kind)));
+  const choose = element("select", { name: "kind" }, ...kinds.map((kind) => element("option", { value: kind }, kind)));
   const pictures = element("div");
   const draw = () => {
     const kind = choose.value;

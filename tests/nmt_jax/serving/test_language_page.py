@@ -117,7 +117,7 @@ def test_a_piece_shows_what_it_looks_at(page, client):
     page.get_by_text("All layers and heads").click()
     assert page.locator(".heads svg").count() == len(answer["weights"]) * len(answer["weights"][0])
     page.locator("#special").uncheck()
-    page.get_by_label("Head", exact=True).select_option("mean")
+    page.locator("select[name=head]").select_option("mean")
     assert page.locator(".looks .word").all_inner_texts() == answer["pieces"][1:-1]
     address = page.url
     assert "layer=2" in address

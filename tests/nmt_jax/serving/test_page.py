@@ -126,7 +126,7 @@ def test_all_heads_are_drawn_and_one_is_enlarged(page):
     pieces = page.locator(".heads svg text").all_text_contents()
     assert "</s>" in pieces
     page.get_by_role("button", name="back to all").click()
-    page.locator(".attention select").select_option("encoder")
+    page.locator(".attention select[name=kind]").select_option("encoder")
     assert page.locator(".heads svg").count() == many
 
 
