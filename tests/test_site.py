@@ -98,6 +98,7 @@ def test_a_wrong_link_fails(tmp_path):
     for name in ("mkdocs.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")  # to which pages link
     page = tmp_path / "docs" / "how-to" / "plan.md"
     with page.open("a", encoding="utf-8") as file:
         file.write("\n[No page](no-such-page.md), [no heading](mbr.md#no-such-heading), [a file](../../mkdocs.yml)\n")

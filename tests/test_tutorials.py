@@ -63,7 +63,7 @@ def test_a_tutorial_can_be_followed(name, clone):
     page.bring(clone)
     tutorials.follow(tutorials.read(FOLDER / f"{name}.md"), clone, page.small)
     for path in page.shows:
-        assert (clone / path).stat().st_size > 1000, path
+        assert (clone / path).stat().st_size > 500, path
 
 
 def test_a_page_is_read_by_its_rules(tmp_path):
