@@ -63,7 +63,8 @@ def test_a_tutorial_can_be_followed(name, clone):
     page.bring(clone)
     tutorials.follow(tutorials.read(FOLDER / f"{name}.md"), clone, page.small)
     for path in page.shows:
-        assert (clone / path).stat().st_size > 500, path
+        least = 500 if path.endswith(".sbatch") else 1000  # a complete job file is shorter than a picture
+        assert (clone / path).stat().st_size > least, path
 
 
 def test_a_page_is_read_by_its_rules(tmp_path):
