@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from metrics_jax.api import Result
 from metrics_jax.meteor.meteor import MeteorFormula
 from metrics_jax.meteor.meteor15 import Meteor15
@@ -10,7 +12,7 @@ from metrics_jax.surface import lcs
 from metrics_jax.surface.error_rates import CDER, WER, ErrorRate
 from metrics_jax.surface.rouge import Rouge
 from metrics_jax.surface.rouge155 import Rouge155
-from metrics_jax.surface.ter import TER, edits
+from metrics_jax.surface.ter import TER, Edits, edits
 from nmt_jax.reporting.explanations import ngrams
 
 Words = Sequence[str]
@@ -20,20 +22,59 @@ EDITS = ("shift", "insertion", "deletion", "substitution")
 def ter(metric: TER, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:
     """Explain TER by its shifts and edits."""
     words, others = metric.words(hypothesis), metric.reference_words(reference)
-    found = edits(words, others)
+    return _edits(metric, result, words, others, edits(words, others), EDITS)
+
+
+def wer(metric: WER, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:
+    """Explain WER by its edits."""
+    words, others = metric.words(hypothesis), metric.reference_words(reference)
+    found = Edits([], list(range(len(words))), _levenshtein_pairs(words, others))
+    return _edits(metric, result, words, others, found, EDITS[1:])
+
+
+def cder(metric: CDER, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:
+    """Explain CDER by the number of edits and jumps."""
+    words, others = metric.words(hypothesis), metric.reference_words(reference)
+    edited = _rate(metric, result, f"{result.parts['num_edits']:g} edits")
+    return {"kind": "score", "hypothesis": words, "reference": others, "note": "", "equation": [edited]}
+
+
+def _edits(
+    metric: ErrorRate, result: Result, words: Words, others: Words, found: Edits, kinds: Sequence[str]
+) -> dict[str, Any]:
+    """Return an explanation by shifts and edits; kinds: the edits that the metric knows."""
     substitutions = sum(words[found.order[place]] != others[j] for place, j in found.pairs)
     numbers = (len(found.shifts), len(others) - len(found.pairs), len(words) - len(found.pairs), substitutions)
-    counts = dict(zip(EDITS, numbers, strict=True))
+    counts = {name: count for name, count in zip(EDITS, numbers, strict=True) if name in kinds}
     terms = " + ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
     shown = found._asdict() | {"kind": "edits", "hypothesis": words, "reference": others, "counts": counts}
     return shown | {"equation": [_rate(metric, result, f"({terms})")]}
 
 
-def edit_rate(metric: WER | CDER, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:
-    """Explain WER or CDER by the number of edits."""
-    words, others = metric.words(hypothesis), metric.reference_words(reference)
-    edited = _rate(metric, result, f"{result.parts['num_edits']:g} edits")
-    return {"kind": "score", "hypothesis": words, "reference": others, "note": "", "equation": [edited]}
+def _levenshtein_pairs(words: Words, others: Words) -> list[tuple[int, int]]:
+    """Return the positions of both texts that are matched or substituted by the fewest edits.
+
+    Of the cheapest paths through the table of edit distances, from its end, the one that prefers pairs over deletions
+    over insertions.
+    """
+    columns = np.arange(len(others) + 1)
+    others_array = np.array(others, object)
+    table = [columns]
+    for i, word in enumerate(words, start=1):
+        above = table[-1]
+        row = np.append(i, np.minimum(above[1:] + 1, above[:-1] + (others_array != word)))
+        table.append(np.minimum.accumulate(row - columns) + columns)
+    pairs = []
+    i, j = len(words), len(others)
+    while i and j:
+        if table[i][j] == table[i - 1][j - 1] + (words[i - 1] != others[j - 1]):
+            i, j = i - 1, j - 1
+            pairs.append((i, j))
+        elif table[i][j] == table[i - 1][j] + 1:
+            i -= 1
+        else:
+            j -= 1
+    return pairs[::-1]
 
 
 def _rate(metric: ErrorRate, result: Result, edited: str) -> str:

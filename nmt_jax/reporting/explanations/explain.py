@@ -11,10 +11,8 @@ from nmt_jax.pretrained.metrics import metric_error
 
 _FUNCTIONS = {  # metric: module and function that explain it
     **{name: ("ngrams", name) for name in ("bleu", "nist", "chrf", "overlap", "per")},
-    **{name: ("alignments", name) for name in ("ter", "rouge", "rouge155", "meteor", "meteor15")},
+    **{name: ("alignments", name) for name in ("ter", "wer", "cder", "rouge", "rouge155", "meteor", "meteor15")},
     **{name: ("vectors", name) for name in ("bertscore", "yisi1")},
-    "wer": ("alignments", "edit_rate"),
-    "cder": ("alignments", "edit_rate"),
     "meteor_nltk": ("alignments", "meteor"),
     "moverscore": ("vectors", "transport"),
     "wmd": ("vectors", "transport"),

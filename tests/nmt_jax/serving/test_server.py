@@ -293,6 +293,29 @@ def test_clients_that_never_finish_their_headers_are_disconnected(client, monkey
         assert answer.count(b"HTTP/1.1") == 1
 
 
+def send_without_reading(port, request, times):
+    """Send requests and read no answer, until the server closes the connection, for at most 30 seconds."""
+    with contextlib.closing(socket.socket()) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(30)
+        connection.connect(("127.0.0.1", port))
+        for _ in range(times):
+            connection.sendall(request)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            connection.sendall(b" ")
+            time.sleep(0.05)
+
+
+def test_a_client_that_reads_no_answers_is_disconnected(client, monkeypatch):
+    monkeypatch.setattr(connections, "READ_SECONDS", 0.3)
+    path = "/api/openapi.json"
+    times = 20_000_000 // len(client.get(path).body)  # more than the buffers of the system hold
+    with pytest.raises(ConnectionError):
+        send_without_reading(client.port, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode(), times)
+    assert client.get("/health").status == 200
+
+
 def test_connections_beyond_the_limit_are_closed_and_those_before_are_served(client, monkeypatch):
     monkeypatch.setattr(connections, "MOST_CONNECTIONS", 20)
     with contextlib.ExitStack() as stack:

@@ -17,6 +17,8 @@ from nmt_jax.losses.step import Step
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.tasks.tag import NO_TAG
 from nmt_jax.training.run import train
+from nmt_jax.training.text_attention import open_encoder_attention, open_text_attention
+from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder as tiny_encoder
 
@@ -134,6 +136,17 @@ def test_the_loss_is_a_mean_over_words_without_padding_rows(task, params):
     loss = jax.jit(task.loss_fn)
     np.testing.assert_allclose(loss(params, double, None), loss(params, batch, None), rtol=1e-5)
     assert np.isfinite(loss(params, batch, Step(0, jax.random.key(0)))[0])
+
+
+def test_the_attention_is_that_of_the_fine_tuned_encoder(folder, workdir):
+    (pieces, weights), (same, pretrained) = (
+        attention("karl was in bonn .")
+        for attention in (open_text_attention(Workdir(workdir)), open_encoder_attention(str(folder / "encoder")))
+    )
+    assert pieces == same
+    assert weights.shape == pretrained.shape
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
+    assert np.abs(weights - pretrained).max() > 1e-3
 
 
 def test_an_unknown_entity_type_is_an_error(folder, task, tmp_path):

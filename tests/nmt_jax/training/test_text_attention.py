@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from nmt_jax import config as configs
 from nmt_jax.data.vocabulary.vocab import EOS
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import load
 from nmt_jax.training.text_attention import open_encoder_attention, open_text_attention
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
+from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder
 
 TEXT = "der alte Mann schläft ."
@@ -60,6 +62,12 @@ def test_models_without_attention_say_what_they_have(language_model_workdir, tra
     ):
         with pytest.raises(UserError, match=told):
             open_text_attention(Workdir(workdir))
+
+
+def test_elmo_says_that_it_reads_with_lstms(tmp_path):
+    (tmp_path / "config.json").write_text(configs.load(f"{ROOT}/configs/elmo.py:smoke=true").to_json())
+    with pytest.raises(UserError, match="ELMo has no attention: each of its layers reads the words with two LSTMs"):
+        open_text_attention(Workdir(tmp_path))
 
 
 def test_a_text_that_is_too_long_is_an_error(gpt_workdir, pretraining_workdir):
