@@ -1,5 +1,7 @@
 """Logits that are not finite: whatever decodes, the scores of their sentence say so, and those of others are theirs."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,12 +39,11 @@ def make_step(value, when):
     return step, (jnp.arange(2), jnp.int32(0))
 
 
+@functools.partial(jax.jit, static_argnames="method")
 def decode(method, value, when):
     step, cache = make_step(value, when)
-    steps, caches = ensemble([step]), (cache,)
-    model = StepModel(steps, caches, T, BOS, EOS)
-    tokens, scores = method.run(model, SearchRequest(jnp.full(2, T), None), jnp.arange(2, dtype=jnp.uint32))
-    return np.asarray(tokens), np.asarray(scores)
+    model = StepModel(ensemble([step]), (cache,), T, BOS, EOS)
+    return method.run(model, SearchRequest(jnp.full(2, T), None), jnp.arange(2, dtype=jnp.uint32))
 
 
 @pytest.mark.parametrize(("when", "value"), [(0, np.inf), (2, np.nan)])
