@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nmt_jax.data.batching.epochs import Batch, EpochBatches
+from nmt_jax.data.batching.epochs import Batch, Draw, EpochBatches
 from nmt_jax.data.batching.row_slice import ALL, RowSlice
 from nmt_jax.data.batching.segmentations import Corpus, Segmentations
 from nmt_jax.data.prepared.parallel import Pair
@@ -157,20 +157,26 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         members = items[bucket][start : start + shape.rows]
         return self._arrays(members, shape, epoch * self.batches_per_epoch + position)
 
-    def draw(self, items: np.ndarray, number: int) -> Batch:
-        """A random batch of `items` int[M], a pure function of them, the seed and `number`, which no epoch must have.
+    def drawing(self, order: np.ndarray) -> Draw:
+        """Returns draw(count, number): this process's rows of a random batch of the items order[:count].
 
-        A bucket is drawn, then its rows, without repetition. A bucket with few of the items is drawn less often, so
-        that each item has the same chance.
+        It is a pure function of `order` int[N], `count`, the seed and `number`, which no epoch must have. A bucket is
+        drawn, then its rows, without repetition. A bucket with few of the items is drawn less often, so that each item
+        has the same chance.
         """
-        random = np.random.default_rng((self.seed, number))
-        buckets = self._buckets[items]
-        counts = np.bincount(buckets, minlength=len(self.shapes))
-        rows = np.minimum(counts, [shape.rows for shape in self.shapes])
-        batches = counts / np.maximum(rows, 1)  # that the items of each bucket fill
-        bucket = random.choice(len(counts), p=batches / batches.sum())
-        members = random.choice(items[buckets == bucket], rows[bucket], replace=False)
-        return self._arrays(members, self.shapes[bucket], number)
+        buckets, most = self._buckets[order], [shape.rows for shape in self.shapes]
+        ranks = [np.flatnonzero(buckets == b).astype(np.int32) for b in range(len(self.shapes))]
+
+        def draw(count: int, number: int) -> Batch:
+            random = np.random.default_rng((self.seed, number))
+            counts = np.array([np.searchsorted(bucket, count) for bucket in ranks])
+            rows = np.minimum(counts, most)
+            batches = counts / np.maximum(rows, 1)  # that the items of each bucket fill
+            bucket = random.choice(len(counts), p=batches / batches.sum())
+            chosen = random.choice(counts[bucket], rows[bucket], replace=False)
+            return self._arrays(order[ranks[bucket][chosen]], self.shapes[bucket], number)
+
+        return draw
 
     def _arrays(self, members: np.ndarray, shape: Shape, number: int) -> Batch:
         """This process's rows of batch `number`, which has the items `members`."""

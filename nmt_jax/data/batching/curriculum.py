@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nmt_jax.data.batching.epochs import Batch
+from nmt_jax.data.batching.epochs import Batch, Draw
 
 EXPONENTS = {"linear": 1, "square_root": 2}  # p in c(t) = min(1, (t (1 - c0^p) / T + c0^p)^(1/p))
 APART = 1 << 32  # keeps the random numbers of the curriculum apart from those of the epochs
@@ -60,8 +60,8 @@ class Source(Protocol):
 
     def __getitem__(self, index: int) -> Batch: ...
 
-    def draw(self, items: np.ndarray, number: int) -> Batch:
-        """A random batch of `items` int[M], a pure function of them, the seed and `number`."""
+    def drawing(self, order: np.ndarray) -> Draw:
+        """Returns draw(count, number): a random batch of order[:count], a pure function of them and the seed."""
 
 
 class CurriculumBatches:
@@ -76,6 +76,7 @@ class CurriculumBatches:
         self.batches, self.competence = batches, competence
         shuffled = np.random.default_rng((batches.seed, APART)).permutation(len(difficulty))
         self.order = shuffled[np.argsort(difficulty[shuffled], kind="stable")].astype(np.int32)  # easiest first
+        self._draw = batches.drawing(self.order)
 
     @property
     def shapes(self) -> Sequence[tuple[int, ...]]:
@@ -96,8 +97,8 @@ class CurriculumBatches:
             raise IndexError(f"batch {n} of {len(self)}")
         if n >= self.competence.steps:
             return self.batches[n - self.competence.steps]
-        return self.batches.draw(self.available(n), APART + 1 + n)
+        return self._draw(self.available(n), APART + 1 + n)
 
-    def available(self, step: int) -> np.ndarray:
-        """The numbers int32[M] of the examples that the batch of a step may contain, easiest first."""
-        return self.order[: max(1, math.floor(self.competence(step) * len(self.order)))]
+    def available(self, step: int) -> int:
+        """The number of the easiest examples that the batch of a step is drawn from."""
+        return max(1, math.floor(self.competence(step) * len(self.order)))

@@ -70,7 +70,7 @@ class Runs:
     def check(self, name: str) -> None:
         one, eight = losses(self.folder / "1" / BASELINES.get(name, name)), losses(self.folder / "8" / name)
         assert len(one) == {**ALWAYS, **VARIANTS[name][1]}["train.steps"] + 1  # one evaluation
-        if VARIANTS[name][0] != "bert_tiny":
+        if name not in ("pretrain", "curriculum"):  # the examples of a curriculum become harder
             assert eight[-2] < eight[0]
         np.testing.assert_allclose(eight, one, atol=2e-5, rtol=1e-5 if name == "word_vectors" else 0)
 
