@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax.data.batching.batches import Batches, Corpus, Layout
-from nmt_jax.data.batching.curriculum import Competence, CurriculumBatches, Source
+from nmt_jax.data.batching.curriculum import Competence, CurriculumBatches, Drawable
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.distributed import sharding
@@ -161,7 +161,7 @@ class Task(abc.ABC):
         options["sampling_alpha"] = sampling_alpha
         return Batches(corpus, batch_tokens=tokens, num_buckets=num_buckets, **options)
 
-    def _with_curriculum(self, batches: Source, difficulty: Callable[[str], np.ndarray]) -> BatchSource:
+    def _with_curriculum(self, batches: Drawable, difficulty: Callable[[str], np.ndarray]) -> BatchSource:
         """The batches in the order that `config.data.curriculum` describes, if it is on.
 
         difficulty: returns the difficulty float[N] of all examples, by the name of the measure.

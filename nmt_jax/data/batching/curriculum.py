@@ -1,8 +1,8 @@
 """Competence-based curriculum learning (Platanios et al., 2019): easy examples first, then gradually all of them.
 
 The difficulty of an example is its length or rarity, see `nmt_jax.data.prepared.difficulty`; only the order of the
-examples by difficulty counts. The competence c(t), from c(0) = c0 to c(T) = 1,
-is the share of the easiest examples that the batch of step t is drawn from:
+examples by difficulty counts. The competence c(t), from c(0) = c0 to c(T) = 1, is the share of the easiest examples
+that the batch of step t is drawn from:
 
     linear       c(t) = min(1, t (1 - c0) / T + c0)
     square root  c(t) = min(1, sqrt(t (1 - c0^2) / T + c0^2))
@@ -43,7 +43,7 @@ class Competence:
         return float(min(1.0, (step * (1 - start) / self.steps + start) ** (1 / p)))
 
 
-class Source(Protocol):
+class Drawable(Protocol):
     """Training batches that can also be drawn from some of the items, such as `Batches` and `PackedBatches`."""
 
     seed: int
@@ -71,7 +71,7 @@ class CurriculumBatches:
     of all examples follow. Batch t is a pure function of (corpus, settings, seed, t), as without a curriculum.
     """
 
-    def __init__(self, batches: Source, difficulty: np.ndarray, competence: Competence):
+    def __init__(self, batches: Drawable, difficulty: np.ndarray, competence: Competence):
         """batches: of all examples. difficulty: float[N] of each; equal ones are ordered at random, from the seed."""
         self.batches, self.competence = batches, competence
         shuffled = np.random.default_rng((batches.seed, APART)).permutation(len(difficulty))
