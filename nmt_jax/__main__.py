@@ -63,6 +63,11 @@ VERBS = {
         "--source=FILE --target=FILE [FLAG …] > LINKS",
         "--source=train.en --target=train.de --lexicon=lexicon.tsv > train.links",
     ),
+    "align_sentences": Verb(
+        "align the sentences of a document and its translation by their lengths (Gale and Church, 1993)",
+        "--source=FILE --target=FILE --output=PREFIX [--beads=FILE] [FLAG …]",
+        "--source=book.en --target=book.de --output=train",
+    ),
     "generate": Verb(
         "sample text from a trained language model",
         "--workdir=FOLDER [--prompts=FILE|-] [FLAG …] > TEXT",

@@ -21,6 +21,8 @@ from ml_collections import ConfigDict
 
 from nmt_jax import schema
 from nmt_jax.errors import UserError, did_you_mean
+from nmt_jax.schema.models import MODELS
+from nmt_jax.schema.tasks import TASKS
 from nmt_jax.storage.files import whole_file
 from nmt_jax.storage.paths import local_path_of
 
@@ -255,6 +257,15 @@ def _explain(error: Exception) -> str:
     return text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}".splitlines()[0]
 
 
+def _tasks_with(key: str, config: ConfigDict) -> str:
+    """Returns a remark that other tasks have this key, or "" if none has."""
+    task, model_name = config.get("task"), config.get("model_name")
+    if task not in TASKS or model_name not in MODELS:
+        return ""
+    others = [other for other in TASKS if key in schema.schema(model_name, other)]
+    return f": task {task!r} does not have it, only {', '.join(others)}" if others else ""
+
+
 def _override(config: ConfigDict, key: str, text: str) -> None:
     """Sets the leaf `key` of `config` to `text`, parsed as the type of the leaf."""
     group, _, name = key.rpartition(".")
@@ -262,7 +273,7 @@ def _override(config: ConfigDict, key: str, text: str) -> None:
     for part in filter(None, group.split(".")):
         node = node[part] if isinstance(node, ConfigDict) and part in node else None
     if not isinstance(node, ConfigDict) or name not in node:
-        raise UserError(f"unknown config key {key!r}{suggest_key(key, flatten(config))}")
+        raise UserError(f"unknown config key {key!r}{_tasks_with(key, config) or suggest_key(key, flatten(config))}")
     if isinstance(node[name], ConfigDict):
         keys = ", ".join(f"--config.{key}.{child}" for child in node[name])
         raise UserError(f"config.{key} is a group of keys; set one of them: {keys}")

@@ -94,6 +94,16 @@ def _packing_risk(config: dict[str, Any]) -> str:
     return ""
 
 
+def _curriculum_of_lines(config: dict[str, Any]) -> str:
+    difficulty = config["data.curriculum.difficulty"]
+    if config["task"] == "language_model" and difficulty != "none" and not config["data.packing"]:
+        return (
+            f"config.data.curriculum.difficulty={difficulty!r}: running text is not made of examples; set "
+            "data.packing=true, which reads every line on its own (model gpt), or data.curriculum.difficulty=none"
+        )
+    return ""
+
+
 RULES = (
     Rule(("data.source", "data.target"), _languages_differ),
     Rule(("data.corpus", "data.source", "data.target"), _embedded_languages),
@@ -104,4 +114,5 @@ RULES = (
     Rule(("data.packing", "data.max_length", "model.positions", "model.max_positions"), _packing_positions),
     Rule(("data.packing", "loss.risk.metric"), _packing_risk),
     Rule(("data.packing", "model.next_sentence"), _packing_next_sentence),
+    Rule(("task", "data.packing", "data.curriculum.difficulty"), _curriculum_of_lines),
 )

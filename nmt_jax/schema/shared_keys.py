@@ -63,6 +63,19 @@ ENCODER: dict[str, Key] = {  # the encoder to fine-tune
     "dtype": choice(*("float32", "Type of activations and products; parameters stay float32.", "float32", "bfloat16")),
 }
 
+CURRICULUM: dict[str, Key] = {  # competence-based curriculum learning (Platanios et al., 2019)
+    "difficulty": choice(
+        *("none", "Begin with easy examples, of few pieces (length) or frequent ones (rarity)."),
+        *("none", "length", "rarity"),
+    ),
+    "schedule": choice(
+        *("square_root", "Growth of the share of examples that are drawn from."),
+        *("linear", "square_root"),
+    ),
+    "growth_steps": count(2000, "Steps until all examples are in use.", "steps"),
+    "initial_competence": Key(0.01, "Share of the easiest examples to begin with.", above=0, high=1),
+}
+
 LINES: dict[str, Key] = {  # text for language models, one unit per line
     "corpus": choice("grammar", "Corpus: grammar (German side) or text.", "grammar", "text"),
     "directory": directory("text"),

@@ -12,6 +12,7 @@ from nmt_jax.schema.shared_keys import (
     AVERAGE,
     BYTE_FALLBACK,
     CACHE,
+    CURRICULUM,
     DECODE_DTYPES,
     DOCUMENTS,
     ENCODER,
@@ -63,6 +64,7 @@ TASKS: dict[str, dict[str, Any]] = {
                 "Fill training rows of max_length tokens with several pairs that do not see each other, instead of "
                 "num_buckets shapes; model transformer.",
             ),
+            "curriculum": CURRICULUM,
             "cache": CACHE,
         },
         "vocab": {
@@ -124,6 +126,7 @@ TASKS: dict[str, dict[str, Any]] = {
                 "Read every line on its own, also in evaluation: rows of block_length tokens hold several lines that "
                 "do not see each other; model gpt.",
             ),
+            "curriculum": CURRICULUM,
             "cache": CACHE,
         },
         "vocab": {

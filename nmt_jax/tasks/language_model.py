@@ -26,7 +26,7 @@ from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
 from nmt_jax.tasks.objectives import dropout_options, token_loss
 from nmt_jax.tasks.predictions import Candidate, Prediction
-from nmt_jax.tasks.task import Task, in_order
+from nmt_jax.tasks.task import BatchSource, Task, in_order
 from nmt_jax.tasks.vocab_files import load_or_train_vocab
 
 ROWS = 32  # samples drawn together; the number is fixed, so that one program serves all
@@ -91,14 +91,15 @@ class LanguageModel(RunningText):
             ("vocabulary", f"{len(self.vocab)} ({self.config.vocab.algorithm})"),
         ]
 
-    def batches(self, steps: int) -> Blocks | PackedLines:
+    def batches(self, steps: int) -> BatchSource:
         self._check_positions(self.config.data.block_length, "config.data.block_length")
         self._scored(self._text("dev").ids)  # invalid settings are reported now, not at the first evaluation
         ids = self._text("train").ids
         if not self.packing:
             return self._blocks(ids, steps)
         options = {"batch_tokens": self.config.train.batch_tokens, "seed": self.config.seed, "steps": steps}
-        return PackedLines(ids, block_length=self.config.data.block_length, share=self._train_rows, **options)
+        lines = PackedLines(ids, block_length=self.config.data.block_length, share=self._train_rows, **options)
+        return self._with_curriculum(lines, lines.difficulty)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, T)."""

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import jax
+import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
 from nmt_jax.data.batching.batches import Batches, Corpus, Layout
+from nmt_jax.data.batching.curriculum import Competence, CurriculumBatches, Drawable
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.distributed import sharding
@@ -158,6 +160,17 @@ class Task(abc.ABC):
         }
         options["sampling_alpha"] = sampling_alpha
         return Batches(corpus, batch_tokens=tokens, num_buckets=num_buckets, **options)
+
+    def _with_curriculum(self, batches: Drawable, difficulty: Callable[[str], np.ndarray]) -> BatchSource:
+        """The batches in the order that `config.data.curriculum` describes, if it is on.
+
+        difficulty: returns the difficulty float[N] of all examples, by the name of the measure.
+        """
+        settings = self.config.data.get("curriculum")  # workdirs of older versions have none
+        if not settings or settings.difficulty == "none":
+            return batches
+        competence = Competence(settings.schedule, settings.growth_steps, settings.initial_competence)
+        return CurriculumBatches(batches, difficulty(settings.difficulty), competence)
 
     def _dev_batches(self, corpus: Corpus, layout: Layout) -> Batches:
         """One epoch of a development corpus."""

@@ -19,6 +19,7 @@ from nmt_jax.data.batching.batches import Batches, PairLayout
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.packed_pairs import PackedPairs
 from nmt_jax.data.prepared.cache import cache_directory
+from nmt_jax.data.prepared.difficulty import of_sources
 from nmt_jax.data.prepared.engine import Engine, this_process
 from nmt_jax.data.prepared.parallel import PreparedCorpus, open_filtered, prepare
 from nmt_jax.data.prepared.verdicts import Verdicts
@@ -156,10 +157,14 @@ class Translate(Task):
 
     def batches(self, steps: int) -> BatchSource:
         alpha = self.config.vocab.sampling_alpha
+        batches: Batches | PackedPairs
         if self.packing:
             options = {"batch_tokens": self.config.train.batch_tokens, "seed": self.config.seed, "steps": steps}
-            return PackedPairs(self.train_corpus, share=self._train_rows, sampling_alpha=alpha, **options)
-        return self._train_batches(self.train_corpus, steps, PairLayout(self.num_sources), sampling_alpha=alpha)
+            batches = PackedPairs(self.train_corpus, share=self._train_rows, sampling_alpha=alpha, **options)
+        else:
+            layout = PairLayout(self.num_sources)
+            batches = self._train_batches(self.train_corpus, steps, layout, sampling_alpha=alpha)
+        return self._with_curriculum(batches, functools.partial(of_sources, self.train_corpus))
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, S, T)."""

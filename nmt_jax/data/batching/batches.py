@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nmt_jax.data.batching.epochs import Batch, EpochBatches
+from nmt_jax.data.batching.epochs import Batch, Draw, EpochBatches
 from nmt_jax.data.batching.row_slice import ALL, RowSlice
 from nmt_jax.data.batching.segmentations import Corpus, Segmentations
 from nmt_jax.data.prepared.parallel import Pair
@@ -132,8 +132,8 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
                 f"in {corpus.name}; increase it, or reduce {self.layout.remedy}"
             )
         self.shapes = choose_shapes(histogram, batch_tokens, num_buckets, share.multiple_of, self.layout)
-        buckets = np.concatenate([self._bucket(block) for block in self._segmentations.lengths()])
-        self._members = [np.flatnonzero(buckets == b).astype(np.int32) for b in range(len(self.shapes))]
+        self._buckets = np.concatenate([self._bucket(block) for block in self._segmentations.lengths()])
+        self._members = [np.flatnonzero(self._buckets == b).astype(np.int32) for b in range(len(self.shapes))]
         # int32[batches_per_epoch, 2]: the bucket of each batch of an epoch, and its first row in the bucket
         sized = enumerate(zip(self._members, self.shapes, strict=True))
         table = [(b, start) for b, (members, shape) in sized for start in range(0, len(members), shape.rows)]
@@ -154,10 +154,36 @@ class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):
         items, batches = order
         bucket, start = self._table[batches[position]]
         shape = self.shapes[bucket]
+        members = items[bucket][start : start + shape.rows]
+        return self._arrays(members, shape, epoch * self.batches_per_epoch + position)
+
+    def drawing(self, order: np.ndarray) -> Draw:
+        """Returns draw(count, number): this process's rows of a random batch of the items order[:count].
+
+        It is a pure function of `order` int[N], `count`, the seed and `number`, which no epoch must have. A bucket is
+        drawn, then its rows, without repetition. A bucket with few of the items is drawn less often, so that each item
+        has the same chance.
+        """
+        buckets, most = self._buckets[order], [shape.rows for shape in self.shapes]
+        ranks = [np.flatnonzero(buckets == b).astype(np.int32) for b in range(len(self.shapes))]
+
+        def draw(count: int, number: int) -> Batch:
+            random = np.random.default_rng((self.seed, number))
+            counts = np.array([np.searchsorted(bucket, count) for bucket in ranks])
+            rows = np.minimum(counts, most)
+            batches = counts / np.maximum(rows, 1)  # that the items of each bucket fill
+            bucket = random.choice(len(counts), p=batches / batches.sum())
+            chosen = random.choice(counts[bucket], rows[bucket], replace=False)
+            return self._arrays(order[ranks[bucket][chosen]], self.shapes[bucket], number)
+
+        return draw
+
+    def _arrays(self, members: np.ndarray, shape: Shape, number: int) -> Batch:
+        """This process's rows of batch `number`, which has the items `members`."""
         rows = self.share.of(shape.rows)
-        members = items[bucket][start + rows.start : start + rows.stop]
-        key = (self.seed, epoch * self.batches_per_epoch + position)
-        chosen = self._segmentations.read(members, np.array(shape[1:]), key) if len(members) else []
+        mine = members[rows.start : rows.stop]
+        key = (self.seed, number)
+        chosen = self._segmentations.read(mine, np.array(shape[1:]), key) if len(mine) else []
         return self.layout.arrays(chosen, shape._replace(rows=len(rows)))
 
     def _bucket(self, lengths: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from nmt_jax.data.batching.row_slice import RowSlice
 
 Batch = dict[str, np.ndarray]
+Draw = Callable[[int, int], Batch]
 Order = TypeVar("Order")
 
 

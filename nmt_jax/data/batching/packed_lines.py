@@ -8,6 +8,7 @@ from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.packing import PackedBatches, fill_rows
 from nmt_jax.data.batching.row_slice import ALL, RowSlice
 from nmt_jax.data.batching.text_blocks import check_context
+from nmt_jax.data.prepared import difficulty
 from nmt_jax.data.vocabulary.vocab import EOS
 
 
@@ -43,6 +44,7 @@ class PackedLines(PackedBatches):
         stride = block_length - context
         parts = 1 + np.maximum(0, -(-(ends - starts - block_length) // stride))
         number = np.arange(parts.sum()) - np.repeat(parts.cumsum() - parts, parts)  # of each part in its line
+        self._line_starts, self._line_of_part = starts, np.repeat(np.arange(len(starts)), parts)
         self._starts_in_text = np.repeat(starts, parts) + number * stride
         self._lengths = np.minimum(np.repeat(ends, parts) - self._starts_in_text, block_length)
         self._continues = number > 0
@@ -56,6 +58,10 @@ class PackedLines(PackedBatches):
             steps=steps,
             keys=(key, "config.data.block_length"),
         )
+
+    def difficulty(self, measure: str) -> np.ndarray:
+        """The difficulty float64[N] of the whole line of each part; measure: "length" or "rarity"."""
+        return difficulty.of_texts(np.asarray(self.ids), self._line_starts, measure)[self._line_of_part]
 
     def _arrays(self, epoch: int, position: int, rows: list[np.ndarray], count: int) -> Batch:
         shape = (count, self.shapes[0][1])

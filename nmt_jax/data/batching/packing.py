@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt_jax.data.batching.epochs import Batch, EpochBatches
+from nmt_jax.data.batching.epochs import Batch, Draw, EpochBatches
 from nmt_jax.data.batching.row_slice import RowSlice
 from nmt_jax.errors import UserError
 
@@ -151,7 +151,7 @@ class PackedBatches(EpochBatches[PackedOrder]):
         # The places of the items of the first kind, then those of the second kind, and so on.
         of_places = np.fromiter(itertools.chain.from_iterable(rows_of_kinds), np.int32)
         self._places = np.argsort(of_places, kind="stable").astype(np.int32)
-        self._tokens = tokens
+        self._tokens, self._item_lengths = tokens, lengths
         super().__init__(-(-len(rows_of_kinds) // rows), share=share, seed=seed, steps=steps)
 
     @property
@@ -175,6 +175,32 @@ class PackedBatches(EpochBatches[PackedOrder]):
         chosen = order.rows[first : first + len(mine)]
         rows = [order.items[self._starts[row] : self._starts[row + 1]] for row in chosen]
         return self._arrays(epoch, position, rows, len(mine))
+
+    def drawing(self, order: np.ndarray) -> Draw:
+        """Returns draw(count, number): this process's rows of a random batch of the items order[:count].
+
+        It is a pure function of `order` int[N], `count`, the seed and `number`, which no epoch must have. Items in
+        random order are put in the first row with room for them, until one fits nowhere.
+        """
+        num_rows, *sides = self.shapes[0]
+        most = num_rows * int((np.array(sides) // self._item_lengths.min(axis=0)).min())
+
+        def draw(count: int, number: int) -> Batch:
+            random = np.random.default_rng((self.seed, number))
+            items = order[random.choice(count, min(most, count), replace=False)]
+            left = np.tile(sides, (num_rows, 1))
+            rows: list[list[int]] = [[] for _ in range(num_rows)]
+            for item, length in zip(items.tolist(), self._item_lengths[items], strict=True):
+                fits = (left >= length).all(axis=1)
+                row = int(fits.argmax())
+                if not fits[row]:
+                    break
+                rows[row].append(item)
+                left[row] -= length
+            mine = self.share.of(num_rows)
+            return self._arrays(0, number, [np.array(rows[row], np.int32) for row in mine if rows[row]], len(mine))
+
+        return draw
 
     @abc.abstractmethod
     def _arrays(self, epoch: int, position: int, rows: list[np.ndarray], count: int) -> Batch:
