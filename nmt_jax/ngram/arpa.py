@@ -1,8 +1,6 @@
 """ARPA files: n-grams as text, with base-10 log-probabilities and backoffs, as SRILM and KenLM read and write them."""
 
-import array
 import gzip
-import math
 import os
 import re
 from typing import IO, NamedTuple, NoReturn
@@ -39,19 +37,16 @@ def _write(model: NgramModel, file: IO[bytes] | gzip.GzipFile) -> None:
     words = np.array(model.vocabulary.words, object)
     for order, size in enumerate(sizes, start=1):
         file.write(f"\n\\{order}-grams:\n".encode())
-        spelled = words[model.trie.spelled(order)]
+        numbers, columns = model.trie.spelled(order), [model.log_probabilities[order - 1]]
+        if order < len(sizes):
+            columns.append(model.backoffs[order - 1])
+        row = "%.9g\t%s\t%.9g\n" if order < len(sizes) else "%.9g\t%s\n"  # nine digits identify a float32
         for start in track(range(0, size, CHUNK), f"writing {order}-grams", total=-(-size // CHUNK)):
             part = slice(start, start + CHUNK)
-            columns = [_numbers(model.log_probabilities[order - 1][part]), map(" ".join, spelled[part].tolist())]
-            if order < len(sizes):
-                columns.append(_numbers(model.backoffs[order - 1][part]))
-            file.writelines(f"{row}\n".encode() for row in map("\t".join, zip(*columns, strict=True)))
+            log_p, *backoff = (column[part].astype(np.float32).tolist() for column in columns)
+            ngrams = map(" ".join, words[numbers[part]].tolist())
+            file.write("".join(map(row.__mod__, zip(log_p, ngrams, *backoff, strict=True))).encode())
     file.write(b"\n\\end\\\n")
-
-
-def _numbers(values: np.ndarray) -> list[str]:
-    """Returns numbers with the digits that identify a float32."""
-    return [f"{value:.9g}" for value in values.astype(np.float32).tolist()]
 
 
 def read_arpa(path: str | os.PathLike[str]) -> NgramModel:
@@ -70,7 +65,7 @@ def read_arpa(path: str | os.PathLike[str]) -> NgramModel:
         section = _read_section(lines, order, size, numbers)
         if order == 1:
             section = _with_unknown(lines, section, len(numbers))
-        keys = section.words if order == 1 else _find_keys(lines, section, trie, order)
+        keys = section.words[:, 0] if order == 1 else _find_keys(lines, section, trie, order)
         ranks = np.argsort(keys, kind="stable")
         keys = keys[ranks]
         if len(twice := np.flatnonzero(keys[1:] == keys[:-1])):
@@ -91,10 +86,19 @@ class _Lines:
 
     def next(self, expected: str) -> list[str]:
         """Returns the words of the next line; raises UserError at the end of the file."""
+        return self.take(1, expected)[0][0]
+
+    def take(self, count: int, expected: str) -> tuple[list[list[str]], list[int]]:
+        """Returns the words and the numbers of the next lines; raises UserError at the end of the file."""
+        rows: list[list[str]] = []
+        places: list[int] = []
         for line in self._lines:
             self.number += 1
             if words := split(line):
-                return words
+                rows.append(words)
+                places.append(self.number)
+                if len(rows) == count:
+                    return rows, places
         self.number += 1
         self.fail(f"the file ends here, expected {expected}; obtain the file again")
 
@@ -106,15 +110,6 @@ class _Lines:
     def fail(self, what: str, number: int | None = None) -> NoReturn:
         """Raises UserError for a line, by default the current one."""
         raise UserError(f"{self.path}:{number or self.number}: {what}")
-
-
-class _Section(NamedTuple):
-    """The n-grams of an order as listed: words int64[size * n], their numbers, and the numbers of the lines."""
-
-    log_probabilities: np.ndarray
-    backoffs: np.ndarray
-    words: np.ndarray
-    places: np.ndarray
 
 
 def _read_sizes(lines: _Lines) -> list[int]:
@@ -131,31 +126,64 @@ def _read_sizes(lines: _Lines) -> list[int]:
     return sizes
 
 
+class _Section(NamedTuple):
+    """The n-grams of an order as listed: words int64[size, n] are numbers, places those of the lines."""
+
+    log_probabilities: np.ndarray
+    backoffs: np.ndarray
+    words: np.ndarray
+    places: np.ndarray
+
+
 def _read_section(lines: _Lines, order: int, size: int, numbers: dict[str, int]) -> _Section:
     """Reads the n-grams of an order; unigrams are added to `numbers`."""
-    log_probabilities, backoffs = array.array("d"), array.array("d")
-    found, places = array.array("q"), array.array("q")
-    for done in track(range(size), f"reading {order}-grams", size):
-        fields = lines.next(f"{size - done:,} more {order}-grams")
-        if fields[0].startswith("\\"):
-            lines.fail(f"found {fields[0][:40]!r}, expected {size - done:,} more {order}-grams; obtain the file again")
+    parts = [_Section(np.zeros(0), np.zeros(0), np.zeros((0, order), np.int64), np.zeros(0, np.int64))]
+    for start in track(range(0, size, CHUNK), f"reading {order}-grams", -(-size // CHUNK)):
+        left = size - start
+        rows, places = lines.take(min(CHUNK, left), f"{left:,} {order}-grams after line {lines.number}")
         try:
-            log_probability, *backoff = map(float, (fields[0], *fields[order + 1 :]))
-        except ValueError:
-            log_probability, backoff = math.nan, []
-        if not log_probability <= 0 or len(fields) not in (order + 1, order + 2) or not math.isfinite(sum(backoff)):
-            what = f"expected a log10 probability, at most 0, {order} words, and a log10 backoff if there is one"
-            lines.fail(f"found {' '.join(fields)[:60]!r}, {what}")
-        for word in fields[1 : order + 1]:
-            if order == 1:
-                numbers.setdefault(word, len(numbers))
-            elif word not in numbers:
-                lines.fail(f"the word {word[:40]!r} is not listed as a 1-gram; list it, or remove this {order}-gram")
-            found.append(numbers[word])
-        log_probabilities.append(log_probability)
-        backoffs.append(backoff[0] if backoff else 0.0)
-        places.append(lines.number)
-    return _Section(*map(np.array, (log_probabilities, backoffs, found, places)))
+            parts.append(_parse(rows, places, order, numbers))
+        except (ValueError, LookupError):
+            for row, place in zip(rows, places, strict=True):
+                if mistake := _mistake(row, order, numbers):
+                    lines.fail(mistake, place)
+            raise
+    return _joined(parts)
+
+
+def _joined(parts: list[_Section]) -> _Section:
+    return _Section(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _parse(rows: list[list[str]], places: list[int], order: int, numbers: dict[str, int]) -> _Section:
+    """Returns n-grams that were listed as words. Raises ValueError or LookupError if there is a mistake."""
+    if any(len(row) - order not in (1, 2) for row in rows):
+        raise ValueError
+    if order == 1:
+        for row in rows:
+            numbers.setdefault(row[1], len(numbers))
+    log_probabilities = np.array([float(row[0]) for row in rows], np.float64)
+    backoffs = np.array([float(row[order + 1]) if len(row) > order + 1 else 0.0 for row in rows], np.float64)
+    if not (log_probabilities <= 0).all() or np.isnan(backoffs).any():
+        raise ValueError
+    words = np.array([[numbers[row[place]] for row in rows] for place in range(1, order + 1)], np.int64)
+    return _Section(log_probabilities, backoffs, words.T, np.array(places))
+
+
+def _mistake(row: list[str], order: int, numbers: dict[str, int]) -> str | None:
+    """Returns what is wrong with the line of an n-gram."""
+    if row[0].startswith("\\"):
+        return f"found {row[0][:40]}, but there are fewer {order}-grams than \\data\\ says; obtain the file again"
+    if order > 1 and len(row) > order:
+        for word in row[1 : order + 1]:
+            if word not in numbers:
+                return f"the word {word[:40]!r} is not listed as a 1-gram; list it, or remove this {order}-gram"
+    try:
+        _parse([row], [0], order, numbers)
+    except ValueError:
+        what = f"expected a log10 probability of at most 0, {order} words, and a log10 backoff if there is one"
+        return f"found {' '.join(row)[:60]!r}, {what}"
+    return None
 
 
 def _with_unknown(lines: _Lines, section: _Section, num_words: int) -> _Section:
@@ -165,17 +193,19 @@ def _with_unknown(lines: _Lines, section: _Section, num_words: int) -> _Section:
             lines.fail(f"the 1-gram {SPECIAL[number]} is not listed; estimate the model with marked line ends")
     if UNK in section.words:
         return section
-    added = (NEVER, 0.0, UNK, lines.number)
-    return _Section(*(np.append(column, value) for column, value in zip(section, added, strict=True)))
+    added = ([NEVER], [0.0], [[UNK]], [lines.number])
+    return _joined([section, _Section(*map(np.array, added))])
 
 
 def _find_keys(lines: _Lines, section: _Section, trie: Trie, order: int) -> np.ndarray:
     """Returns the keys of n-grams of an order from 2 in a trie of the orders below."""
-    words = section.words.reshape(-1, order)
+    words = section.words
     contexts = words[:, 0]
     for shorter in range(2, order):
         contexts = trie.find(shorter, contexts, words[:, shorter - 1])
     if len(lost := np.flatnonzero(contexts == NONE)):
-        what = f"its first {order - 1} words are not listed as a {order - 1}-gram; list them, or remove this {order}-gram"
+        what = (
+            f"its first {order - 1} words are not listed as a {order - 1}-gram; list them, or remove this {order}-gram"
+        )
         lines.fail(what, int(section.places[lost[0]]))
     return pack(contexts, words[:, -1])

@@ -5,7 +5,7 @@ import collections
 import dataclasses
 import itertools
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import IO
 
 import numpy as np
@@ -71,7 +71,7 @@ def count(lines: Iterable[str], order: int, *, name: str = "text", total: int | 
 
 def _write_stream(lines: Iterable[str], file: IO[bytes], name: str) -> Vocabulary:
     """Writes the numbers of all words, int32, and returns the vocabulary, in the order of first occurrences."""
-    numbers = collections.defaultdict(itertools.count(len(SPECIAL)).__next__)
+    numbers: dict[str, int] = collections.defaultdict(itertools.count(len(SPECIAL)).__next__)
     numbers.update({word: number for number, word in enumerate(SPECIAL)})
     stream, only_ends = array.array("i"), True
     for line_number, line in enumerate(lines, start=1):

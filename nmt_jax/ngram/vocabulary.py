@@ -1,7 +1,8 @@
 """Words of an n-gram model and their numbers."""
 
+import array
 import functools
-import re
+import itertools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -9,12 +10,14 @@ import numpy as np
 UNK, BOS, EOS = 0, 1, 2  # numbers of the special words
 SPECIAL = ("<unk>", "<s>", "</s>")
 
-_WORD = re.compile(r"[^ \t\r]+")  # other white space, such as a no-break space, is part of a word, as in KenLM
-
 
 def split(line: str) -> list[str]:
-    """Returns the words of a line, which are separated by spaces or tabs."""
-    return _WORD.findall(line)
+    """Returns the words of a line, which are separated by spaces or tabs.
+
+    Other white space, such as a no-break space, is part of a word, as in KenLM.
+    """
+    words = line.replace("\t", " ").replace("\r", " ").split(" ")
+    return words if "" not in words else list(filter(None, words))
 
 
 class Vocabulary:
@@ -28,18 +31,17 @@ class Vocabulary:
 
     @functools.cached_property
     def numbers(self) -> dict[str, int]:
-        """The number of each word of the vocabulary."""
-        return {word: number for number, word in enumerate(self.words)}
+        """The number of each word that a line may have: of all but `<s>` and `</s>`."""
+        return {word: number for number, word in enumerate(self.words) if number not in (BOS, EOS)}
 
     def encode(self, lines: Iterable[str]) -> np.ndarray:
         """Returns int64[P], the numbers of `<s>`, the words of a line and `</s>`, lines one after the other.
 
         Words outside the vocabulary are UNK, and so are the words `<s>` and `</s>` in a line.
         """
-        numbers = {word: number for word, number in self.numbers.items() if number not in (BOS, EOS)}
-        found: list[int] = []
+        found = array.array("q")
         for line in lines:
             found.append(BOS)
-            found.extend(numbers.get(word, UNK) for word in split(line))
+            found.extend(map(self.numbers.get, split(line), itertools.repeat(UNK)))
             found.append(EOS)
         return np.array(found, np.int64)
