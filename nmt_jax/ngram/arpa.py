@@ -105,7 +105,7 @@ class _Lines:
     def expect(self, heading: str) -> None:
         """Raises UserError if the next line is not this heading."""
         if (words := self.next(heading)) != [heading]:
-            self.fail(f"found {' '.join(words)[:40]!r}, expected {heading}; this is not a valid ARPA file")
+            self.fail(f"found '{' '.join(words)[:40]}', expected {heading}; this is not a valid ARPA file")
 
     def fail(self, what: str, number: int | None = None) -> NoReturn:
         """Raises UserError for a line, by default the current one."""
@@ -119,7 +119,7 @@ def _read_sizes(lines: _Lines) -> list[int]:
     while (words := lines.next("\\1-grams:")) != ["\\1-grams:"]:
         match = re.fullmatch(rf"ngram {len(sizes) + 1} ?= ?(\d+)", " ".join(words))
         if not match:
-            lines.fail(f"found {' '.join(words)[:40]!r}, expected ngram {len(sizes) + 1}=NUMBER or \\1-grams:")
+            lines.fail(f"found '{' '.join(words)[:40]}', expected ngram {len(sizes) + 1}=NUMBER or \\1-grams:")
         sizes.append(int(match[1]))
     if not sizes:
         lines.fail("expected ngram 1=NUMBER before \\1-grams:")

@@ -1,7 +1,8 @@
 """Binary files of n-gram models: arrays that are mapped into memory and read where a query needs them.
 
-A file has a first line `MAGIC`, a second line of JSON that lists the arrays, and the arrays, each at a multiple of 64
-bytes: the words, then for each order keys (from order 2), log-probabilities and backoffs (below the highest order).
+The first line of a file is `FIRST_LINE`, the second JSON that lists the arrays. Then follow the arrays, each at a
+multiple of 64 bytes: the words, the keys of each order from 2, the log-probabilities of each order, and the backoffs of
+each order below the highest.
 """
 
 import json
@@ -17,7 +18,8 @@ from nmt_jax.ngram.vocabulary import SPECIAL, Vocabulary
 from nmt_jax.storage.files import whole_file
 from nmt_jax.storage.paths import local_path_of, path_of
 
-MAGIC = b"nmt-jax n-gram model, version 1\n"
+NAME = b"nmt-jax n-gram model"
+FIRST_LINE = NAME + b", version 1\n"
 ALIGNMENT = 64
 LONGEST_HEADER = 1 << 16
 DTYPES = {"words": "|u1", "keys": "<i8", "log_probabilities": "<f4", "backoffs": "<f4"}
@@ -31,15 +33,15 @@ def write_binary(model: NgramModel, path: str | os.PathLike[str]) -> None:
     arrays += [("backoffs", one) for one in model.backoffs]
     header = json.dumps({"order": model.order, "arrays": [[name, len(one)] for name, one in arrays]})
     with whole_file(path_of(path)) as file:
-        file.write(MAGIC + header.encode() + b"\n")
+        file.write(FIRST_LINE + header.encode() + b"\n")
         for name, one in arrays:
             file.write(b"\0" * (-file.tell() % ALIGNMENT))
             file.write(np.ascontiguousarray(one, DTYPES[name]).data)
 
 
 def is_binary(file: BinaryIO) -> bool:
-    """Returns whether a file begins like a binary model."""
-    return file.read(len(MAGIC)) == MAGIC
+    """Returns whether a file begins like a binary model of any version."""
+    return file.read(len(NAME)) == NAME
 
 
 def read_binary(path: str | os.PathLike[str]) -> NgramModel:
@@ -49,8 +51,8 @@ def read_binary(path: str | os.PathLike[str]) -> NgramModel:
     """
     path = local_path_of(path)
     with path.open("rb") as file:
-        if not is_binary(file):
-            raise UserError(f"{path}:1: not a binary n-gram model of this version; estimate the model again")
+        if file.read(len(FIRST_LINE)) != FIRST_LINE:
+            raise UserError(f"{path}:1: a binary n-gram model of another version; estimate the model again")
         header = file.readline(LONGEST_HEADER)
         offset = file.tell()
     try:

@@ -84,7 +84,7 @@ class NgramModel:
         for own, context, listed, backoff in zip(
             found[1:], contexts, self.log_probabilities[1:], self.backoffs, strict=True
         ):
-            log_p += np.where(context == NONE, 0, backoff[context])  # NONE reads the last backoff, which is not used
-            known = own != NONE
+            seen, known = context != NONE, own != NONE
+            log_p[seen] += backoff[context[seen]]
             log_p[known] = listed[own[known]]
         return log_p
