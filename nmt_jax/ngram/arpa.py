@@ -117,7 +117,7 @@ def _read_sizes(lines: _Lines) -> list[int]:
     lines.expect("\\data\\")
     sizes: list[int] = []
     while (words := lines.next("\\1-grams:")) != ["\\1-grams:"]:
-        match = re.fullmatch(rf"ngram {len(sizes) + 1} ?= ?(\d+)", " ".join(words))
+        match = re.fullmatch(rf"ngram {len(sizes) + 1} ?= ?([0-9]{{1,15}})", " ".join(words))
         if not match:
             lines.fail(f"found '{' '.join(words)[:40]}', expected ngram {len(sizes) + 1}=NUMBER or \\1-grams:")
         sizes.append(int(match[1]))

@@ -58,8 +58,10 @@ def read_binary(path: str | os.PathLike[str]) -> NgramModel:
     try:
         read = json.loads(header)
         order, listed = int(read["order"]), [(str(name), int(length)) for name, length in read["arrays"]]
+        if order < 1 or len(listed) != 3 * order - 1 or any(length < 0 for _, length in listed):
+            raise ValueError
         names = ["words"] + ["keys"] * (order - 1) + ["log_probabilities"] * order + ["backoffs"] * (order - 1)
-        if order < 1 or [name for name, _ in listed] != names or any(length < 0 for _, length in listed):
+        if [name for name, _ in listed] != names:
             raise ValueError
     except (ValueError, KeyError, TypeError):
         raise UserError(f"{path}:2: damaged list of arrays; copy the file again, or estimate the model again") from None

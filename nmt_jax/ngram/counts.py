@@ -5,7 +5,7 @@ import collections
 import dataclasses
 import itertools
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 import numpy as np
@@ -29,19 +29,20 @@ class Counts:
     trie: Trie
     occurrences: tuple[np.ndarray, ...]
 
-    def adjusted(self, suffixes: list[np.ndarray]) -> list[np.ndarray]:
-        """Returns for each order the adjusted counts int64 (Kneser and Ney, 1995), `<s>` with 0.
+    def adjusted(self, suffixes: list[np.ndarray]) -> Iterator[np.ndarray]:
+        """Yields for each order the adjusted counts int64 (Kneser and Ney, 1995), `<s>` with 0.
 
         An n-gram of the highest order, or one that begins with `<s>`, has its occurrences; any other the number of
         distinct words before it. suffixes: those of the trie.
         """
-        adjusted = []
-        for occurrences, longer in itertools.zip_longest(self.occurrences, suffixes):
-            # Without a word before it, an n-gram begins with <s>.
-            before = 0 if longer is None else np.bincount(longer, minlength=len(occurrences))
-            adjusted.append(np.where(before > 0, before, occurrences))
-        adjusted[0][BOS] = 0
-        return adjusted
+        for order, (occurrences, longer) in enumerate(itertools.zip_longest(self.occurrences, suffixes), start=1):
+            adjusted = occurrences.copy()
+            if longer is not None:
+                before = np.bincount(longer, minlength=len(occurrences))
+                adjusted[before > 0] = before[before > 0]  # the others begin with <s>
+            if order == 1:
+                adjusted[BOS] = 0
+            yield adjusted
 
 
 def count(lines: Iterable[str], order: int, *, name: str = "text", total: int | None = None) -> Counts:

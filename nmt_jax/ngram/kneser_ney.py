@@ -8,6 +8,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.ngram.counts import Counts
 from nmt_jax.ngram.model import NgramModel
 from nmt_jax.ngram.vocabulary import BOS
+from nmt_jax.progress import track
 
 Discounts = tuple[float, float, float]  # of adjusted counts of 1, 2, and 3 or more
 
@@ -24,13 +25,14 @@ def estimate(counts: Counts, fallback: Discounts | None = None) -> tuple[NgramMo
     fallback: discounts for orders for which they cannot be computed. Raises UserError if there are such orders and no
     fallback, and ValueError if a discount of the fallback is not above 0 and at most 1, 2 and 3.
     """
-    if fallback and not all(0 < discount <= number for number, discount in enumerate(fallback, start=1)):
+    if fallback and not _are_valid(fallback):
         raise ValueError(f"discounts {fallback}: must be above 0 and at most 1, 2 and 3")
     trie = counts.trie
     suffixes = trie.suffixes()
     lower = np.full(1, 1 / (trie.num_words - 1))  # <s> is never predicted
     chosen, log_probabilities, backoffs = [], [], []
-    for order, adjusted in enumerate(counts.adjusted(suffixes), start=1):
+    all_adjusted = track(counts.adjusted(suffixes), "estimating orders", trie.order)
+    for order, adjusted in enumerate(all_adjusted, start=1):
         try:
             chosen.append(closed_form_discounts(adjusted, order))
         except UserError:
@@ -77,9 +79,13 @@ def parse_fallback(text: Sequence[str]) -> Discounts:
         first, second, third = map(float, text)
     except ValueError:
         raise UserError("--discount_fallback needs three numbers, such as 0.5,1,1.5") from None
-    if not (0 < first <= 1 and 0 < second <= 2 and 0 < third <= 3):
+    if not _are_valid((first, second, third)):
         raise UserError("--discount_fallback: the discounts must be above 0 and at most 1, 2 and 3")
     return first, second, third
+
+
+def _are_valid(discounts: Discounts) -> bool:
+    return all(0 < discount <= number for number, discount in enumerate(discounts, start=1))
 
 
 def _log10(values: np.ndarray) -> np.ndarray:
