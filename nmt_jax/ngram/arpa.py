@@ -17,7 +17,7 @@ from nmt_jax.storage.files import whole_file
 from nmt_jax.storage.paths import path_of
 
 NEVER = -100.0  # log-probability of <unk> if a file does not list it, as in KenLM
-CHUNK = 1 << 16  # n-grams that are formatted together
+CHUNK = 1 << 16  # n-grams that are written or read together
 
 
 def write_arpa(model: NgramModel, path: str | os.PathLike[str]) -> None:
@@ -37,14 +37,14 @@ def _write(model: NgramModel, file: IO[bytes] | gzip.GzipFile) -> None:
     words = np.array(model.vocabulary.words, object)
     for order, size in enumerate(sizes, start=1):
         file.write(f"\n\\{order}-grams:\n".encode())
-        numbers, columns = model.trie.spelled(order), [model.log_probabilities[order - 1]]
+        columns = [model.log_probabilities[order - 1]]
         if order < len(sizes):
             columns.append(model.backoffs[order - 1])
         row = "%.9g\t%s\t%.9g\n" if order < len(sizes) else "%.9g\t%s\n"  # nine digits identify a float32
         for start in track(range(0, size, CHUNK), f"writing {order}-grams", total=-(-size // CHUNK)):
             part = slice(start, start + CHUNK)
             log_p, *backoff = (column[part].astype(np.float32).tolist() for column in columns)
-            ngrams = map(" ".join, words[numbers[part]].tolist())
+            ngrams = map(" ".join, words[model.trie.spelled(order, part)].tolist())
             file.write("".join(map(row.__mod__, zip(log_p, ngrams, *backoff, strict=True))).encode())
     file.write(b"\n\\end\\\n")
 

@@ -55,11 +55,11 @@ def count(lines: Iterable[str], order: int, *, name: str = "text", total: int | 
     with tempfile.TemporaryFile() as file, tempfile.TemporaryFile() as other:
         vocabulary = _write_stream(track(lines, "reading lines", total), file, name)
         words = np.memmap(file, np.int32, "r")
-        ends = np.memmap(other, np.int32, "r+", shape=words.shape)  # number of the n-gram that ends at each place
         occurrences = [np.zeros(len(vocabulary), np.int64)]
         for start, stop in _blocks(len(words)):
-            ends[start:stop] = words[start:stop]
+            words[start:stop].tofile(other)  # not through the map, in which a full disk would be fatal
             occurrences[0] += np.bincount(words[start:stop], minlength=len(vocabulary))
+        ends = np.memmap(other, np.int32, "r+")  # number of the n-gram that ends at each place
         trie = Trie(len(vocabulary), ())
         for longer in range(2, order + 1):
             found = _count_order(words, ends, f"counting {longer}-grams")

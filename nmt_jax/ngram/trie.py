@@ -12,6 +12,7 @@ import numpy as np
 from nmt_jax.ngram.vocabulary import BOS
 
 WORD_BITS = 32
+WORD_MASK = (1 << WORD_BITS) - 1
 NONE = -1  # number of an n-gram that is not in the model
 
 
@@ -53,7 +54,7 @@ class Trie:
 
     def words(self, order: int) -> np.ndarray:
         """Returns the last words of all n-grams of an order."""
-        return np.arange(self.num_words) if order == 1 else self.keys[order - 2] & ((1 << WORD_BITS) - 1)
+        return np.arange(self.num_words) if order == 1 else self.keys[order - 2] & WORD_MASK
 
     def suffixes(self) -> list[np.ndarray]:
         """Returns for each order from 2 the numbers of all n-grams without their first words, as (n-1)-grams."""
@@ -62,15 +63,14 @@ class Trie:
             found.append(self.find(order - 1, found[-1][self.contexts(order)], self.words(order)))
         return found
 
-    def spelled(self, order: int) -> np.ndarray:
-        """Returns the words int64[P, n] of all n-grams of an order."""
-        columns = [self.words(order)]
-        if order > 1:
-            numbers = self.contexts(order)
-            for shorter in range(order - 1, 0, -1):
-                columns.append(self.words(shorter)[numbers])
-                numbers = self.contexts(shorter)[numbers] if shorter > 1 else numbers
-        return np.stack(columns[::-1], axis=1)
+    def spelled(self, order: int, part: slice = slice(None)) -> np.ndarray:
+        """Returns the words int64[P, n] of the n-grams of an order, or of a part of them."""
+        numbers, columns = np.arange(*part.indices(self.sizes[order - 1])), []
+        for n in range(order, 1, -1):
+            keys = self.keys[n - 2][numbers]
+            columns.append(keys & WORD_MASK)
+            numbers = keys >> WORD_BITS
+        return np.stack([numbers, *columns[::-1]], axis=1)
 
 
 def pack(contexts: np.ndarray, words: np.ndarray) -> np.ndarray:
