@@ -4,6 +4,7 @@ import array
 import collections
 import dataclasses
 import itertools
+import pathlib
 import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO
@@ -14,6 +15,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.ngram.trie import NONE, Trie, pack, preceding
 from nmt_jax.ngram.vocabulary import BOS, EOS, SPECIAL, Vocabulary, split
 from nmt_jax.progress import track
+from nmt_jax.storage.files import naming
 
 BLOCK = 1 << 21  # places of the text that are counted together, 8 bytes each in a few arrays
 
@@ -57,7 +59,7 @@ def count(lines: Iterable[str], order: int, *, name: str = "text", total: int | 
         words = np.memmap(file, np.int32, "r")
         occurrences = [np.zeros(len(vocabulary), np.int64)]
         for start, stop in _blocks(len(words)):
-            words[start:stop].tofile(other)  # not through the map, in which a full disk would be fatal
+            _append(words[start:stop], other)  # not through the map, in which a full disk would be fatal
             occurrences[0] += np.bincount(words[start:stop], minlength=len(vocabulary))
         ends = np.memmap(other, np.int32, "r+")  # number of the n-gram that ends at each place
         trie = Trie(len(vocabulary), ())
@@ -85,13 +87,18 @@ def _write_stream(lines: Iterable[str], file: IO[bytes], name: str) -> Vocabular
         stream.extend(map(numbers.__getitem__, words))
         stream.append(EOS)
         if len(stream) > BLOCK:
-            stream.tofile(file)
+            _append(stream, file)
             del stream[:]
     if only_ends:
         raise UserError(f"{name}: the text has no words; there is nothing to count")
-    stream.tofile(file)
-    file.flush()
+    _append(stream, file)
     return Vocabulary(list(numbers))
+
+
+def _append(numbers: "array.array[int] | np.ndarray", file: IO[bytes]) -> None:
+    with naming(pathlib.Path(tempfile.gettempdir())):  # the file has no name
+        numbers.tofile(file)
+        file.flush()
 
 
 def _blocks(length: int) -> list[tuple[int, int]]:
