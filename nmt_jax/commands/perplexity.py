@@ -21,6 +21,7 @@ LANGUAGE_MODEL = "a trained language model"
 NO_TEXT = "no text to measure: every line is empty"
 CHUNK = 1 << 13  # lines that an n-gram model scores together
 LN10 = math.log(10)
+ROUNDING = 1e-3  # of log-probabilities and backoffs in a file
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -120,6 +121,13 @@ def segments(model: NgramModel, lines: Iterable[str]) -> Iterator[str]:
 
 
 def score_lines(model: NgramModel, lines: Iterable[str]) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray]]]:
-    """Yield each line with log-probabilities, base 10, of its words and its end, and which of them are unknown."""
+    """Yield each line with log-probabilities, base 10, of its words and its end, and which of them are unknown.
+
+    Raises UserError if a probability is above 1, or not a number.
+    """
     for group in chunks(lines, CHUNK):
-        yield from zip(group, model.score(group).by_line(), strict=True)
+        scores = model.score(group)
+        if not (scores.log_probabilities <= ROUNDING).all():
+            raise UserError("the n-gram model gives probabilities above 1; it is damaged: obtain or estimate it again")
+        scores = scores._replace(log_probabilities=np.minimum(scores.log_probabilities, 0))
+        yield from zip(group, scores.by_line(), strict=True)

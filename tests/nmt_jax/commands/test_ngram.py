@@ -1,10 +1,12 @@
 """`nmt-jax ngram`, and `nmt-jax perplexity` with its files."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 
+from nmt_jax.ngram.binary import write_binary
 from nmt_jax.ngram.files import read_model
 from tests.conftest import ROOT
 
@@ -63,6 +65,14 @@ def test_bits_per_character_of_known_words(nmt_jax, binary):
     measures = dict(line.split() for line in nmt_jax("perplexity", f"--ngram={binary}", stdin="we sing\n").lines)
     bits = 3 * np.log2(float(measures["perplexity"]))
     assert float(measures["bits_per_character"]) == pytest.approx(bits / len("we sing\n"), rel=1e-5)
+
+
+@pytest.mark.parametrize("value", [np.nan, 0.5])
+def test_a_damaged_model(mistake, binary, tmp_path, value):
+    model = read_model(binary)
+    damaged = dataclasses.replace(model, log_probabilities=tuple(0 * p + value for p in model.log_probabilities))
+    write_binary(damaged, tmp_path / "damaged")
+    assert "probabilities above 1; it is damaged" in mistake("perplexity", f"--ngram={tmp_path / 'damaged'}", stdin="a")
 
 
 @pytest.mark.parametrize(
