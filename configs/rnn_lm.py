@@ -7,8 +7,8 @@
 The file has 3,370 lines: 2,696 for training, the next 337 for dev, the last 337 for test. The vocabulary has 3,500
 words.
 
-Perplexity: dev 97.6, test 98.8 after 2,000 steps (3.6 CPU-minutes). On the same tokens, a Kneser-Ney trigram has 109.5
-and 109.4, a 5-gram 107.4 and 105.6 (2026-11-21; docs/results/language-models.md).
+Perplexity: dev 97.6, test 98.8 after 2,000 steps (3.6 CPU-minutes, 2026-11-21). On the same tokens, a Kneser-Ney
+trigram has 110.1 and 109.9, a 5-gram 108.2 and 107.1 (2026-11-25; docs/results/language-models.md).
 """
 
 import common

@@ -73,9 +73,14 @@ VERBS = {
         "--workdir=FOLDER [--prompts=FILE|-] [FLAG …] > TEXT",
         "--workdir=runs/rnn_lm --num_samples=5 --temperature=0.8",
     ),
+    "ngram": Verb(
+        "estimate an n-gram language model: modified Kneser-Ney; ARPA files and fast binary files",
+        "--output=FILE.arpa|FILE.ngram [--order=N] [FLAG …] < TEXT",
+        "--input=train.txt --order=5 --output=train.ngram",
+    ),
     "perplexity": Verb(
-        "measure the perplexity of a trained language model on a text",
-        "--workdir=FOLDER [FLAG …] < TEXT",
+        "measure the perplexity of a trained language model or an n-gram model on a text",
+        "--workdir=FOLDER|--ngram=FILE [FLAG …] < TEXT",
         "--workdir=runs/rnn_lm --input=test.txt",
     ),
     "mbr": Verb(
