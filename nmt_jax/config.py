@@ -282,12 +282,12 @@ def _override(config: ConfigDict, key: str, text: str) -> None:
 
 def _rename_values(config: ConfigDict) -> None:
     """Replaces values that an older version had by what they are called now."""
-    with config.ignore_type():
-        for key, value in schema.renamed(config.to_dict()).items():
-            group, _, name = key.rpartition(".")
-            node: Any = config
-            for part in group.split("."):
-                node = node[part]
+    for key, value in schema.renamed(config.to_dict()).items():
+        group, _, name = key.rpartition(".")
+        node: Any = config
+        for part in group.split("."):
+            node = node[part]
+        with node.ignore_type():
             node[name] = value
 
 

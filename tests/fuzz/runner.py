@@ -18,7 +18,7 @@ from tests.fuzz.mistakes import Case
 
 SECONDS = 60  # a case that takes longer hangs
 MEMORY = 2 << 30  # bytes that a case may add
-CASES_PER_PROCESS = 50
+CASES_PER_PROCESS = 100
 SIGNALLED = {128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGPIPE}
 
 

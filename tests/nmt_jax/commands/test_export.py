@@ -97,6 +97,7 @@ def _export(*arguments):
     return cli.main(["export", *(f"--{name}={value}" for name, value in arguments)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_ctranslate2_computes_what_the_model_computes(folder, tmp_path, name):
     ctranslate2 = pytest.importorskip("ctranslate2", reason="pip install 'nmt-jax[ctranslate2]'")

@@ -51,6 +51,7 @@ def test_a_file_is_replaced_only_with_overwrite(name, commands, nmt_jax, mistake
     assert output.read_bytes() != OWN.encode()
 
 
+@pytest.mark.slow
 def test_a_default_file_of_the_workdir_is_replaced(translator_workdir, nmt_jax, tmp_path):
     pytest.importorskip("matplotlib")
     workdir = shutil.copytree(translator_workdir, tmp_path / "w")

@@ -138,6 +138,7 @@ def test_any_piece_can_be_drawn_without_a_warning(kind, tmp_path, monkeypatch):
     assert plot_kinds.plot_attention(tmp_path, "x", kind=kind).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_plot_of_a_very_long_sentence_has_a_limited_size(tmp_path, monkeypatch):
     pieces = ["▁x"] * 700
     monkeypatch.setattr(plot_kinds, "pair_attention", lambda *_: attention(1, 2, pieces, pieces[:5]))
@@ -217,6 +218,7 @@ def make_translator(folder: pathlib.Path, attention: str, seeds: Sequence[int] =
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attention", "available", "missing"),
     [("global", "only --attention=cross", ["encoder", "decoder"]), ("none", "no attention", ["cross", "encoder"])],
@@ -233,6 +235,7 @@ def test_attention_that_a_translator_does_not_have_is_an_error(
         assert error == f"--attention={kind}: the model in {workdir} has {available}"
 
 
+@pytest.mark.slow
 def test_attention_is_that_of_the_chosen_checkpoint(tmp_path, nmt_jax, mistake):
     workdir = make_translator(tmp_path / "w", "global", seeds=(0, 1))
     arguments = ["plot", f"--workdir={workdir}", "--sentence=the dog", "--target=der Hund"]

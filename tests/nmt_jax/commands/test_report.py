@@ -158,6 +158,7 @@ def test_samples_are_distinct_and_ordered_by_score(lines):
         assert sorted(values[chosen["Worst"]]) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_given_texts_are_translated(workdir, tmp_path, capsys):
     source, reference = tmp_path / "s.txt", tmp_path / "r.txt"
     source.write_text("the dog sleeps .\n\nthe cat <b> sees .\n")

@@ -250,6 +250,7 @@ def test_references_are_encoded_once_for_all_systems(files, encoder, monkeypatch
     assert len(texts) == len(set(texts)) == 5
 
 
+@pytest.mark.slow
 def test_long_lines_under_each_policy(files, encoder, capsys, monkeypatch):
     paths = files(short="a b\nc\n", long=f"a b\n{' '.join(WORDS[i % 14] for i in range(5000))}\n", ref="a b\nc\n")
     command = ["score", *paths[:2], f"--reference={paths[2]}", encoder, "--format=json"]

@@ -185,6 +185,7 @@ def test_an_interrupted_output_is_continued(translated, source, tmp_path):
     assert translated(*flags).code == 2  # the output is complete
 
 
+@pytest.mark.slow
 def test_prefixes_and_constraints(translated, tmp_path):
     prefixes, phrases = tmp_path / "prefixes", tmp_path / "phrases"
     prefixes.write_text("der Hund\n\n\n")
@@ -218,6 +219,7 @@ def test_constraints_that_are_too_long(translated, tmp_path):
     assert f"{phrases}:3: the prefix and constraints need" in error_line(finished)
 
 
+@pytest.mark.slow
 def test_samples_and_the_sample_of_highest_expected_utility(translated, mistake, workdir):
     flags = ["--num_samples=4", "--temperature=2"]
     rows = columns(translated(*flags).lines)
@@ -234,6 +236,7 @@ def test_samples_and_the_sample_of_highest_expected_utility(translated, mistake,
     assert "--utility needs samples" in mistake("translate", f"--workdir={workdir}", "--utility=chrf")
 
 
+@pytest.mark.slow
 def test_word_alignments(translated, source):
     plain = translated().lines
     rows = translated("--alignment=argmax").lines
@@ -253,6 +256,7 @@ def test_word_alignments(translated, source):
         assert wrong.partition("=")[0] in error_line(finished)
 
 
+@pytest.mark.slow
 def test_an_ensemble_of_the_same_model_twice_is_that_model(nmt_jax, translated, workdir, source, tmp_path):
     plain = translated().lines
     point = tmp_path / "d_k=4,d_v=4,seed=0"  # a sweep puts commas into the names of workdirs
@@ -338,6 +342,7 @@ def recurrent_workdir(tmp_path_factory):
     return train_smoke("rnn_luong", tmp_path_factory.mktemp("recurrent"), {})
 
 
+@pytest.mark.slow
 def test_a_recurrent_model_has_no_products_in_int8(recurrent_workdir, mistake, source):
     error = mistake("translate", f"--workdir={recurrent_workdir}", f"--input={source}", "--decode_dtype=int8")
     assert "config.model_name=rnn has no products in int8; use float32 or bfloat16" in error
@@ -350,6 +355,7 @@ def test_a_length_limit_of_nothing(translated):
         assert len(finished.lines) == 3
 
 
+@pytest.mark.slow
 def test_a_given_translation_of_a_megabyte(translated, source, tmp_path):
     given = tmp_path / "given"
     given.write_text("der Hund .\n" + "x" * 2**20 + "\n\n")

@@ -89,6 +89,7 @@ def expected(alone):
     return losses(alone)
 
 
+@pytest.mark.slow
 def test_two_processes_log_the_losses_of_one_and_save_all_parameters(alone, expected, tmp_path):
     np.testing.assert_allclose(run(tmp_path, 2, **{"mesh.fsdp": True}), expected, atol=1e-5, rtol=0)
     np.testing.assert_allclose(scores(tmp_path), scores(alone), rtol=1e-5)

@@ -79,6 +79,7 @@ def test_candidates_of_one_risk_have_no_gradient(trained, monkeypatch):
     assert norm(gradient) < 1e-6
 
 
+@pytest.mark.slow
 def test_the_reward_of_what_is_said_rises(trained, monkeypatch):
     one, params, _, step = trained
     rewards = []

@@ -48,6 +48,7 @@ def task(page, folder, **overrides):
     return Translate(configs.load(f"{ROOT}/configs/{page}.py:smoke=true", settings), folder, sharding.make_mesh())
 
 
+@pytest.mark.slow
 def test_a_ratio_of_one_is_plain_training_bit_for_bit_and_less_is_not(tmp_path):
     step = Step(jnp.int32(0), jax.random.key(1))
     params = draw_parameters(task("rnn_luong", tmp_path).init, stddev=0.1)

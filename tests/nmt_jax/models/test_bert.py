@@ -52,7 +52,8 @@ def test_padding_has_no_gradient():
     def loss(params):
         return (model.apply({"params": params}, ids, mask)[0][-1][mask] ** 3).sum()
 
-    gradient = np.asarray(jax.grad(loss)(variables["params"])["embeddings"]["word"])[: B * S].reshape(B, S, D)
+    gradient = jax.jit(jax.grad(loss))(variables["params"])["embeddings"]["word"]
+    gradient = np.asarray(gradient)[: B * S].reshape(B, S, D)
     assert (gradient[~mask] == 0).all()
     assert (gradient[mask] != 0).any(axis=-1).all()
 
@@ -125,6 +126,7 @@ def test_positions_are_counted_from_the_first():
 def test_dropout_in_training_only():
     model, variables, ids, mask = make(dropout=0.5, attention_dropout=0.5)
 
+    @jax.jit
     def train(seed):
         return model.apply(variables, ids, mask, train=True, rngs={"dropout": jax.random.key(seed)})[0]
 
@@ -235,7 +237,7 @@ def test_no_token_of_a_causal_model_sees_those_after_it():
 
         word = variables["params"]["encoder"]["embeddings"]["word"]
         # [position, word of a position]; a plain sum of what a norm gives is a constant
-        gradient = jax.jacobian(lambda word, logits=logits: (logits(word)[0] ** 3).sum(axis=-1))(word)[:, :S]
+        gradient = jax.jit(jax.jacobian(lambda word, logits=logits: (logits(word)[0] ** 3).sum(axis=-1)))(word)[:, :S]
         seen = np.abs(np.asarray(gradient)).sum(axis=-1) > 0
         np.testing.assert_array_equal(seen, np.tril(np.ones((S, S), bool)) if causal else np.ones((S, S), bool))
 
@@ -246,9 +248,11 @@ def test_remat_changes_no_number():
 
     def gradient(model):
         options = {"train": True, "rngs": {"dropout": jax.random.key(1)}}
-        return jax.grad(lambda params: model.apply({"params": params}, *inputs, **options)[0].sum())(
-            variables["params"]
-        )
+
+        def total(params):
+            return model.apply({"params": params}, *inputs, **options)[0].sum()
+
+        return jax.jit(jax.grad(total))(variables["params"])
 
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), gradient(model), gradient(again))
     hidden = [one.apply(variables, *inputs)[0] for one in (model, again)]

@@ -150,6 +150,7 @@ def test_hidden_times_kernel_is_the_logits():
     np.testing.assert_allclose(out["hidden"] @ out["output_kernel"], logits, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_remat_in_a_scan_changes_only_memory():
     model, variables, _ = make(("dropout", 0.0))
     other = Model(**{**TINY, "remat": "full", "scan_layers": True, "dropout": 0.0})

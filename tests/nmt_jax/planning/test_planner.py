@@ -117,6 +117,7 @@ def test_programs_that_the_compiler_refuses(message, needed):
     assert text[6].startswith("no")
 
 
+@pytest.mark.slow
 def test_metrics(tmp_path):
     """A program has the arithmetic of the encoder's layers up to the selected one, and that of the comparison."""
     encoder = load_encoder(tiny_encoder_folder.write(tmp_path / "encoder"))

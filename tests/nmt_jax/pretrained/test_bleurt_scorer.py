@@ -19,6 +19,7 @@ def folders(shared, tmp_path_factory):
     return {length: bleurt_folder.write(shared, folder / str(length), length) for length in (32, 128)}
 
 
+@pytest.mark.slow
 def test_equals_bleurt(shared, folders):
     """google-research/bleurt cebe7e6, its own graph and input encoder; at 32 pieces, most pairs are truncated."""
     stored, count, cut = golden.read(shared, "bleurt"), 0, 0

@@ -9,6 +9,8 @@ from nmt_jax import schema
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.elmo_features import elmo_features, load_elmo
 
+pytestmark = pytest.mark.slow  # trains models
+
 SENTENCES = [["das", "Haus"], [], ["unausdenkliche", "Wörter", "déjà", "\u200b", "."] * 3, ["das", "Haus"], ["Haus"]]
 
 

@@ -19,6 +19,8 @@ from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow  # trains models
+
 BLEURT_PAGE, RUSE_PAGE = (f"{ROOT}/configs/{name}.py:smoke=true" for name in ("bleurt", "ruse"))
 STEPS = {"train.steps": "4", "train.eval_every": "4", "train.checkpoint_every": "4", "optimizer.warmup_steps": "1"}
 TEXTS = ["the old man sleeps in the garden .", "she sees a house", ""]

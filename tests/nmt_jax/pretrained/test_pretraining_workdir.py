@@ -31,6 +31,7 @@ def copy(workdir, tmp_path):
     return tmp_path / "w", json.loads((workdir / "config.json").read_text())
 
 
+@pytest.mark.slow
 def test_the_exported_model_has_bit_identical_hidden_states(workdir, tmp_path):
     export.run(workdir, "huggingface", tmp_path / "folder")
     ours, theirs = load_encoder(workdir), load_encoder(tmp_path / "folder")

@@ -103,6 +103,7 @@ def digests():
     return [hashlib.sha256(tokenizer.model.encode()).hexdigest() for tokenizer in tokenizers]
 
 
+@pytest.mark.slow
 def test_training_is_the_same_in_every_process():
     code = "from tests.nmt_jax.pretrained.test_tokenizer import digests; print(*digests())"
     printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout

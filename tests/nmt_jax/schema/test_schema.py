@@ -41,12 +41,21 @@ def test_the_defaults_are_valid_and_every_number_is_bounded_on_both_sides(model,
         assert key.help[-1] in ".…", name
 
 
-@pytest.mark.parametrize(("model", "task"), PAIRS)
-def test_a_value_outside_the_range_of_any_number_is_refused_before_data_is_read(model, task):
+def numeric_keys():
+    """The numeric keys of each pair of model and task that no pair before it has with the same range."""
+    seen = set()
+    for pair in PAIRS:
+        numeric = {name: key for name, key in schema.schema(*pair).items() if key.type in (int, float)}
+        new = {name: key for name, key in numeric.items() if (name, key.type, key.limits) not in seen}
+        seen |= {(name, key.type, key.limits) for name, key in new.items()}
+        if new:
+            yield pytest.param(*pair, new, id="-".join(pair))
+
+
+@pytest.mark.parametrize(("model", "task", "keys"), [*numeric_keys()])
+def test_a_value_outside_the_range_of_any_number_is_refused_before_data_is_read(model, task, keys):
     config = ConfigDict(schema.defaults(model, task))
-    numeric = {name: key for name, key in schema.schema(model, task).items() if key.type in (int, float)}
-    assert len(numeric) > 20
-    for name, key in numeric.items():
+    for name, key in keys.items():
         for value in outside(key):
             text = json.dumps([value]) if isinstance(key.default, list) else str(value)
             with pytest.raises(UserError) as error:

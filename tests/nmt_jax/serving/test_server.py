@@ -43,9 +43,17 @@ def texts(answer):
     ("flags", "fields"),
     [
         ([], {}),
-        (["--beam_size=2", "--length_penalty=1"], {"beam_size": 2, "length_penalty": 1}),
-        (["--nbest=3"], {"n_best": 3}),
-        (["--num_samples=3", "--temperature=0.7", "--seed=4"], {"num_samples": 3, "temperature": 0.7, "seed": 4}),
+        *(
+            pytest.param(flags, fields, marks=pytest.mark.slow)
+            for flags, fields in (
+                (["--beam_size=2", "--length_penalty=1"], {"beam_size": 2, "length_penalty": 1}),
+                (["--nbest=3"], {"n_best": 3}),
+                (
+                    ["--num_samples=3", "--temperature=0.7", "--seed=4"],
+                    {"num_samples": 3, "temperature": 0.7, "seed": 4},
+                ),
+            )
+        ),
     ],
 )
 def test_translations_are_those_of_the_command_line(flags, fields, client, nmt_jax, translator_workdir):
@@ -89,6 +97,7 @@ def test_scores_are_those_of_the_command_line(client, nmt_jax, tmp_path):
     assert [{**row, "system": str(tmp_path / row["system"])} for row in rows] == expected
 
 
+@pytest.mark.slow
 def test_answers_to_many_clients_at_once_are_those_to_one(client):
     words = sorted({word for line in LINES for word in line.split()})
     draw = random.Random(0)

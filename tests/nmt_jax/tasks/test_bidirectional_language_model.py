@@ -101,6 +101,7 @@ def test_every_word_is_scored_once_in_each_direction(task, params):
     assert backward == pytest.approx(-read[1][places + 1, classes[before]].mean(), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_perplexities_do_not_depend_on_the_batch_size(task, params):
     measures = task.evaluate(params)
     assert measures["dev/perplexity"] == pytest.approx(np.exp(measures["dev/loss"]))
@@ -114,6 +115,7 @@ def test_perplexities_do_not_depend_on_the_batch_size(task, params):
     assert task.evaluate(nothing)["dev/forward_perplexity"] == pytest.approx(task.num_classes, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_softmax_is_sampled_in_training_only(task, params):
     sampled = with_changes(task, **{"loss.num_sampled": 16, "model.dropout": 0.0})
     whole = with_changes(task, **{"loss.num_sampled": 0, "model.dropout": 0.0})

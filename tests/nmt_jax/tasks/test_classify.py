@@ -73,6 +73,7 @@ def test_label_smoothing_is_used_in_training_only(task, params):
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_evaluation_counts_every_text_for_any_batch_size(task, params):
     measures = task.evaluate(params)
     other = changed(task, task.workdir, **{"eval.batch_tokens": 512, "data.num_buckets": 1})

@@ -36,7 +36,6 @@ VARIANTS = {
     "word_vectors": ("fasttext", {"optimizer.schedule": "constant", "train.steps": 10}),
 }
 BASELINES = {"tensor": "data", "fsdp": "data", "all": "accumulated"}  # on one device
-FAST = ("all", "word_vectors")
 
 
 def train_variant(folder: Path, name: str) -> None:
@@ -76,28 +75,19 @@ class Runs:
 
 
 @pytest.fixture(scope="module")
-def fast_runs(tmp_path_factory):
-    return Runs(tmp_path_factory.mktemp("fast"), FAST)
-
-
-@pytest.fixture(scope="module")
-def slow_runs(tmp_path_factory):
-    return Runs(tmp_path_factory.mktemp("slow"), tuple(name for name in VARIANTS if name not in FAST))
-
-
-@pytest.mark.parametrize("name", FAST)
-def test_eight_devices_log_the_losses_of_one(fast_runs, name):
-    fast_runs.check(name)
-
-
-def test_a_model_trained_on_eight_devices_is_opened_on_one(fast_runs):
-    folder = Workdir(fast_runs.folder / "8" / "all")
-    assert folder.config().mesh.model == 2
-    _, params = open_trained(folder, "translate", checkpoint="last")
-    assert {len(leaf.sharding.device_set) for leaf in jax.tree.leaves(params)} == {1}
+def runs(tmp_path_factory):
+    return Runs(tmp_path_factory.mktemp("runs"), tuple(VARIANTS))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in VARIANTS if name not in FAST])
-def test_eight_devices_log_the_losses_of_one_for_other_variants(slow_runs, name):
-    slow_runs.check(name)
+def test_eight_devices_log_the_losses_of_one(runs):
+    for name in VARIANTS:
+        runs.check(name)
+
+
+@pytest.mark.slow
+def test_a_model_trained_on_eight_devices_is_opened_on_one(runs):
+    folder = Workdir(runs.folder / "8" / "all")
+    assert folder.config().mesh.model == 2
+    _, params = open_trained(folder, "translate", checkpoint="last")
+    assert {len(leaf.sharding.device_set) for leaf in jax.tree.leaves(params)} == {1}

@@ -107,6 +107,7 @@ def test_only_predicted_tokens_contribute_to_the_loss(task, params):
     assert (gradient[asked] != 0).any(axis=-1).all()
 
 
+@pytest.mark.slow
 def test_measures_cover_every_development_example(task, params):
     measures = task.evaluate(params)
     right = asked = nats = pairs = pair_right = 0

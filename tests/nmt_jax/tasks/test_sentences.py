@@ -86,6 +86,7 @@ def trained(folder, tmp_path_factory):
     return workdir, train(f"{ROOT}/configs/glue.py:smoke=true", workdir, settings(folder))
 
 
+@pytest.mark.slow
 def test_it_learns_and_the_workdir_is_complete(trained, folder, tmp_path):
     workdir, metrics = trained
     assert metrics["dev/accuracy"] == metrics["dev/f1"] == metrics["dev/matthews"] == 100
@@ -140,6 +141,7 @@ def test_training_starts_with_the_pretrained_weights(folder, tmp_path):
         task_of(folder, tmp_path, **{"encoder.place": tmp_path / "other"}).warm_start(drawn)
 
 
+@pytest.mark.slow
 def test_a_frozen_encoder_does_not_change(folder, tmp_path):
     changes = {"encoder.frozen": "true", "encoder.layers": "mixture", "optimizer.weight_decay": 0.0}
     page = f"{ROOT}/configs/glue.py:smoke=true"
@@ -155,6 +157,7 @@ def test_a_frozen_encoder_does_not_change(folder, tmp_path):
         train(page, tmp_path / "v", settings(folder, **changes | {"optimizer.weight_decay": 0.01}))
 
 
+@pytest.mark.slow
 def test_segments_of_pairs(folder, tmp_path):
     batch = task_of(folder, tmp_path / "a", "pair").batches(1)[0]
     real = batch["mask"][:, 0]
@@ -190,6 +193,7 @@ def test_padding_rows_do_not_count(folder, tmp_path, kind):
     assert np.isfinite(jax.jit(lambda params: task.loss_fn(params, less, step)[0])(params))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_name", ["sentence_head", "siamese_head"])
 def test_scores_are_learned_and_predicted_as_numbers(folder, tmp_path, model_name):
     task = task_of(folder, tmp_path, "pair", model_name=model_name)

@@ -14,6 +14,8 @@ from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow  # trains models
+
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory):

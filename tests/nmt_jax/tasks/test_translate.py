@@ -120,6 +120,7 @@ def test_a_batch_of_the_evaluation_that_is_too_small_is_named(task):
         _ = Translate(config, task.workdir, task.mesh).dev_batches
 
 
+@pytest.mark.slow
 def test_evaluation_does_not_depend_on_the_batch_size(task, params):
     measures = task.evaluate(params)
     other = Translate(ConfigDict(task.config.to_dict()), task.workdir, task.mesh)

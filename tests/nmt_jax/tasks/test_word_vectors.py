@@ -83,7 +83,8 @@ def test_an_unseen_word_has_the_mean_vector_of_its_n_grams(task):
     assert task.compose(params, "") is None  # "<>" is shorter than an n-gram
 
 
-@pytest.mark.parametrize("page", ["word2vec", pytest.param("fasttext", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["word2vec", "fasttext"])
 def test_words_of_a_class_become_neighbours(page, tmp_path):
     changes = settings(tmp_path, **{"data.size": "4000", "vocab.size": "1000", "model.d_model": "24"})
     changes |= {"train.steps": "300", "train.batch_tokens": "2048", "train.eval_every": "300"}
@@ -109,6 +110,7 @@ def losses(folder) -> list[float]:
 SHORT = {"optimizer.schedule": "constant", "train.eval_every": "1000", "train.checkpoint_every": "1000"}
 
 
+@pytest.mark.slow
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
     page, changes = f"{ROOT}/configs/fasttext.py:smoke=true", settings(tmp_path, **SHORT)
     train(page, tmp_path / "whole", changes | {"train.steps": "10"})

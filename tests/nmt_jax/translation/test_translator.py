@@ -107,6 +107,7 @@ def test_scoring_returns_the_scores_of_the_search(tasks, params, number):
                 assert min(abs(line[k].score - total), abs(line[k].score - cut)) < 1e-5 * max(1, abs(total))
 
 
+@pytest.mark.slow
 def test_constraints_are_met(tasks, params):
     translator = tasks[0].translator
     vocab = translator.vocabularies[1]

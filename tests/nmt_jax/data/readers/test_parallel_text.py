@@ -135,6 +135,7 @@ def test_a_tfds_data_set_is_read_in_order(tiny):
     assert swapped.fingerprint() != corpus.fingerprint() == open_text(tiny_config(tiny), "train").fingerprint()
 
 
+@pytest.mark.slow
 def test_slices_of_a_tfds_data_set_are_the_data_set(tiny, tmp_path):
     parts = open_text(tiny_config(tiny), "train").slices(2, tmp_path)
     assert [list(part) for part in reversed(parts)][::-1] == [

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.models.layers.quantization import Quantized, QuantizedTable, quantize, quantize_parameters
@@ -64,6 +65,7 @@ def test_all_kernels_and_tables_of_embeddings_are_quantized():
         assert sum(isinstance(leaf, QuantizedTable) for _, leaf in found) == (3 if fields else 1)
 
 
+@pytest.mark.slow
 def test_a_quantized_transformer_is_close_and_its_cache_changes_nothing():
     for fields in ({}, {"tie_embeddings": "none", "activation": "swiglu", "scan_layers": True}):
         model, params, quantized = make(**fields)
