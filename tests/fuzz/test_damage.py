@@ -31,7 +31,7 @@ FORMATS = {
     "a saved config": ("translator/config.json", configs.read, 1500),
     "a log": ("translator/metrics.jsonl", lambda path: Workdir(path.parent).metrics(), 1000),
     "a vocabulary": ("translator/vocab/joint.model", Vocab.load, 500),
-    "a checkpoint": ("translator/checkpoints", lambda path: load_params(path.parent), 400),
+    "a checkpoint": ("translator/checkpoints", lambda path: load_params(path.parent), 200),
     "a tokenizer": ("encoder", Tokenizer.load, 600),
     "an encoder": ("encoder", load_folder, 600),
     "safetensors": ("exported", safetensors.load, 600),
