@@ -25,7 +25,7 @@ class Copy(NamedTuple):
 
     source: str
     target: str
-    count: int
+    num_changed: int
     target_changed: int = 0
     target_left: int = 0
 
@@ -36,11 +36,11 @@ def augment(pair: Pair, change: Change, seed: int, number: int, copy: int, lexic
     lexicon: changes the translations of replaced words, if given. Without a change, the pair is returned as it was.
     """
     changed = change(pair.source.split(), np.random.default_rng((seed, number, copy)))
-    if not changed.count:
+    if not changed.num_changed:
         return Copy(*pair[:2], 0)
     source = " ".join(changed.words)
     if lexicon is None:
-        return Copy(source, pair.target, changed.count)
+        return Copy(source, pair.target, changed.num_changed)
     target = retarget(pair.target.split(), pair.links, changed.replaced, lexicon)
     text = " ".join(target.words) if target.changed else pair.target
-    return Copy(source, text, changed.count, target.changed, target.left)
+    return Copy(source, text, changed.num_changed, target.changed, target.left)

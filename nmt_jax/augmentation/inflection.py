@@ -33,7 +33,9 @@ def main_reading(wordnet: WordNet, word: str, certain: float = 1) -> Reading | N
     by_senses = sorted(
         ((wordnet.num_tagged(one.part, one.base), one) for one in readings(wordnet, word)), key=lambda item: -item[0]
     )
-    (most, best), *others = by_senses or [(0, None)]
+    if not by_senses:
+        return None
+    (most, best), *others = by_senses
     return best if most and all(certain * count <= most for count, _ in others) else None
 
 

@@ -17,7 +17,7 @@ class Changed(NamedTuple):
     """
 
     words: list[str]
-    count: int
+    num_changed: int
     replaced: dict[int, str]
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import pathlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -20,7 +19,6 @@ from nmt_jax.augmentation.substitution import substitute
 from nmt_jax.augmentation.synonyms import Synonyms
 from nmt_jax.augmentation.target_side import Lexicon, read_lexicon
 from nmt_jax.commands import streams
-from nmt_jax.commands.align_sentences import output_files
 from nmt_jax.commands.shared_flags import values
 from nmt_jax.data.lines import num_lines, parallel_lines, read_lines
 from nmt_jax.errors import UserError
@@ -91,7 +89,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if positional or not (kind and source and output):
         raise UserError("nmt-jax augment needs --kind=KIND, --source=FILE and --output=PREFIX, nothing but flags")
     _check_flags(flag_values)
-    paths = _output_files(source, target, output)
+    paths = streams.parallel_files(output, source, target)
     inputs = [name for name in (source, target, flag_values.links, flag_values.lexicon) if name]
     if len({*inputs, *paths}) < len(inputs) + len(paths):
         raise UserError(f"--output={output}: a file would be used twice; name another prefix")
@@ -137,13 +135,6 @@ def _check_flags(flag_values: flags.FlagValues) -> None:
         raise UserError(f"--mask_token={token!r} must be one word without blanks")
 
 
-def _output_files(source: str, target: str | None, output: str) -> list[str]:
-    """Return the names of the output files, as `align_sentences` names them."""
-    if target:
-        return list(output_files(source, target, output))
-    return [f"{output}{pathlib.PurePath(source.removesuffix('.gz')).suffix}"]
-
-
 def _change(flag_values: flags.FlagValues, known: Mapping[str, int]) -> Change:
     """Return the function that changes the words of a line. Raises UserError if its files are missing or do not fit."""
     kind, rate = flag_values.kind, flag_values.rate
@@ -179,9 +170,9 @@ def _pairs(source: str, target: str | None, links: str | None) -> Iterator[Pair]
     for number, lines in enumerate(parallel_lines([name for name in (source, target, links) if name]), start=1):
         if links:
             lengths = (len(lines[0].split()), len(lines[1].split()))
-            yield Pair(*lines[:2], parse_links(lines[2], lengths, f"{links}:{number}").sure)
+            yield Pair(lines[0], lines[1], parse_links(lines[2], lengths, f"{links}:{number}").sure)
         else:
-            yield Pair(*lines)
+            yield Pair(lines[0], lines[1] if target else "")
 
 
 @dataclasses.dataclass
@@ -199,9 +190,9 @@ class Counts:
 
     def add(self, copy: Copy) -> None:
         """Count a copy."""
-        self.changed += copy.count > 0
-        self.unchanged += not copy.count
-        self.words += copy.count
+        self.changed += copy.num_changed > 0
+        self.unchanged += not copy.num_changed
+        self.words += copy.num_changed
         self.target_changed += copy.target_changed
         self.target_left += copy.target_left
 
@@ -247,7 +238,7 @@ def run(
             for n in range(copies):
                 copy = augment(pair, change, seed, number, n, lexicon)
                 counts.add(copy)
-                if copy.count or keep_unchanged:
+                if copy.num_changed or keep_unchanged:
                     write(copy.source, copy.target)
         if not counts.changed and not keep_unchanged:
             raise UserError(why_none(counts))
