@@ -69,7 +69,7 @@ VERBS = {
         "--source=book.en --target=book.de --output=train",
     ),
     "augment": Verb(
-        "augment text with changed copies: dropout, swaps, masks, WordNet synonyms, neighbours among word vectors",
+        "augment text with changed copies: dropout, swaps, masks, WordNet synonyms, near words by vectors",
         "--kind=KIND --source=FILE [--target=FILE] --output=PREFIX [FLAG …]",
         "--kind=synonyms --source=train.en --target=train.de --output=augmented",
     ),

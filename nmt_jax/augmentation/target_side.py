@@ -11,7 +11,7 @@ from nmt_jax.data.lines import read_lines
 from nmt_jax.data.vocabulary.translation_lexicon import parse_entry
 from nmt_jax.errors import UserError
 
-Lexicon = Mapping[str, str]  # the best translation of a source word
+Lexicon = Mapping[str, Mapping[str, float]]  # source word -> its translations and their probabilities
 
 
 class Retargeted(NamedTuple):
@@ -22,30 +22,44 @@ class Retargeted(NamedTuple):
     left: int
 
 
-def read_lexicon(path: str | os.PathLike[str], smallest: float, known: Collection[str]) -> dict[str, str]:
-    """Reads SOURCE, TARGET, PROBABILITY rows; keeps the most probable translation of each of the `known` words.
+def read_lexicon(path: str | os.PathLike[str], smallest: float, known: Collection[str]) -> dict[str, dict[str, float]]:
+    """Reads SOURCE, TARGET, PROBABILITY rows; keeps the translations of those `known` words that have a likely one.
 
-    Translations of probability below `smallest`, and those without letters, are left out. Raises UserError `FILE:LINE`
+    smallest: the probability of the best translation of a word, at least. Translations without letters are left out.
+    Raises UserError `FILE:LINE`
     for an invalid row, and UserError if nothing is kept.
     """
-    best: dict[str, tuple[float, str]] = {}
-    occurs = False
+    found: dict[str, dict[str, float]] = {}
     for number, line in enumerate(read_lines(path), start=1):
         source, target, probability = parse_entry(line, f"{path}:{number}")
-        if source not in known:
-            continue
-        occurs = True
-        target = split(target).word
-        if target and probability >= smallest and probability > best.get(source, (0.0, ""))[0]:
-            best[source] = probability, target
-    if not occurs:
+        if source in known:
+            entries = found.setdefault(source, {})
+            if word := split(target).word:
+                entries[word] = max(probability, entries.get(word, 0.0))
+    if not found:
         raise UserError(
             f"{path}: none of its source words occurs in the text; the source comes first in each row, as "
             "nmt-jax align --lexicon writes it for the same --source"
         )
-    if not best:
+    kept = {source: entries for source, entries in found.items() if max(entries.values(), default=0.0) >= smallest}
+    if not kept:
         raise UserError(f"{path}: no translation has a probability of at least {smallest:g}; lower --min_probability")
-    return {source: target for source, (_, target) in best.items()}
+    return kept
+
+
+def translate(new: str, old_target: str, lexicon: Lexicon) -> str:
+    """Returns what replaces the target word of a word that has become `new`: its most probable translation.
+
+    If another form of this translation (the same beginning) ends as `old_target` does, it is used, so that adjectives
+    agree. Returns `old_target` if there is no translation, or if it is one already.
+    """
+    entries = lexicon.get(new, {})
+    if not entries or old_target in entries:
+        return old_target
+    best = max(entries, key=lambda word: entries[word])
+    stem, ending = best[: max(3, len(best) // 2)].lower(), old_target[-2:].lower()
+    agreeing = [word for word in entries if word.lower().startswith(stem) and word.lower().endswith(ending)]
+    return max(agreeing, key=lambda word: entries[word], default=best)
 
 
 def retarget(
@@ -62,12 +76,13 @@ def retarget(
     changed = list(words)
     count = 0
     for position, new in replaced.items():
-        if position not in partner or new not in lexicon:
+        if position not in partner:
             continue
         j = partner[position]
         old = split(words[j])
-        translation = capitalized_as(lexicon[new], old.word) if j == 0 else lexicon[new]
+        translation = translate(new, old.word, lexicon)
         if old.word and translation != old.word:
-            changed[j] = f"{old.before}{translation}{old.after}"
+            word = capitalized_as(translation, old.word) if j == 0 else translation
+            changed[j] = f"{old.before}{word}{old.after}"
             count += 1
     return Retargeted(changed, count, len(replaced) - count)

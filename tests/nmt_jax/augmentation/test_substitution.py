@@ -12,7 +12,7 @@ from nmt_jax.augmentation.known_forms import count_forms
 from nmt_jax.augmentation.neighbours import VectorNeighbours
 from nmt_jax.augmentation.substitution import substitute
 from nmt_jax.augmentation.synonyms import Synonyms
-from nmt_jax.augmentation.target_side import read_lexicon, retarget
+from nmt_jax.augmentation.target_side import read_lexicon, retarget, translate
 from nmt_jax.augmentation.words import is_content, split
 from nmt_jax.errors import UserError
 from tests.fixtures import wordnet
@@ -101,7 +101,7 @@ def test_the_share_of_replaced_words_is_the_rate():
 def test_only_words_linked_one_to_one_are_translated():
     replaced = {0: "lads", 1: "dog", 2: "cat", 3: "bird"}
     links = {(0, 0), (1, 1), (1, 2), (2, 3), (4, 3), (3, 4)}
-    lexicon = {"lads": "kerle", "dog": "Hund", "cat": "Katze"}
+    lexicon = {"lads": {"kerle": 0.9}, "dog": {"Hund": 0.8}, "cat": {"Katze": 0.7}}
     found = retarget(["Jungen,", "b", "c", "d", "e"], links, replaced, lexicon)
     assert found == (["Kerle,", "b", "c", "d", "e"], 1, 3)
     assert retarget(["a", "Hund."], {(1, 1)}, {1: "dog"}, lexicon) == (["a", "Hund."], 0, 1)
@@ -109,15 +109,23 @@ def test_only_words_linked_one_to_one_are_translated():
 
 def test_a_target_changes_with_its_source(change):
     pair = Pair("the boys  run", "die Jungen  rennen", {(0, 0), (1, 1), (2, 2)})
-    assert augment(pair, change, 0, 0, 0, {"lads": "Kerle"}) == ("the lads run", "die Kerle rennen", 1, 1, 0)
+    assert augment(pair, change, 0, 0, 0, {"lads": {"Kerle": 0.5}}) == ("the lads run", "die Kerle rennen", 1, 1, 0)
     assert augment(pair, change, 0, 0, 0, {}) == ("the lads run", "die Jungen  rennen", 1, 0, 1)
     assert augment(pair, change, 0, 0, 0) == ("the lads run", "die Jungen  rennen", 1, 0, 0)
 
 
-def test_the_best_entry_is_kept(tmp_path):
+def test_translations_agree_with_the_old_word():
+    lexicon = {"small": {"kleinen": 0.4, "kleines": 0.1, "winziges": 0.2}}
+    assert translate("small", "großes", lexicon) == "kleines"
+    assert translate("small", "großem", lexicon) == "kleinen"  # no form ends so
+    assert translate("small", "winziges", lexicon) == "winziges"  # a translation already
+    assert translate("tiny", "großes", lexicon) == "großes"
+
+
+def test_words_with_a_likely_translation_are_kept(tmp_path):
     path = tmp_path / "lexicon.tsv"
     path.write_text("dog\tHund\t0.4\ndog\tKöter\t0.5\ndog\t,\t0.9\ncat\tKatze\t0.1\nx\ty\t1\n")
-    assert read_lexicon(path, 0.3, {"dog", "cat"}) == {"dog": "Köter"}
+    assert read_lexicon(path, 0.3, {"dog", "cat"}) == {"dog": {"Hund": 0.4, "Köter": 0.5}}
     with pytest.raises(UserError, match="none of its source words occurs in the text"):
         read_lexicon(path, 0.3, {"bird"})
     with pytest.raises(UserError, match=r"no translation has a probability of at least 0\.3"):
