@@ -3,13 +3,13 @@
 import functools
 from collections.abc import Mapping
 
-from metrics_jax.surface.wordnet import PARTS, WordNet
-from nmt_jax.augmentation.inflection import forms, main_reading
+from metrics_jax.surface.wordnet import WordNet
+from nmt_jax.augmentation.inflection import forms, main_reading, readings
 from nmt_jax.augmentation.known_forms import most_frequent
 from nmt_jax.augmentation.words import is_content
 
 MOST_SENSES = 5  # in tagged texts; words with more are too ambiguous, such as `hold` and `set`
-CERTAIN = 4  # how many times as many tagged senses the part of speech of a word has as its other ones
+CERTAIN = 2  # the part of speech of a word has so many times the tagged senses of any other
 
 
 class Synonyms:
@@ -31,24 +31,24 @@ class Synonyms:
         reading = main_reading(self._wordnet, word, CERTAIN) if is_content(word) else None
         if reading is None or self._wordnet.num_tagged(reading.part, reading.base) > MOST_SENSES:
             return ()
-        found = []
-        for members in self._first_senses(reading.part, reading.base):
-            if reading.base in members:  # else it is a name, spelled with a capital
-                bases = [
-                    base for base in members if base != reading.base and self._is_usual(reading.part, base, members)
-                ]
-                found += [
-                    most_frequent(forms(self._wordnet, reading.part, base, reading.ending), self._known)
-                    for base in bases
-                ]
-        return tuple(form for form in dict.fromkeys(found) if is_content(form) and form != word)
+        part, base, ending = reading
+        senses = [members for members in self._first_senses(part, base) if base in members]  # else it is a name
+        bases = [other for members in senses for other in members if self._is_usual(part, other, members)]
+        found = (most_frequent(forms(self._wordnet, part, other, ending), self._known) for other in bases)
+        return tuple(form for form in dict.fromkeys(found) if form not in ("", word) and self._fits(part, ending, form))
 
     def _first_senses(self, part: str, base: str) -> tuple[tuple[str, ...], ...]:
         return self._wordnet.senses(part, base)[: self._senses]
 
     def _is_usual(self, part: str, base: str, members: tuple[str, ...]) -> bool:
-        """Whether a synonym mostly has this part of speech and this meaning."""
-        if base != base.lower() or not is_content(base):
-            return False
-        counts = {other: self._wordnet.num_tagged(other, base) for other in PARTS}
-        return counts[part] == max(counts.values()) <= MOST_SENSES and members in self._first_senses(part, base)
+        """Whether a synonym mostly has this meaning."""
+        clear = self._wordnet.num_tagged(part, base) <= MOST_SENSES and members in self._first_senses(part, base)
+        return clear and base == base.lower() and is_content(base)
+
+    def _fits(self, part: str, ending: str, form: str) -> bool:
+        """Whether no other reading of a form has more senses: `attending` is no noun, although WordNet has one."""
+        senses = {
+            (one.part, one.ending): self._wordnet.num_tagged(one.part, one.base)
+            for one in readings(self._wordnet, form)
+        }
+        return is_content(form) and senses.get((part, ending), 0) >= max(senses.values(), default=0)

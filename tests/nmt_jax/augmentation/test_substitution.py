@@ -57,6 +57,13 @@ def test_a_sense_must_be_among_the_first_of_both_words(tmp_path):
     assert Synonyms(database, known, senses=1)("lorry") == ("truck",)
 
 
+def test_nouns_do_not_become_forms_of_verbs(tmp_path):
+    synsets = {**wordnet.SYNSETS, "noun": [["attention", "attending", "heed"]]}
+    synsets["verb"] = [["attend", "visit"], ["attend", "listen"]]
+    database = WordNet(wordnet.write(tmp_path, synsets))
+    assert Synonyms(database, count_forms(["attending heed"]), senses=1)("attention") == ("heed",)
+
+
 def test_words_of_several_parts_of_speech_are_kept(tmp_path):
     synsets = {**wordnet.SYNSETS, "noun": [["run", "trip"]], "adv": [["fast", "quickly"]]}
     database = WordNet(wordnet.write(tmp_path, synsets))
@@ -93,8 +100,9 @@ def test_punctuation_capitals_and_articles_are_kept(change):
 
 def test_the_share_of_replaced_words_is_the_rate():
     lines = 2000
-    change = functools.partial(substitute, rate=0.2, candidates=lambda word: ("b",), choices=1)
-    count = sum(change(["aa"] * 10, np.random.default_rng(n)).num_changed for n in range(lines))
+    change = functools.partial(substitute, rate=0.2, candidates=lambda word: ("b",) * (word == "aa"), choices=1)
+    line = ["aa", "1"] * 5  # of which only half can be replaced
+    count = sum(change(line, np.random.default_rng(n)).num_changed for n in range(lines))
     assert count / (10 * lines) == pytest.approx(0.2, abs=0.012)
 
 
