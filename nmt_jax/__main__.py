@@ -68,6 +68,11 @@ VERBS = {
         "--source=FILE --target=FILE --output=PREFIX [--beads=FILE] [FLAG …]",
         "--source=book.en --target=book.de --output=train",
     ),
+    "augment": Verb(
+        "augment text with changed copies: dropout, swaps, masks, WordNet synonyms, near words by vectors",
+        "--kind=KIND --source=FILE [--target=FILE] --output=PREFIX [FLAG …]",
+        "--kind=synonyms --source=train.en --target=train.de --output=augmented",
+    ),
     "generate": Verb(
         "sample text from a trained language model",
         "--workdir=FOLDER [--prompts=FILE|-] [FLAG …] > TEXT",

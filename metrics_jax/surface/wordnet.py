@@ -52,6 +52,27 @@ class WordNet:
         """The single words in these synsets, spelled as in the database (`America`); empty for an unknown word."""
         return _synonyms(str(self.directory), word)
 
+    def bases(self, word: str) -> tuple[tuple[str, str], ...]:
+        """The base forms of a word in the database, as (part of speech, base form), in the order of PARTS."""
+        directory = str(self.directory)
+        return tuple((part, base) for part in PARTS for base in sorted(_base_forms(directory, part, word.lower())))
+
+    def senses(self, part: str, base: str) -> tuple[tuple[str, ...], ...]:
+        """The words of each synset of a base form, the most frequent sense first; `_` stands for a blank."""
+        return _senses(str(self.directory), part, base)
+
+    def num_tagged(self, part: str, base: str) -> int:
+        """The number of senses of a base form that occur in the tagged texts behind the order of senses; 0 if none."""
+        line = _index(str(self.directory), part).get(base)
+        if line is None:
+            return 0
+        fields = line.split()
+        return int(fields[-int(fields[1]) - 1])
+
+    def irregular_forms(self, part: str, base: str) -> tuple[str, ...]:
+        """The forms of a base form in the exception list, in alphabetical order."""
+        return _irregular_forms(str(self.directory), part).get(base, ())
+
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the unpacked files, in the order of FILES."""
@@ -98,6 +119,16 @@ def _exceptions(directory: str, part: str) -> dict[str, list[str]]:
     return {form: bases for form, *bases in (line.split() for line in lines if line.strip())}
 
 
+@functools.lru_cache(maxsize=8)
+def _irregular_forms(directory: str, part: str) -> dict[str, tuple[str, ...]]:
+    """Base forms and their irregular forms."""
+    found: dict[str, list[str]] = {}
+    for form, bases in sorted(_exceptions(directory, part).items()):
+        for base in bases:
+            found.setdefault(base, []).append(form)
+    return {base: tuple(forms) for base, forms in found.items()}
+
+
 def _base_forms(directory: str, part: str, word: str) -> set[str]:
     """A lower-case word and its possible base forms, as far as the index contains them."""
     regular = [word[: -len(old)] + new for old, new in _ENDINGS[part] if word.endswith(old)]
@@ -106,19 +137,28 @@ def _base_forms(directory: str, part: str, word: str) -> set[str]:
 
 @functools.lru_cache(2**18)
 def _synsets(directory: str, word: str) -> frozenset[tuple[str, int]]:
-    found = []
-    for part in PARTS:
-        for form in _base_forms(directory, part, word.lower()):
-            # pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset [synset_offset...]
-            fields = _index(directory, part)[form].split()
-            found += [(part, int(offset)) for offset in fields[-int(fields[1]) :]]
-    return frozenset(found)
+    bases = ((part, base) for part in PARTS for base in _base_forms(directory, part, word.lower()))
+    return frozenset((part, offset) for part, base in bases for offset in _offsets(directory, part, base))
+
+
+def _offsets(directory: str, part: str, base: str) -> list[int]:
+    """The offsets of the synsets of a base form in the index, the most frequent sense first."""
+    # pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset [synset_offset...]
+    fields = _index(directory, part)[base].split()
+    return [int(offset) for offset in fields[-int(fields[1]) :]]
 
 
 @functools.lru_cache(2**18)
 def _synonyms(directory: str, word: str) -> frozenset[str]:
     names = {name for part, offset in _synsets(directory, word) for name in _members(directory, part, offset)}
     return frozenset(name for name in names if "_" not in name)
+
+
+@functools.lru_cache(2**18)
+def _senses(directory: str, part: str, base: str) -> tuple[tuple[str, ...], ...]:
+    if base not in _index(directory, part):
+        return ()
+    return tuple(tuple(_members(directory, part, offset)) for offset in _offsets(directory, part, base))
 
 
 def _members(directory: str, part: str, offset: int) -> list[str]:

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import pathlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
@@ -44,7 +43,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     source, target, output, beads = (flag_values[name].value for name in ("source", "target", "output", "beads"))
     if positional or not (source and target and output):
         raise UserError("nmt-jax align_sentences needs --source=FILE, --target=FILE and --output=PREFIX, nothing else")
-    paths = output_files(source, target, output)
+    paths = streams.parallel_files(output, source, target)
     written = [*paths, *([beads] if beads else [])]
     if len({source, target, *written}) < 2 + len(written):
         raise UserError(f"--output={output}: a file would be used twice; name another prefix")
@@ -58,23 +57,9 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     return 0
 
 
-def output_files(source: str, target: str, output: str) -> tuple[str, str]:
-    """Return the names of the output files, whose suffixes are those of the input files, without .gz.
-
-    Raises UserError if the suffixes are missing or equal.
-    """
-    suffixes = [pathlib.PurePath(name.removesuffix(".gz")).suffix for name in (source, target)]
-    if not all(suffixes) or suffixes[0] == suffixes[1]:
-        raise UserError(
-            f"--source={source} --target={target}: the names of the output files end as these do; "
-            "use names that end in different languages, such as book.en and book.de"
-        )
-    return f"{output}{suffixes[0]}", f"{output}{suffixes[1]}"
-
-
 def run(
     documents: Sequence[tuple[Paragraph, Paragraph]],
-    paths: tuple[str, str],
+    paths: Sequence[str],
     beads: str | None = None,
     *,
     characters: float = CHARACTERS,

@@ -142,6 +142,21 @@ def check_new(flag_values: flags.FlagValues, *outputs: str | os.PathLike[str]) -
             raise UserError(f"{path}: already exists; name another file, or replace it with --overwrite")
 
 
+def parallel_files(prefix: str, source: str, target: str | None) -> list[str]:
+    """Return the names of output files, whose suffixes are those of the input files, without .gz; only one without
+    `target`.
+
+    Raises UserError if the suffixes of two files are missing or equal.
+    """
+    suffixes = [pathlib.PurePath(name.removesuffix(".gz")).suffix for name in (source, target) if name]
+    if target and (not all(suffixes) or suffixes[0] == suffixes[1]):
+        raise UserError(
+            f"--source={source} --target={target}: the names of the output files end as these do; "
+            "use names that end in different languages, such as book.en and book.de"
+        )
+    return [f"{prefix}{suffix}" for suffix in suffixes]
+
+
 def encoded(rows: Iterable[str]) -> Iterator[bytes]:
     """Yield each row and a line feed as UTF-8."""
     return (f"{row}\n".encode() for row in rows)

@@ -3,6 +3,7 @@ r"""Text files as lines: UTF-8, plain or gzip, split at \n only."""
 import gzip
 import hashlib
 import io
+import itertools
 import os
 import pathlib
 import re
@@ -45,6 +46,21 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
         raise UserError(f"{path}: cannot read the file: {error.strerror or error}") from error
     if not number:
         raise UserError(f"{path}: the file is empty")
+
+
+def parallel_lines(paths: Sequence[str | os.PathLike[str]]) -> Iterator[tuple[str, ...]]:
+    """Line n of all files together, read as `read_lines` does. Raises UserError with all counts if they differ."""
+    files = [read_lines(path) for path in paths]
+    for number, lines in enumerate(itertools.zip_longest(*files), start=1):
+        if None in lines:
+            rests = [sum(1 for _ in file) for file in files]
+            counts = [number - (line is None) + rest for line, rest in zip(lines, rests, strict=True)]
+            first, *others = (f"{path} has {count}" for path, count in zip(paths, counts, strict=True))
+            raise UserError(
+                f"{paths[counts.index(max(counts))]}:{number}: this line has no counterpart: "
+                f"{' and '.join([first + ' lines', *others])}; parallel files must have equally many lines"
+            )
+        yield lines
 
 
 def decode_lines(stream: IO[bytes] | io.BufferedIOBase, name: str, first: int = 1) -> Iterator[str]:

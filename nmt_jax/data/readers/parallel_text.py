@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import gzip
 import hashlib
-import itertools
 import pathlib
 import shutil
 import zlib
@@ -19,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nmt_jax.data import grammar
-from nmt_jax.data.lines import find, read_lines, sha256_of
+from nmt_jax.data.lines import find, parallel_lines, sha256_of
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.slices import Slice, bounds, text_slices
 from nmt_jax.data.readers.splits import FingerprintedCorpus, GrammarSplit, corpus_folder
@@ -80,16 +79,7 @@ class TextCorpus:
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Raises UserError with the line counts of all files if they differ."""
-        files = [read_lines(path) for path in self.paths]
-        for number, lines in enumerate(itertools.zip_longest(*files), start=1):
-            if None in lines:
-                rests = [sum(1 for _ in file) for file in files]
-                counts = [number - (line is None) + rest for line, rest in zip(lines, rests, strict=True)]
-                first, *others = (f"{path} has {count}" for path, count in zip(self.paths, counts, strict=True))
-                raise UserError(
-                    f"{self.paths[counts.index(max(counts))]}:{number}: this line has no counterpart: "
-                    f"{' and '.join([first + ' lines', *others])}; parallel files must have equally many lines"
-                )
+        for lines in parallel_lines(self.paths):
             yield sources.join(lines[:-1]), lines[-1]
 
     def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:

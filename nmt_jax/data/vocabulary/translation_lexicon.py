@@ -39,7 +39,7 @@ class Lexicon:
         rows: dict[int, dict[int, float]] = defaultdict(dict)
         listed = 0
         for listed, line in enumerate(read_lines(path), start=1):
-            f, e, p = _entry(line, f"{path}:{listed}")
+            f, e, p = parse_entry(line, f"{path}:{listed}")
             f_id, e_id = _single(source, f), _single(target, e)
             if f_id is None or e_id is None:
                 continue
@@ -77,7 +77,8 @@ class Lexicon:
         return f"{line}; skipped: words of several tokens, and all but the {ENTRIES} most probable entries of a word"
 
 
-def _entry(line: str, where: str) -> tuple[str, str, float]:
+def parse_entry(line: str, where: str) -> tuple[str, str, float]:
+    """Parses a line SOURCE<TAB>TARGET<TAB>PROBABILITY. Raises UserError with `where` if it is invalid."""
     fields = line.split("\t")
     if len(fields) != 3 or not (fields[0].strip() and fields[1].strip()):
         advice = "write SOURCE, TARGET and PROBABILITY, separated by tabs"

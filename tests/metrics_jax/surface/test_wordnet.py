@@ -49,6 +49,21 @@ def test_words_that_share_a_synset(folder):
     assert database.synsets("zebra") == frozenset()
 
 
+def test_senses_and_forms_of_base_forms(folder):
+    database = WordNet(folder)
+    assert database.bases("Flies") == (("verb", "fly"),)
+    assert database.bases("zebra") == ()
+    assert database.senses("noun", "car") == (
+        ("car", "auto", "automobile", "motor_car"),
+        ("car", "railway_car", "cable_car"),
+    )
+    assert database.senses("adj", "large") == (("big", "large"),)
+    assert database.senses("verb", "car") == ()
+    assert [database.num_tagged(part, "car") for part in ("noun", "verb")] == [2, 0]
+    assert database.irregular_forms("verb", "fly") == ("flies",)
+    assert database.irregular_forms("noun", "car") == ()
+
+
 def test_gzipped_files(folder, tmp_path):
     packed = WordNet(wordnet.write(tmp_path, packed=True))
     assert packed.synonyms("bikes") == {"bike", "bicycle", "cycle"}
