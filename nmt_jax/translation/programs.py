@@ -126,18 +126,25 @@ class Programs:
         prepared = self._prepared(params, source, method, max_length)
         return stepwise.proceed(method, prepared, request, seeds, state, steps)
 
-    def kept_decode(self, devices: int) -> Callable[..., Any]:
-        """`decode` for parameters and batches on this number of devices, kept on disk where that is possible."""
-        return self._kept if self._kept and kept_programs.possible(devices) else self.decode
-
-    @functools.cached_property
-    def _kept(self) -> kept_programs.KeptPrograms | None:
-        definition = kept_programs.description((self.models, self.suppressed, self.halve))
-        return definition and kept_programs.KeptPrograms(self.search, definition)
-
-    @compiled(row_by_row=True, static_argnames="with_attention")
-    def force(self, params: Any, source: jax.Array, target: jax.Array, with_attention: bool) -> Any:
-        """Return the log-probabilities and attention of given targets."""
+    def log_probs(
+        self, params: Any, source: jax.Array, target: jax.Array, with_attention: bool
+    ) -> tuple[jax.Array, jax.Array]:
+        """Return the log-probabilities and attention of given targets; for other programs, as `search`."""
         step, cache = self._step(params, source, 1, target.shape[1], with_attention)
         attention = _mean_attention if with_attention else None
         return token_log_probs(step, cache, target, start=BOS, attention=attention)
+
+    force = compiled(row_by_row=True, static_argnames="with_attention")(log_probs)
+
+    def kept(self, name: str, devices: int) -> Callable[..., Any]:
+        """The program "decode" or "force" for data on a number of devices, kept on disk where that is possible."""
+        if name in self._kept and kept_programs.possible(devices):
+            return self._kept[name]
+        program: Callable[..., Any] = getattr(self, name)
+        return program
+
+    @functools.cached_property
+    def _kept(self) -> dict[str, kept_programs.KeptPrograms]:
+        definition = kept_programs.description((self.models, self.suppressed, self.halve))
+        functions = {"decode": self.search, "force": self.log_probs} if definition else {}
+        return {name: kept_programs.KeptPrograms(function, [name, definition]) for name, function in functions.items()}

@@ -195,7 +195,7 @@ class Translator:
             target = np.full((len(source), 1 << (longest - 1).bit_length()), PAD, np.int32)
             for row, number in enumerate(numbers):
                 target[row, : len(targets[number])] = targets[number]
-            force, batch = self.programs.force, (source, target)
+            force, batch = self.programs.kept("force", self.mesh.size), (source, target)
             log_probs, weights = self.evaluator.run(force, tuple(params), *batch, with_attention=with_attention)
             check_outputs(log_probs)
             real = source.reshape(len(source), -1) != PAD
@@ -299,7 +299,7 @@ class Translator:
         """Decode one batch; the rows of `source` after the parts are padding."""
         placed, max_length = self._place(source, parts, limit)
         large = self._check_size(params, placed, method, max_length)
-        decode = self.programs.decode if large else self.programs.kept_decode(self.mesh.size)
+        decode = self.programs.decode if large else self.programs.kept("decode", self.mesh.size)
         outputs = decode(tuple(params), *placed, method=method, max_length=max_length)
         tokens, scores = self.evaluator.fetch(outputs)  # in one transfer
         return self._hypotheses(tokens, scores, parts, method)
