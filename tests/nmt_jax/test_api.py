@@ -56,6 +56,7 @@ def test_a_language_model(language_model_workdir):
     assert scores[0] < scores[1]  # a longer text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["language_model", "gpt"])
 def test_what_comes_next_and_what_is_generated(kind, request):
     workdir = request.getfixturevalue(f"{kind}_workdir")

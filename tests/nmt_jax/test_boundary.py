@@ -116,6 +116,7 @@ def test_every_verb_stands_closed_streams(verb, tmp_path):
             assert "nmt-jax: error" not in finished.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

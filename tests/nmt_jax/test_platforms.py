@@ -127,12 +127,14 @@ def both(program):
         return ours, run(jax.random.key(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_both_implementations_compute_the_same(name):
     cpu, accelerator = both(PROGRAMS[name])
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5), cpu, accelerator)
 
 
+@pytest.mark.slow
 def test_both_implementations_compute_the_same_in_bfloat16():
     cpu, accelerator = both(functools.partial(transformer, dtype="bfloat16"))
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=0.05, atol=0.02), cpu, accelerator)

@@ -44,6 +44,7 @@ def test_equals_bert_score(shared, monkeypatch):
     assert count > 100
 
 
+@pytest.mark.slow
 def test_equals_bert_score_end_to_end(shared):
     encoder = minilm.load()
     for case, hypotheses, references in golden.cases(shared, "bertscore"):

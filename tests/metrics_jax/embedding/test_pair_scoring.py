@@ -50,6 +50,7 @@ def one_program(monkeypatch):
     monkeypatch.setattr(platforms, "BATCH_TOKENS", {"cpu": (64, 32)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: f"{metric.name} {getattr(metric, 'transport', '')}")
 def test_scores_equal_those_of_vectors_on_the_host(metric, one_program, monkeypatch):
     found = metric.statistics(HYPOTHESES, REFERENCES)

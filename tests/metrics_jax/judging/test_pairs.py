@@ -85,6 +85,7 @@ def test_coefficients_equal_loops_over_pairs(name):
         assert value == pytest.approx(coefficient_by_loops(name, scores, human, labels, threshold), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_calibrated_threshold_is_optimal():
     for seed, decimals in itertools.product(range(4), (0, 1, 6)):
         scores, human, labels = random_case(seed, decimals)

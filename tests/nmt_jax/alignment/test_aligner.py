@@ -113,6 +113,7 @@ def aligner():
     return Aligner([*source, []], [*target, ["x"]], one_device())
 
 
+@pytest.mark.slow
 def test_a_pair_does_not_depend_on_others_of_the_batch(aligner):
     source, target, _ = dictionary_corpus(40, True)
     alone = [aligner.align([one], [other])[0] for one, other in zip(source[:5], target[:5], strict=True)]

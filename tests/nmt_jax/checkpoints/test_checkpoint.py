@@ -118,6 +118,7 @@ def test_a_kill_during_a_save_leaves_the_previous_checkpoint(tmp_path):
     assert checkpoints.restore(abstract(make_state(2))).step == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["truncate", "remove", "change", "empty"])
 def test_damage_to_any_file_falls_back_to_the_previous_checkpoint(damage, tmp_path, capsys):
     save_all(tmp_path / "good", [1, 2])

@@ -123,6 +123,7 @@ def expected(tmp_path_factory) -> Path:
 
 
 # Orbax leaves coroutines behind when a file that it reads is deleted.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("seeds", [range(3), *PARTS], ids=["quick", *range(4)])
 def test_readers_never_see_damage_while_training_deletes_checkpoints(seeds, saved, tmp_path, capsys):
@@ -130,6 +131,7 @@ def test_readers_never_see_damage_while_training_deletes_checkpoints(seeds, save
     assert "damaged" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [range(1), *PARTS], ids=["quick", *range(4)])
 def test_of_two_trainings_one_writes(seeds, expected, tmp_path, capsys):
     for seed in seeds:

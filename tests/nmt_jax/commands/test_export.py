@@ -138,6 +138,7 @@ def test_every_field_of_the_transformer_is_known(folder):
     assert {field.name for field in dataclasses.fields(transformer.Model)} == exported | training
 
 
+@pytest.mark.slow
 def test_the_exported_program_translates_like_the_workdir(folder, tmp_path, capfdbinary):
     pytest.importorskip("ctranslate2", reason="pip install 'nmt-jax[ctranslate2]'")
     text = "\n".join(["\ufeff" + SENTENCES[0], "", "a\u2028b \r <s> 🙂", " ", *SENTENCES[1:]])

@@ -259,6 +259,7 @@ def test_attention_that_a_classifier_does_not_have_is_an_error(tmp_path, classif
     assert error.startswith(f"--attention=encoder: {classifier_workdir} is a classifier")
 
 
+@pytest.mark.slow
 def test_the_attention_of_one_text_is_drawn(gpt_workdir, tmp_path, nmt_jax, mistake):
     output = tmp_path / "attention.png"
     plot = ("plot", "--sentence=der alte Mann", f"--output={output}")

@@ -101,6 +101,7 @@ def sweep(tmp_path) -> pathlib.Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_translator_is_reported_with_scores_samples_and_attention(workdir):
     read = check((workdir / "report.html").read_text())
     assert [read.text.count(name) for name in ("Best", "Median", "Worst")] == [1, 1, 1]

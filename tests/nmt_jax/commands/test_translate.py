@@ -290,6 +290,7 @@ def test_eight_devices_translate_like_one(translated, workdir, source):
         assert found == expected
 
 
+@pytest.mark.slow
 def test_given_translations_are_scored(translated, tmp_path):
     rows = translated("--num_samples=1", "--format=json", "--temperature=0.5", "--attention").lines
     samples = [json.loads(row)["hypotheses"][0] for row in rows]
@@ -305,6 +306,7 @@ def test_given_translations_are_scored(translated, tmp_path):
     assert translated(given, "--nbest=2").code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags",
     [
@@ -327,6 +329,7 @@ def test_a_large_search_says_that_it_may_take_minutes(translated, monkeypatch):
         assert translated().code == 0
 
 
+@pytest.mark.slow
 def test_the_type_of_products_can_be_chosen(translated):
     scores = {}
     for dtype in ("model", "float32", "bfloat16", "int8"):

@@ -65,6 +65,7 @@ def test_pairs_do_not_depend_on_the_hash_seed(corpus):
         assert result.stdout.decode().splitlines() == [ascii(pair) for pair in corpus[:200]]
 
 
+@pytest.mark.slow
 def test_splits_are_disjoint_for_all_seeds(corpus):
     held_out = {split: {en for s in (0, 1) for en, _ in grammar.pairs(split, 500, seed=s)} for split in ("dev", "test")}
     train = {english for english, _ in corpus} | {english for english, _ in grammar.pairs("train", 5000, seed=1)}

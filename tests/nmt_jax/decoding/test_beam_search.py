@@ -211,6 +211,7 @@ HALVED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", HALVED)
 def test_continuing_with_half_a_batch_changes_nothing(case):
     table = make(16, 7)

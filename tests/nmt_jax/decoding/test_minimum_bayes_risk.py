@@ -199,6 +199,7 @@ def test_pruning_finds_what_all_pairs_find_with_fewer():
     assert pairs[0] < sum(one.num_pairs for one in pruned) < pairs[1]  # who wants to be surer drops fewer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["exact", "aggregate", "prune"])
 @pytest.mark.parametrize("metric", [ChrF(), BERTScore(ENCODER)], ids=["chrf", "bertscore"])
 def test_order_and_neighbours_do_not_matter(method, metric):

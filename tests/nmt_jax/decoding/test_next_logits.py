@@ -46,6 +46,7 @@ def decode(method, value, when):
     return method.run(model, SearchRequest(jnp.full(2, T), None), jnp.arange(2, dtype=jnp.uint32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("when", "value"), [(0, np.inf), (2, np.nan)])
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_scores_of_a_sentence_without_a_distribution_are_not_numbers(method, when, value):

@@ -80,6 +80,7 @@ def nucleus(p):
     return kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "keep"),
     [

@@ -125,6 +125,7 @@ def share(params: Any) -> float:
     return float(sum(jax.tree.leaves(parts)) / sum(leaf.size for leaf in jax.tree.leaves(params)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_four_devices_hold_a_quarter_of_the_parameters_each(name):
     *model, most = PUBLISHED[name]

@@ -81,6 +81,7 @@ def eight(tmp_path_factory):
     return json.loads(process.stdout), workdir
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["data", "accumulated", "model"])
 def test_eight_devices_equal_one(eight, name):
     one = train(accumulate=2 if name == "accumulated" else 1)

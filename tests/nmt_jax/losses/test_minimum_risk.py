@@ -61,6 +61,7 @@ def judged_by(one, monkeypatch, segments):
     monkeypatch.setitem(one.minimum_risk.__dict__, "metric", Judge())
 
 
+@pytest.mark.slow
 def test_a_step_hangs_on_its_key_alone(trained):
     _, params, _, step = trained
     loss, gradient = step(params, 0)

@@ -242,6 +242,7 @@ def test_no_token_of_a_causal_model_sees_those_after_it():
         np.testing.assert_array_equal(seen, np.tril(np.ones((S, S), bool)) if causal else np.ones((S, S), bool))
 
 
+@pytest.mark.slow
 def test_remat_changes_no_number():
     (model, variables, inputs), (again, others, _) = make_model(), make_model(remat="full")
     assert jax.tree.structure(variables) == jax.tree.structure(others)

@@ -87,6 +87,7 @@ def test_no_line_of_a_row_has_a_gradient_to_another():
     assert seen == [{EOS, 4}, {5, 6, 7}]
 
 
+@pytest.mark.slow
 def test_recomputed_layers_are_the_same_model():
     model, variables, _ = make()
     again = model.clone(remat="full")

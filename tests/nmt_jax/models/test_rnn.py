@@ -133,6 +133,7 @@ def test_invalid_hyperparameters_are_named(fields, line):
         Model(**{**TINY, **fields})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", VARIANTS[:3])
 def test_without_teacher_forcing_it_reads_its_own_best_pieces(fields):
     model, variables, apply = make(*fields.items())

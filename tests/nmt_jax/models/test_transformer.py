@@ -125,6 +125,7 @@ PACKED = {
 APART = {"source": np.array([[4, 5, 6], [7, 8, PAD]]), "target": np.array([[4, 5, PAD], [9, 10, 8]])}
 
 
+@pytest.mark.slow
 def test_packed_pairs_are_predicted_as_in_rows_of_their_own(variant):
     packed, apart = (variant[2](**rows)[0] for rows in (PACKED, APART))
     np.testing.assert_allclose(packed[0, :2], apart[0, :2], atol=1e-5)

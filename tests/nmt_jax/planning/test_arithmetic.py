@@ -32,6 +32,7 @@ def test_transformer():
     assert step == pytest.approx(3 * forward, rel=0.01)
 
 
+@pytest.mark.slow
 def test_bert():
     sizes = {"model__num_layers": 3, "model__d_model": D, "model__d_ff": F, "model__num_heads": 4}
     step, model = counted("bert_tiny.py", (B, 64), **sizes, vocab__size=V, data__max_length=64, corrupt__share=0.25)
@@ -51,6 +52,7 @@ def test_recurrent_language_model():
     assert step == pytest.approx(3 * forward, rel=0.01)
 
 
+@pytest.mark.slow
 def test_recomputed_layers_belong_to_the_step_alone():
     small = {"model__num_encoder_layers": 1, "model__num_decoder_layers": 1, "vocab__size": V}
     plain = counted("quickstart.py", (B, S, T), **small)

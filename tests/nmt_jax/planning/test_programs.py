@@ -27,6 +27,7 @@ def prepared(page, workdir=None, **changes):
     return config, programs.prepare_task(config, sharding.make_mesh(1, jax.devices()[:1]), workdir)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_programs_without_data(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -39,6 +39,7 @@ def greedy(one, other):
     return p, r, 2 * p * r / (p + r)
 
 
+@pytest.mark.slow
 def test_every_layer_equals_published_scores(minilm, shared):
     """BERTScore of bert-score 0.3.13 with transformers 4.57.1 on the same weights, at each of seven layers."""
     path = shared / "golden" / "bertscore.json"

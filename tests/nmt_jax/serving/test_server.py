@@ -425,6 +425,7 @@ def test_a_stream_shows_a_line_while_it_grows_and_ends_with_the_answer(fields, c
             assert all(long.startswith(short) for short, long in zip(before, after, strict=True))
 
 
+@pytest.mark.slow
 def test_a_stream_of_many_lines_shows_each_when_it_is_translated(client):
     body = {"lines": LINES[1:3] * 8}
     *parts, (_, final) = events(client.post("/api/translate", {**body, "stream": True}))

@@ -79,6 +79,7 @@ def task(folder):
     return Translate(configs.load(PAGE, settings(folder)), folder / "untrained", sharding.make_mesh())
 
 
+@pytest.mark.slow
 def test_ids_of_unknown_words_reach_the_model(task):
     vocab = task.vocabularies[0]
     assert set(vocab.pieces(range(4, 14))) == {f"▁{digit}" for digit in string.digits}

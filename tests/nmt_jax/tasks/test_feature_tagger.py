@@ -24,7 +24,7 @@ ELMO = np.random.default_rng(0).normal(size=(1, 4, 3, 6)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, elmo_workdir):
     folder = tmp_path_factory.mktemp("data")
     (folder / "train.conll").write_text(conll(60))
     (folder / "dev.conll").write_text(conll(12))
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     rows = np.random.default_rng(0).normal(size=(len(words), 5))
     lines = [" ".join([word, *map(str, row)]) for word, row in zip(words, rows, strict=True)]
     (folder / "vectors.txt").write_text("\n".join(lines) + "\n")
-    train(f"{ROOT}/configs/elmo.py:smoke=true", folder / "elmo")
+    (folder / "elmo").symlink_to(elmo_workdir)
     return folder
 
 
@@ -151,6 +151,7 @@ def test_only_features_of_a_corpus_are_cached(folder, task, params, monkeypatch)
     assert again.evaluate(params) == task.evaluate(params)
 
 
+@pytest.mark.slow
 def test_changed_features_are_an_error(folder, workdir):
     with pytest.raises(UserError, match=r"config.data.vectors='': this workdir was started with something else"):
         train(PAGE, workdir, settings(folder, **{"data.vectors": ""}))

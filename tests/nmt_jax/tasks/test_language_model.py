@@ -64,6 +64,7 @@ def test_a_short_text_is_scored_with_its_whole_context(task, params):
     assert nats == pytest.approx(-by_hand(task, params, ids).sum(), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_perplexity_does_not_depend_on_the_batch_size(task, params):
     measures = task.evaluate(params)
     assert measures["dev/perplexity"] == pytest.approx(np.exp(measures["dev/loss"]))
@@ -81,6 +82,7 @@ def test_a_uniform_model_has_the_perplexity_of_the_vocabulary(task, params):
     assert task.evaluate(nothing)["dev/perplexity"] == pytest.approx(len(task.vocab), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_sample_depends_on_prompt_and_key_only(task, params):
     prompts = ["der alte Mann", "", "sie"]
     keys = jax.random.split(jax.random.key(5), 3)
@@ -96,6 +98,7 @@ def test_a_sample_depends_on_prompt_and_key_only(task, params):
     assert len(set(many)) > 10
 
 
+@pytest.mark.slow
 def test_temperature_zero_takes_the_most_probable_piece(task, params):
     text = task.sample(params, ["sie"], jax.random.split(jax.random.key(0), 1), Sampling(temperature=0.0), length=5)[0]
     ids = task.encode(["sie"])[:-1].tolist()

@@ -39,6 +39,7 @@ def tasks(request, tmp_path_factory):
     ]
 
 
+@pytest.mark.slow
 def test_the_loss_per_token_of_an_epoch_is_the_same(tasks):
     params = draw_parameters(tasks[0].init)
     totals = []

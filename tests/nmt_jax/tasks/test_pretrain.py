@@ -51,6 +51,7 @@ def with_changes(task, **changes):
     return Pretrain(config, task.workdir, task.mesh)
 
 
+@pytest.mark.slow
 def test_normal_and_mimetic_initialization(task):
     mimetic, normal = with_changes(task, initialization="mimetic"), with_changes(task, initialization="normal")
     layers = [jax.jit(one.init)(jax.random.key(0))["encoder"]["layers_0"] for one in (mimetic, normal)]
@@ -131,6 +132,7 @@ def test_measures_cover_every_development_example(task, params):
     assert {name.removeprefix("dev/") for name in measures} == set(task.measures)
 
 
+@pytest.mark.slow
 def test_measures_do_not_depend_on_masking_seed_or_batch_size(task, params):
     measures = task.evaluate(params)
     for changes in (

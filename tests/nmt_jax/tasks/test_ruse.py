@@ -68,6 +68,7 @@ def trained(folder, tmp_path_factory):
     return workdir, train(PAGE, workdir, settings(folder))
 
 
+@pytest.mark.slow
 def test_it_learns_and_the_workdir_is_a_metric(trained, folder, tmp_path):
     workdir, metrics = trained
     assert metrics["dev/pearson"] > 70

@@ -117,6 +117,7 @@ def test_training_rows_have_the_tags_of_their_words(task):
         assert len(places) == len(own)
 
 
+@pytest.mark.slow
 def test_predictions_do_not_depend_on_other_sentences(task, params):
     whole = task.predict(params, TRICKY)
     for words, found in zip(TRICKY, whole, strict=True):

@@ -63,6 +63,7 @@ def test_the_dummy_batch_has_the_shape_and_no_padding(task):
         assert (array != 0).all()
 
 
+@pytest.mark.slow
 def test_evaluation_is_deterministic(task):
     params = draw_parameters(task.init)
     assert task.evaluate(params) == task.evaluate(params)

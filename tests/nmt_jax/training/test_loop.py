@@ -114,6 +114,7 @@ def test_a_crashed_run_continues_from_its_last_checkpoint(uninterrupted, tmp_pat
     assert_same_run(tmp_path, uninterrupted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_at_once_and_the_run_continues(number, uninterrupted, tmp_path, capsys):
     settings = toy.config()
@@ -128,6 +129,7 @@ def test_a_signal_saves_at_once_and_the_run_continues(number, uninterrupted, tmp
     assert_same_run(tmp_path, uninterrupted)
 
 
+@pytest.mark.slow
 def test_a_signal_interrupts_an_evaluation_which_is_made_up_for(uninterrupted, tmp_path):
     class Interrupted(toy.Toy):
         def evaluate(self, params):
@@ -300,6 +302,7 @@ def test_every_shape_is_compiled_once_and_the_largest_first(tmp_path, capsys):
     assert len(steps) == len(toy.SHAPES), compiled
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_the_last_checkpoint(uninterrupted, tmp_path, monkeypatch):
     toy.train(tmp_path, **{"train.steps": 10})
     from orbax.checkpoint import v1 as ocp

@@ -20,6 +20,7 @@ def test_the_record_of_a_trained_workdir(tmp_path):
     assert not has_ended(toy.config(**{"train.steps": 7}), record)
 
 
+@pytest.mark.slow
 def test_a_run_stopped_early_has_ended(tmp_path):
     changes = {"train.steps": 40, "train.eval_every": 1, "train.patience": 2, "optimizer.learning_rate": 9.0}
     end = toy.train(tmp_path, **changes)

@@ -50,6 +50,7 @@ def test_only_positions_queries_and_keys_are_other_than_drawn(drawn):
     np.testing.assert_array_equal(layer["query"]["kernel"], layer["key"]["kernel"])
 
 
+@pytest.mark.slow
 def test_a_vector_scores_as_much_with_itself_in_every_size():
     for d_model, num_heads in ((64, 4), (256, 4), (256, 8)):
         model = Bert(**{**SIZES, "d_model": d_model, "num_heads": num_heads})

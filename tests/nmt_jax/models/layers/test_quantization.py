@@ -82,6 +82,7 @@ def test_a_quantized_transformer_is_close_and_its_cache_changes_nothing():
             tokens = TARGET[:, t]
 
 
+@pytest.mark.slow
 def test_padding_has_no_influence():
     model, _, quantized = make()
     padded = jnp.pad(SOURCE, ((0, 0), (0, 3)), constant_values=PAD)

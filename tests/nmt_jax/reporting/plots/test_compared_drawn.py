@@ -58,6 +58,7 @@ class Reader(html.parser.HTMLParser):
         self.text += data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [similarity.draw_similarity, flow.draw_flow])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 30), (30, 8)])
 def test_labels_are_neither_cut_off_nor_overlap(draw, rows, columns):
