@@ -55,8 +55,10 @@ class Server:
         self._requests = counters.Requests()
         files = {f"/page/{file.name}": _file(file) for file in sorted(PAGE.iterdir()) if file.suffix in MEDIA}
         files |= dict.fromkeys(VIEWS, files["/page/index.html"])
-        routes = [Route(path, _constant(response)) for path, response in files.items()]
-        routes += [Route(path, self._post, methods=["POST"]) for path in ENDPOINTS]
+        routes = [
+            Route(path, self._post, methods=["POST"]) for path in ENDPOINTS
+        ]  # first, since they are tried in turn
+        routes += [Route(path, _constant(response)) for path, response in files.items()]
         routes += [
             Route("/api/models", _constant(JSONResponse(models.describe()))),
             Route("/api/openapi.json", _constant(JSONResponse(describe(ENDPOINTS.values(), __version__)))),
