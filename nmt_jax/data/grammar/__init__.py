@@ -15,7 +15,6 @@ the German one. An `Author` draws random trees that make sense.
 import zlib
 from collections.abc import Iterator
 
-from nmt_jax.data.grammar.author import Author
 from nmt_jax.errors import UserError
 
 __all__ = ["pairs"]
@@ -38,6 +37,8 @@ def pairs(split: str, count: int, seed: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def _generate(split: str, count: int, seed: int) -> Iterator[tuple[str, str]]:
+    from nmt_jax.data.grammar.author import Author  # imported here, since its tables take time that few commands need
+
     author = Author(seed)
     seen: set[int] = set()  # checksums instead of texts, to save memory
     while len(seen) < count:
