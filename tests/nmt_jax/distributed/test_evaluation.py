@@ -137,8 +137,7 @@ SOME = ("quickstart", "ner")
         (1, 8, FSDP, PAGES),
         (2, 2, FSDP | MODEL, PAGES),
         (2, 1, {}, SOME),
-        (4, 1, FSDP, SOME),
-        (4, 1, MODEL, SOME),
+        (4, 1, FSDP | MODEL, ("quickstart",)),
     ],
 )
 def test_scores_are_those_of_one_device(alone, folder, processes, devices, changes, pages):
