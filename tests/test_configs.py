@@ -55,12 +55,8 @@ def test_a_page_of_every_task_and_model_is_trained():
     assert sorted(pairs[page] for page in TRAINED) == sorted(set(pairs.values()))
 
 
-# Pages that other tests, which are not slow, train as well.
-ELSEWHERE = ("bert_tiny", "elmo", "elmo_tagger", "glue", "han_movie_reviews", "ner", "quickstart", "rnn_lm", "squad")
-STEPS = [pytest.param(page, marks=pytest.mark.slow if page in ELSEWHERE else ()) for page in TRAINED]
-
-
-@pytest.mark.parametrize("page", STEPS)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TRAINED)
 def test_a_page_trains_one_step(page, tmp_path):
     metrics = train(str(FOLDER / f"{page}.py:smoke=true"), tmp_path / "w")
     assert np.isfinite(metrics["loss"])

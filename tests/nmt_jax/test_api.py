@@ -102,6 +102,7 @@ def test_an_encoder(pretraining_workdir):
     assert np.abs(vectors[0] - vectors[1]).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_masks_are_filled_with_what_the_model_predicts(pretraining_workdir):
     model, text = nmt_jax.load(pretraining_workdir), "the old [MASK] sees [MASK]."
     first, second = model.fill(text, n=10**6)

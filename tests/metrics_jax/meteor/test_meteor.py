@@ -108,6 +108,7 @@ def test_synonym_matches_are_optimal():
         assert (-len(found), count_crossings(found), count_chunks(found)) == min(ranks)
 
 
+@pytest.mark.slow
 def test_as_many_exact_matches_as_nltk_with_no_more_crossings(shared):
     inputs = golden.read(shared, "meteor_nltk")["inputs"]
     fewer = 0

@@ -46,6 +46,7 @@ def dictionary_corpus(size, reordered):
     return source, target, links
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "reordered"), [("ibm1", True), ("diagonal", False), ("hmm", True)])
 def test_a_one_to_one_corpus_is_aligned(model, reordered):
     source, target, links = dictionary_corpus(200, reordered)

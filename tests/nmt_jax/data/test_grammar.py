@@ -43,6 +43,7 @@ def corpus():
 # Guarantees
 
 
+@pytest.mark.slow
 def test_the_requested_number_of_distinct_pairs(corpus):
     assert len(corpus) == 20_000
     assert len({english for english, _ in corpus}) == 20_000
@@ -73,6 +74,7 @@ def test_splits_are_disjoint_for_all_seeds(corpus):
     assert not train & (held_out["dev"] | held_out["test"])
 
 
+@pytest.mark.slow
 def test_english_determines_german():
     author, german = Author(3), {}
     for _ in range(20_000):

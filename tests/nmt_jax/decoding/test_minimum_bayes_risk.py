@@ -55,7 +55,8 @@ def test_exact_is_the_mean_over_all_pairs(metric):
         assert choice.first.evaluated == pytest.approx(evaluated[0])
 
 
-@pytest.mark.parametrize("method", ["exact", pytest.param("prune", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["exact", "prune"])
 def test_weights_learnt_from_references_are_those_of_the_line(method):
     """idf:references counts in all pseudo-references of one line, whatever the other lines and the first rounds are."""
     metric, groups = YiSi1(ENCODER), [samples(20, 1), samples(6, 2, length=4)]

@@ -198,6 +198,7 @@ def make_model(**fields):
     return model, draw_parameters(model.init, *inputs), inputs
 
 
+@pytest.mark.slow
 def test_the_published_sizes():
     """110 M and 340 M (Devlin et al., 2019, section 3): with their heads, to the parameter those published."""
     sizes = {

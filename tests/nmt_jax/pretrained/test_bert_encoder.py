@@ -74,7 +74,8 @@ def test_bfloat16_is_close_to_float32(minilm):
     assert rough.fingerprint != minilm.fingerprint
 
 
-@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_vectors_of_a_real_encoder_are_bit_identical_whatever_the_other_texts(minilm, dtype):
     encoder = minilm if dtype == "float32" else load_encoder(MINILM, dtype)
     random = np.random.default_rng(0)

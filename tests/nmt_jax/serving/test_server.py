@@ -459,6 +459,7 @@ def test_what_a_client_does_not_read_or_finish_does_not_harm_others(client):
     assert texts(client.post("/api/translate", {"lines": ["a dog"]}))
 
 
+@pytest.mark.slow
 def test_requests_that_have_begun_are_answered_when_the_server_stops(models):
     body = {"lines": LINES * 10, "n_best": 3}
     with concurrent.futures.ThreadPoolExecutor(4) as threads:

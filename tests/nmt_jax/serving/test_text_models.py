@@ -43,6 +43,7 @@ def test_the_server_says_what_every_model_can_do(client):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["gpt", "rnn"])
 def test_a_continuation_is_that_of_the_command_line(model, client, workdirs, nmt_jax):
     flags = ["--length=9", "--temperature=0.7", "--top_k=20", "--top_p=0.9", "--seed=4"]

@@ -204,6 +204,7 @@ def test_a_tokenizer_of_another_kind_is_an_error(task, tmp_path):
             _ = other.tokenizer
 
 
+@pytest.mark.slow
 def test_another_vocabulary_than_that_of_the_weights_is_an_error(tmp_path):
     changes = {"data.cache": str(tmp_path / "cache"), "model.num_layers": "1", "data.size": "400"}
     train(PAGE, tmp_path / "w", changes)

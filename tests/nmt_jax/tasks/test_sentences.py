@@ -102,6 +102,7 @@ def test_it_learns_and_the_workdir_is_complete(trained, folder, tmp_path):
         (folder / "gone").rename(folder / "encoder")
 
 
+@pytest.mark.slow
 def test_another_encoder_in_a_started_workdir_is_an_error(trained, folder):
     workdir, _ = trained
     for key, value in (("encoder.place", "other"), ("encoder.layers", "mixture"), ("encoder.frozen", "true")):
@@ -255,6 +256,7 @@ def test_invalid_settings_are_errors(folder, tmp_path):
             train(page, tmp_path / next(iter(changes)), settings(folder, **changes))
 
 
+@pytest.mark.slow
 def test_a_pair_needs_two_columns(trained, folder, tmp_path):
     assert list(classify.split_columns(["a\tb", "", " \t"], 2)) == [["a", "b"], ["", ""], ["", ""]]
     assert list(classify.split_columns(["a\tb", ""], 1)) == [["a b"], [""]]

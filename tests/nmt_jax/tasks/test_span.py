@@ -160,6 +160,7 @@ def test_answers_do_not_depend_on_other_questions(task):
         assert sum(candidate.probability for candidate in found) == pytest.approx(float(bool(found)), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_command_answers(workdir, folder, monkeypatch, capfdbinary):
     lines = [
         '{"question": "where ?", "context": "the man in  paris sees karl ."}',
@@ -178,6 +179,7 @@ def test_the_command_answers(workdir, folder, monkeypatch, capfdbinary):
     assert (found["q0"], found["q1"], len(found)) == ("paris", "bonn", 12)
 
 
+@pytest.mark.slow
 def test_invalid_requests_are_errors(workdir, monkeypatch, capfd):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"question": "a"}\n')))
     for arguments, words in (

@@ -139,6 +139,7 @@ def test_the_loss_is_a_mean_over_words_without_padding_rows(task, params):
     assert np.isfinite(loss(params, batch, Step(0, jax.random.key(0)))[0])
 
 
+@pytest.mark.slow
 def test_the_attention_is_that_of_the_fine_tuned_encoder(folder, workdir):
     (pieces, weights), (same, pretrained) = (
         attention("karl was in bonn .")
@@ -159,6 +160,7 @@ def test_an_unknown_entity_type_is_an_error(folder, task, tmp_path):
         train(PAGE, tmp_path / "w", given)
 
 
+@pytest.mark.slow
 def test_the_command_writes_conll_and_json(workdir, monkeypatch, capfdbinary):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"karl was  in bonn .\n\nanna was in paris .\n")))
     assert cli.main(["tag", f"--workdir={workdir}"]) == 0
@@ -173,6 +175,7 @@ def test_the_command_writes_conll_and_json(workdir, monkeypatch, capfdbinary):
     assert second == {"line": 2, "words": [], "tags": [], "probabilities": []}
 
 
+@pytest.mark.slow
 def test_invalid_requests_are_errors(workdir, capfd):
     for arguments, words in (
         (["x.txt", f"--workdir={workdir}"], "< x.txt"),

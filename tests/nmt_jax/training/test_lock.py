@@ -85,6 +85,7 @@ class DeletesWorkdir(toy.Toy):
         return super().evaluate(params)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("steps", [8, 30])
 def test_a_deleted_workdir_ends_the_run(steps, replaced, tmp_path):

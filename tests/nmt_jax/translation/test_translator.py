@@ -73,6 +73,7 @@ def test_results_are_equal_to_the_bit_in_batches_of_every_size(tmp_path):
     assert len({one.score for one in alone[0]}) == 4
 
 
+@pytest.mark.slow
 def test_a_result_in_int8_does_not_depend_on_other_lines(tasks, params):
     translator, quantized = tasks[0].translator, [quantize_parameters(params[0])]
     method = Search(beam_size=3, n_best=2)
@@ -92,6 +93,7 @@ def test_a_model_whose_activations_overflow_is_an_error(tasks, params):
         translator.score(broken, LINES, LINES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 def test_scoring_returns_the_scores_of_the_search(tasks, params, number):
     translator = tasks[number].translator
@@ -144,6 +146,7 @@ def test_impossible_constraints_are_errors(tasks, params):
         translator.search(beam_size=3, num_groups=2)
 
 
+@pytest.mark.slow
 def test_an_ensemble_of_different_models_averages_probabilities(tasks, params):
     lines, method = [line for line in LINES if line], Search(beam_size=4, n_best=2)
     first = tasks[0]

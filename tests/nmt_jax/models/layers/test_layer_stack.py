@@ -110,9 +110,6 @@ CASES = {
 }
 
 
-FAST = (("gpt", "dots"), ("bert", "none"))
-
-
 def results(model, variables, inputs):
     """The loss of a training step and its gradients, and all that the model returns outside training."""
 
@@ -123,13 +120,8 @@ def results(model, variables, inputs):
     return jax.jit(lambda variables: (jax.value_and_grad(loss)(variables), model.apply(variables, *inputs)))(variables)
 
 
-@pytest.mark.parametrize(
-    ("name", "remat"),
-    [
-        pytest.param(name, remat, marks=() if (name, remat) in FAST else pytest.mark.slow)
-        for name, remat in itertools.product(CASES, REMAT)
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "remat"), itertools.product(CASES, REMAT))
 def test_a_model_with_a_scan_returns_what_it_returns_without(name, remat):
     model, inputs = CASES[name]
     other = model.clone(scan_layers=True, remat=remat)
