@@ -62,6 +62,7 @@ def test_equals_the_definition(options, pairs, temperature, weighted):
     np.testing.assert_allclose(found, [expected_scores(*pair, metric, weigh) for pair in pairs], atol=2e-4)
 
 
+@pytest.mark.slow
 def test_many_iterations_are_entropic_transport():
     hypothesis, reference = "abc a ca b", "c b ab cc"
     for temperature in (0.3, 1.0):

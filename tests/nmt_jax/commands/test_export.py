@@ -167,6 +167,7 @@ def test_quantized_matrices_take_less_space(folder, tmp_path):
     assert sizes["float32"] > 1.8 * sizes["float16"]
 
 
+@pytest.mark.slow
 def test_safetensors_keep_every_bit(folder, tmp_path):
     workdir = folder / "transformer"
     for which, flags in {"best": [], "last": [("checkpoint", "last")], 2: [("average", 2)]}.items():

@@ -239,6 +239,7 @@ def test_constraints_that_the_best_translation_meets_change_nothing():
     assert number > 3
 
 
+@pytest.mark.slow
 def test_one_group_is_plain_beam_search_and_more_are_more_diverse():
     table = make(8, 4)
     plain, scores = search(table, 6, max_length=6)

@@ -40,6 +40,7 @@ def naive(metric, candidates, references, weights):
     return sign * np.array(scores) @ weights / scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_exact_is_the_mean_over_all_pairs(metric):
     candidates = [samples(7), ["ein Hund", "ein Hund", "zwei", ""], ["allein"]]

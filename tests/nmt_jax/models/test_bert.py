@@ -22,6 +22,7 @@ def make(**fields):
     return model, variables, ids, mask
 
 
+@pytest.mark.slow
 def test_all_states_and_intermediates():
     model, _, ids, mask = make()
     hidden, out = model.apply(jax.jit(model.init)(jax.random.key(0), ids, mask), ids, mask)

@@ -132,6 +132,7 @@ def test_packed_pairs_are_predicted_as_in_rows_of_their_own(variant):
     np.testing.assert_allclose(packed[0, 2:5], apart[1], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_no_pair_of_a_row_has_a_gradient_to_another():
     model, variables, _ = make(("tie_embeddings", "none"))
     tables = {name: variables["params"][name] for name in ("source_embedding", "target_embedding")}

@@ -22,6 +22,7 @@ def counted(page, shape, **changes):
     return arithmetic(program, program.trace().jaxpr.jaxpr)
 
 
+@pytest.mark.slow
 def test_transformer():
     sizes = {"model__num_encoder_layers": 2, "model__num_decoder_layers": 3, "model__d_model": D, "model__d_ff": F}
     step, model = counted("quickstart.py", (B, S, T), **sizes, model__num_heads=4, vocab__size=V)

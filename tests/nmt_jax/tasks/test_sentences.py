@@ -125,6 +125,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(folder, tmp_path):
     assert len(logs[0]) == 12
 
 
+@pytest.mark.slow
 def test_training_starts_with_the_pretrained_weights(folder, tmp_path):
     task = task_of(folder, tmp_path)
     drawn = jax.jit(task.init)(jax.random.key(0))

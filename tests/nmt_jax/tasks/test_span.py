@@ -149,6 +149,7 @@ def test_the_best_spans_equal_a_full_search(task):
     np.testing.assert_allclose([one.probability for one in found], shares / shares.sum(), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_other_questions(task):
     params = task.warm_start(jax.jit(task.init)(jax.random.key(0)))
     asked = [question(context) for context in CONTEXTS]

@@ -171,6 +171,7 @@ def test_training_lowers_the_loss_and_logs_every_step(uninterrupted):
     assert [row["step"] for row in evaluations] == [8, 16, 24, 30]
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_replaced_by_the_one_before(uninterrupted, tmp_path, capsys):
     toy.train(tmp_path)
     newest = max(path for path in (tmp_path / "checkpoints/30").rglob("*") if path.is_file() and "/d/" in str(path))
@@ -201,6 +202,7 @@ def test_early_stopping_counts_over_restarts(tmp_path):
     assert 2 in Checkpoints(tmp_path / "checkpoints").steps()  # the best one is kept
 
 
+@pytest.mark.slow
 def test_another_metric_starts_anew(tmp_path, capsys):
     class Measured(toy.Toy):
         def evaluate(self, params):

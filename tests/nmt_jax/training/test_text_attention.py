@@ -30,6 +30,7 @@ def test_a_gpt_attends_to_what_comes_before(gpt_workdir):
     np.testing.assert_allclose(weights, np.concatenate(expected), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_bert_attends_in_both_directions(pretraining_workdir):
     pieces, weights = open_text_attention(Workdir(pretraining_workdir))(TEXT)
     assert (pieces[0], pieces[-1]) == ("[CLS]", "[SEP]")

@@ -45,9 +45,12 @@ def params(tasks):
     return [draw_parameters(task.init, seed=number) for number, task in enumerate(tasks)]
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_a_result_does_not_depend_on_other_lines_order_or_batch_size(tasks, params, method):
-    translator = tasks[0].translator
+SLOW = ("groups", "different samples")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in METHODS])
+def test_a_result_does_not_depend_on_other_lines_order_or_batch_size(tasks, params, name):
+    translator, method = tasks[0].translator, METHODS[name]
     together = translator.translate(params[:1], LINES, method)
     alone = [translator.translate(params[:1], [line], method)[0] for line in LINES]
     many = translator.translate(params[:1], LINES[::-1] * 11, method)[: len(LINES)][::-1]
@@ -58,6 +61,7 @@ def test_a_result_does_not_depend_on_other_lines_order_or_batch_size(tasks, para
             np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_results_are_equal_to_the_bit_in_batches_of_every_size(tmp_path):
     """The widths are those at which products of few rows and sums of small arrays were rounded differently."""
     config = configs.load(f"{ROOT}/configs/quickstart.py:smoke=true", {"data.cache": str(tmp_path / "cache")})

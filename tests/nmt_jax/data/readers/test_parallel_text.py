@@ -77,6 +77,7 @@ def test_the_embedded_grammar_has_two_directions():
     assert german.fingerprint() != english.fingerprint()
 
 
+@pytest.mark.slow
 def test_the_embedded_grammar_needs_no_files():
     train, dev, test = (list(open_text(data_config(corpus="grammar"), split)) for split in ("train", "dev", "test"))
     assert (len(train), len(dev), len(test)) == (40, HELD_OUT, HELD_OUT)
