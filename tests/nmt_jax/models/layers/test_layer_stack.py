@@ -121,7 +121,7 @@ def results(model, variables, inputs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "remat"), itertools.product(CASES, REMAT))
+@pytest.mark.parametrize(("name", "remat"), [*itertools.product(CASES, REMAT)])
 def test_a_model_with_a_scan_returns_what_it_returns_without(name, remat):
     model, inputs = CASES[name]
     other = model.clone(scan_layers=True, remat=remat)
