@@ -1,6 +1,7 @@
 """The boundary between the program and its process: standard streams, exit codes of errors, logs of libraries."""
 
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -20,6 +21,7 @@ USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 LOG = "nmt_jax.log"
+MANY = 20_000  # new objects between two collections; by default 700, which slows down imports of many modules
 PACKAGES = tuple(str(pathlib.Path(__file__).parent.parent / name) for name in ("nmt_jax", "metrics_jax"))
 
 
@@ -66,12 +68,13 @@ def _flush_or_discard() -> None:
 
 
 def start_process() -> None:
-    """Prepare a process that runs nothing but the program: signals, streams, locale, and logs of libraries."""
+    """Prepare a process that runs nothing but the program: signals, streams, locale, logs of libraries, and memory."""
     if sys.getfilesystemencoding() != "utf-8":  # arguments, names and texts are UTF-8 in every locale
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     open_streams()  # first, since it reserves descriptors
     interrupts.start()
     log_libraries()
+    gc.set_threshold(MANY)
 
 
 def log_libraries() -> None:
