@@ -179,6 +179,21 @@ def positions(found):
     return pairs
 
 
+def test_cider():
+    fitted = parse("cider").fitted(["the cat", "a mat", "on the car"])
+
+    @on_pairs
+    def check(pair):
+        found = explained(fitted, pair)
+        check_places(found)
+        values = [one["similarity"] for one in found["orders"]]
+        assert found["score"] == pytest.approx(sum(values) / 4, abs=1e-9)
+        assert found["equation"][0].endswith(f"= {found['score']:.4f}")
+        assert explained(parse("cider"), pair)["equation"][0].startswith("CIDEr-D = 0: ")
+
+    check()
+
+
 @pytest.mark.parametrize(
     "name", ["rouge1", "rouge2", "rougeL", "rougeLsum", "rouge155|variant:L", "rouge155|variant:2"]
 )
