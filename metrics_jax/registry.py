@@ -18,6 +18,7 @@ REGISTRY: dict[str, tuple[str, str]] = {  # metric name: module and class
     "cder": ("surface.error_rates", "CDER"),
     "wer": ("surface.error_rates", "WER"),
     "per": ("surface.error_rates", "PER"),
+    "character": ("surface.character", "CharacTER"),
     "overlap": ("surface.overlap", "WordOverlap"),
     "rouge": ("surface.rouge", "Rouge"),
     "rouge155": ("surface.rouge155", "Rouge155"),

@@ -14,6 +14,7 @@ from metrics_jax import (
     PER,
     TER,
     WER,
+    CharacTER,
     ChrF,
     Meteor,
     Meteor15,
@@ -36,6 +37,8 @@ METRICS = [
     CDER(),
     WER(),
     PER(),
+    CharacTER(),
+    CharacTER(lowercase=True, capped=False),
     WordOverlap(),
     Rouge("2"),
     Rouge("L", tokenize="unicode"),
@@ -50,7 +53,7 @@ METRICS = [
 # Best and worst score; None: no bound, since error rates may exceed 100.
 RANGES = {
     **dict.fromkeys(("bleu", "chrf"), (100.0, 0.0)),
-    **dict.fromkeys(("ter", "cder", "wer", "per"), (0.0, None)),
+    **dict.fromkeys(("ter", "cder", "wer", "per", "character"), (0.0, None)),
     **dict.fromkeys(("overlap", "rouge", "rouge155", "meteor", "meteor15"), (1.0, 0.0)),
 }
 # Identical texts do not get the best score: ROUGE-W weights recall twice, METEOR counts one chunk.
