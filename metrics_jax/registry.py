@@ -19,6 +19,7 @@ REGISTRY: dict[str, tuple[str, str]] = {  # metric name: module and class
     "wer": ("surface.error_rates", "WER"),
     "per": ("surface.error_rates", "PER"),
     "character": ("surface.character", "CharacTER"),
+    "eed": ("surface.eed", "EED"),
     "overlap": ("surface.overlap", "WordOverlap"),
     "rouge": ("surface.rouge", "Rouge"),
     "rouge155": ("surface.rouge155", "Rouge155"),
