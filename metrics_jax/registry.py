@@ -21,6 +21,7 @@ REGISTRY: dict[str, tuple[str, str]] = {  # metric name: module and class
     "character": ("surface.character", "CharacTER"),
     "eed": ("surface.eed", "EED"),
     "overlap": ("surface.overlap", "WordOverlap"),
+    "gtm": ("surface.gtm", "GTM"),
     "rouge": ("surface.rouge", "Rouge"),
     "rouge155": ("surface.rouge155", "Rouge155"),
     "cider": ("surface.cider", "CIDEr"),

@@ -12,6 +12,7 @@ from metrics_jax import (
     BLEU,
     CDER,
     EED,
+    GTM,
     PER,
     TER,
     WER,
@@ -43,6 +44,8 @@ METRICS = [
     EED(),
     EED("ja", alpha=1.0),
     WordOverlap(),
+    GTM(),
+    GTM(1.5, lowercase=True),
     Rouge("2"),
     Rouge("L", tokenize="unicode"),
     Rouge("Lsum", use_stemmer=True),
@@ -58,7 +61,7 @@ RANGES = {
     **dict.fromkeys(("bleu", "chrf"), (100.0, 0.0)),
     **dict.fromkeys(("ter", "cder", "wer", "per", "character"), (0.0, None)),
     "eed": (0.0, 1.0),
-    **dict.fromkeys(("overlap", "rouge", "rouge155", "meteor", "meteor15"), (1.0, 0.0)),
+    **dict.fromkeys(("overlap", "gtm", "rouge", "rouge155", "meteor", "meteor15"), (1.0, 0.0)),
 }
 # Identical texts do not get the best score: ROUGE-W weights recall twice, METEOR counts one chunk, and EED counts the
 # beginning of the text as not covered.

@@ -11,7 +11,8 @@ from nmt_jax.pretrained.metrics import metric_error
 
 _FUNCTIONS = {  # metric: module and function that explain it
     **{name: ("ngrams", name) for name in ("bleu", "nist", "cider", "chrf", "overlap", "per")},
-    **{name: ("alignments", name) for name in ("ter", "wer", "cder", "rouge", "rouge155", "meteor", "meteor15")},
+    **{name: ("alignments", name) for name in ("ter", "wer", "cder", "character", "eed", "gtm")},
+    **{name: ("alignments", name) for name in ("rouge", "rouge155", "meteor", "meteor15")},
     **{name: ("vectors", name) for name in ("bertscore", "yisi1")},
     "meteor_nltk": ("alignments", "meteor"),
     "moverscore": ("vectors", "transport"),
