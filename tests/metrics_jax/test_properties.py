@@ -52,6 +52,7 @@ METRICS = [
     Rouge155("1"),
     Rouge155("L"),
     Rouge155("W"),
+    Rouge155("W", weighting="paper"),
     Rouge155("SU", formula="B"),
     Meteor(modules=("exact", "stem")),
     Meteor15(modules=("exact", "stem")),
@@ -63,8 +64,8 @@ RANGES = {
     "eed": (0.0, 1.0),
     **dict.fromkeys(("overlap", "gtm", "rouge", "rouge155", "meteor", "meteor15"), (1.0, 0.0)),
 }
-# Identical texts do not get the best score: ROUGE-W weights recall twice, METEOR counts one chunk, and EED counts the
-# beginning of the text as not covered.
+# Identical texts do not get the best score: ROUGE-W of the script weights recall twice, METEOR counts one chunk, and EED
+# counts the beginning of the text as not covered.
 IMPERFECT = ("rouge155|variant:W", "meteor|", "eed|")
 
 text = st.lists(st.sampled_from(["the", "cat", "sat", ",", "mat.", "1.5", "日本", "é"]), max_size=7).map(" ".join)
@@ -84,7 +85,7 @@ def test_identical_texts_get_the_best_score(metric):
     lines = ["the old man sleeps in the garden .", "nobody here knows it , not even he ."]
     result = metric(lines, lines)
     best, _ = RANGES[metric.name]
-    if any(metric.signature.startswith(start) for start in IMPERFECT):
+    if metric.signature.startswith(IMPERFECT) and "weighting:paper" not in metric.signature:
         assert 0 <= abs(result.score - best) < 0.5
     else:
         np.testing.assert_allclose([result.score, *result.segments], best, atol=1e-9)
