@@ -44,7 +44,7 @@ class DocumentFrequencies:
 
 @dataclasses.dataclass(frozen=True)
 class CIDEr(AdditiveMetric):
-    """Ten times the cosine of the tf-idf vectors of two texts, 0 to 10 (Vedantam et al., 2015, equations 1 to 3).
+    """Ten times the cosine of the tf-idf vectors of two texts, 0 to 10 (Vedantam et al., 2015, section 4).
 
     The cosine is averaged over n-gram orders, references and segments. variant: "cider-d" clips a count at that of the
     reference and multiplies by exp(-d^2 / (2 sigma^2)) for a difference of d in length, "cider" does neither. As in

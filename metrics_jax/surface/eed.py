@@ -35,10 +35,10 @@ class EED(AdditiveMetric):
 
     (distance + c) / (characters of the reference + c), at most 1, where c = rho * the sum over the positions i of the
     hypothesis of |v(i) - 1|, and v(i) is the number of reference characters at which position i is the cheapest
-    (Stanchev et al., 2019, equations 1 and 2, as in the authors' program). A substitution or an unmatched reference
-    character costs `insertion` or 1, a skipped character of the hypothesis `deletion`, a jump after a blank `alpha`.
-    language: "en" separates punctuation and adds a blank at both ends; "ja" applies NFKC. Since no path returns to the
-    beginning, equal texts do not quite score 0. The best of several references is used; a corpus scores the mean over
+    (Stanchev et al., 2019, as in the authors' program). A substitution costs 1, an unmatched character of the reference
+    `insertion`, a skipped character of the hypothesis `deletion`, a jump after a blank `alpha`. language: "en"
+    separates punctuation and adds a blank at both ends; "ja" applies NFKC. Equal texts do not quite score 0, since the
+    position before the hypothesis is not covered. The best of several references is used; a corpus scores the mean over
     segments.
     """
 

@@ -64,7 +64,7 @@ RANGES = {
     "eed": (0.0, 1.0),
     **dict.fromkeys(("overlap", "gtm", "rouge", "rouge155", "meteor", "meteor15"), (1.0, 0.0)),
 }
-# Identical texts do not get the best score: ROUGE-W of the script weights recall twice, METEOR counts one chunk, and EED
+# Identical texts do not get the best score: ROUGE-W of the script weights recall twice, METEOR counts one chunk, EED
 # counts the beginning of the text as not covered.
 IMPERFECT = ("rouge155|variant:W", "meteor|", "eed|")
 

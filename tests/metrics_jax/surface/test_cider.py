@@ -40,7 +40,7 @@ def test_golden_values(options, score, segments):
 
 
 def restated(metric, hypotheses, references):
-    """Equations 1 to 3 of the paper, with a full vector over all n-grams of the corpus."""
+    """The equations of the paper, with a full vector over all n-grams of the corpus."""
 
     def count(ngram, text):
         words = text.split()
