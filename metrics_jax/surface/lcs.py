@@ -93,14 +93,27 @@ def pairs(reference: Words, hypothesis: Words) -> list[tuple[int, int]]:
 
 
 def weighted_marks(reference: Words, hypothesis: Words, weight: Callable[[int], float]) -> int:
-    """As `marks`, for the best subsequence if a run of k consecutive words counts weight(k) (Lin, 2004, section 3.3).
+    """As `marks`, for the best subsequence if a run of k consecutive words counts weight(k); see `weighted_length`."""
+    _, drops_reference = _weighted_table(reference, hypothesis, weight)
+    return _backtrace(reference, hypothesis, lambda i, j: drops_reference[i][j])
+
+
+def weighted_length(reference: Words, hypothesis: Words, weight: Callable[[int], float]) -> float:
+    """The weighted LCS, if a run of k words that are consecutive in both texts counts weight(k) (Lin, 2004, 3.3).
 
     This is the paper's recursion, which extends a run wherever words are equal, and may miss the best subsequence.
     """
+    return _weighted_table(reference, hypothesis, weight)[0]
+
+
+def _weighted_table(
+    reference: Words, hypothesis: Words, weight: Callable[[int], float]
+) -> tuple[float, list[list[bool]]]:
+    """The weighted LCS, and for each cell of the table where words differ, whether a reference word is dropped."""
     gains = [weight(k + 1) for k in range(min(len(reference), len(hypothesis)))]
     losses = [weight(k) for k in range(len(gains))]
     scores, runs = [0.0] * (len(hypothesis) + 1), [0] * (len(hypothesis) + 1)
-    drops_reference = []  # for each cell of the table where words differ: whether a reference word is dropped
+    drops_reference = []
     for word in reference:
         above, scores, runs_above, runs = scores, [0.0], runs, [0]
         drops = []
@@ -115,7 +128,7 @@ def weighted_marks(reference: Words, hypothesis: Words, weight: Callable[[int], 
                 scores.append(max(above[j + 1], scores[j]))
                 runs.append(0)
         drops_reference.append(drops)
-    return _backtrace(reference, hypothesis, lambda i, j: drops_reference[i][j])
+    return scores[-1], drops_reference
 
 
 def _backtrace(reference: Words, hypothesis: Words, drops_reference: Callable[[int, int], int]) -> int:

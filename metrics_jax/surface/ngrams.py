@@ -1,4 +1,4 @@
-"""N-gram counts of many texts at once: n-grams are encoded as integers, and one sort serves all orders."""
+"""N-grams of a text; counts of many texts at once, whose n-grams are integers, so that one sort serves all orders."""
 
 import itertools
 from collections import defaultdict
@@ -12,6 +12,13 @@ if TYPE_CHECKING:
 
 _LIMIT = 2**62  # codes are packed into int64
 _BLOCK = 2**16  # tokens sorted at a time; they fit into a processor's cache
+
+Ngram = tuple[str, ...]
+
+
+def word_ngrams(words: Sequence[str], max_order: int) -> list[Ngram]:
+    """The n-grams of one text, of all orders up to `max_order`."""
+    return [tuple(words[i : i + n]) for n in range(1, max_order + 1) for i in range(len(words) - n + 1)]
 
 
 class Tokens(NamedTuple):

@@ -12,11 +12,10 @@ from typing import ClassVar
 import numpy as np
 
 from metrics_jax.api import MOST_ORDER, AdditiveMetric, References, check_range, check_texts
+from metrics_jax.surface.ngrams import Ngram, word_ngrams
 from metrics_jax.surface.tokenizers import check_tokenizer, tokenize
 
 _BETA = math.log(0.5) / math.log(1.5) ** 2  # the penalty is 0.5 if the output has two thirds of the reference length
-
-Ngram = tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Information:
         """Count the n-grams of tokenised references."""
         counts: Counter[Ngram] = Counter()
         for words in texts:
-            counts.update(_ngrams(words, max_ngram_order))
+            counts.update(word_ngrams(words, max_ngram_order))
             counts[()] += len(words)
         return cls(counts)
 
@@ -83,9 +82,9 @@ class NIST(AdditiveMetric):
             group = list(itertools.islice(words_left, len(texts)))
             clip: Counter[Ngram] = Counter()
             for other in group:
-                clip |= Counter(_ngrams(other, order))
+                clip |= Counter(word_ngrams(other, order))
             matched = np.zeros(order)
-            for ngram, count in (Counter(_ngrams(words, order)) & clip).items():
+            for ngram, count in (Counter(word_ngrams(words, order)) & clip).items():
                 if ngram in information:
                     matched[len(ngram) - 1] += count * information[ngram]
             lengths = [len(words), sum(map(len, group)) / len(group)]
@@ -109,7 +108,3 @@ class NIST(AdditiveMetric):
     def _by_order(self, statistics: np.ndarray) -> np.ndarray:
         matched, totals = np.split(statistics[..., 2:], 2, axis=-1)
         return matched / np.maximum(totals, 1.0)
-
-
-def _ngrams(words: Sequence[str], max_order: int) -> list[Ngram]:
-    return [tuple(words[i : i + n]) for n in range(1, max_order + 1) for i in range(len(words) - n + 1)]

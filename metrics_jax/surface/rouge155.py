@@ -29,8 +29,10 @@ class Rouge155(MeanF):
     sums the counts, "B" takes the one with the best recall. stem (-m): stem words of more than three characters with
     `stemmers.rouge_stem`; needs WordNet. remove_stopwords (-s): leave out stop words.
 
-    As in the script, the recall of "W" is weighted twice: a perfect text of n words has recall n^(1 - w), not 1 as in
-    the paper. A text without words scores 0; for "W" the script divides by zero in this case.
+    weighting, of "W": in the "script" recall is weighted twice, so that a perfect text of n words has recall n^(1 - w),
+    and runs are those of the union over sentences. "paper" has the formulas of Lin (2004, 3.3) for the weighted LCS of
+    whole texts, whatever their lines, so that equal texts score 1. A text without words scores 0; for "W" the script
+    divides by zero in this case.
     """
 
     variant: str = "L"
@@ -40,6 +42,7 @@ class Rouge155(MeanF):
     formula: str = "A"
     stem: bool = False
     remove_stopwords: bool = False
+    weighting: str = "script"
 
     name: ClassVar[str] = "rouge155"
 
@@ -48,6 +51,8 @@ class Rouge155(MeanF):
             raise ValueError(f"variant={self.variant!r}: choose one of {', '.join(map(repr, VARIANTS))}")
         if self.formula not in ("A", "B"):
             raise ValueError(f"formula={self.formula!r}: choose A or B")
+        if self.weighting not in ("script", "paper"):
+            raise ValueError(f"weighting={self.weighting!r}: choose script or paper")
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha={self.alpha}: must be between 0 (recall) and 1 (precision)")
         if not 0.1 <= self.w <= 5:
@@ -59,7 +64,8 @@ class Rouge155(MeanF):
         power = self.w if self.variant == "W" else 1.0
         counts = self._count(texts, owner).astype(np.float64)
         ranking = _divide(counts[0], counts[2]) ** (1 / power)
-        counts[2] **= power  # the second weighting
+        if self.weighting == "script":
+            counts[2] **= power  # the second weighting
         if self.formula == "A":
             counts = np.add.reduceat(counts, starts(owner), axis=1)
         else:
@@ -79,6 +85,8 @@ class Rouge155(MeanF):
 
     def _count(self, texts: Sequence[str], owner: np.ndarray) -> np.ndarray:
         """Counts float[3, R] of N hypotheses followed by R references: matches, and the units of each text."""
+        if self.variant == "W" and self.weighting == "paper":
+            return self._count_weighted(*pair(self.words(texts), owner))
         if self.variant in ("L", "W"):
             hypotheses, references = pair(split_sentences(texts, self.words), owner)
             if self.variant == "L":
@@ -93,6 +101,15 @@ class Rouge155(MeanF):
         if self.variant in ("S", "SU"):
             return self._count_skip_bigrams(*pairs)
         return count_ngrams(encode_words(itertools.chain(*pairs)), int(self.variant))
+
+    def _count_weighted(self, hypotheses: list[list[str]], references: list[list[str]]) -> np.ndarray:
+        """Counts float[3, P]: the weighted LCS of each pair, and the weights of its texts as one run."""
+        weight = functools.cache(lambda run: run**self.w)
+        rows = [
+            [lcs.weighted_length(reference, hypothesis, weight), weight(len(hypothesis)), weight(len(reference))]
+            for hypothesis, reference in zip(hypotheses, references, strict=True)
+        ]
+        return np.array(rows).T
 
     def _count_skip_bigrams(self, hypotheses: list[list[str]], references: list[list[str]]) -> np.ndarray:
         """Counts int64[3, P], in blocks: n words have n (n - 1) / 2 skip bigrams if the distance is unlimited."""

@@ -51,7 +51,7 @@ class TER(ErrorRate):
         return edits_with_shifts(hypothesis, reference)
 
 
-class _Swap(NamedTuple):
+class Swap(NamedTuple):
     """A swap of two adjacent blocks, words[first:middle] and words[middle:last]."""
 
     first: int
@@ -82,7 +82,7 @@ def edits(hypothesis: Words, reference: Words) -> Edits:
     order = list(range(len(hypothesis)))
     if not reference:
         return Edits([], order, [])
-    table = _Table(reference, len(hypothesis))
+    table = Table(reference, len(hypothesis))
     shifts, _ = _shift(hypothesis, reference, table)
     for swap in shifts:
         order = swap.apply(order)
@@ -98,11 +98,11 @@ def edits_with_shifts(hypothesis: Words, reference: Words) -> int:
     """
     if not reference:
         return len(hypothesis)
-    shifts, distance = _shift(hypothesis, reference, _Table(reference, len(hypothesis)))
+    shifts, distance = _shift(hypothesis, reference, Table(reference, len(hypothesis)))
     return len(shifts) + distance
 
 
-def _shift(hypothesis: Words, reference: Words, table: "_Table") -> tuple[list[_Swap], int]:
+def _shift(hypothesis: Words, reference: Words, table: "Table") -> tuple[list[Swap], int]:
     """The shifts, and the distance after them, for which the table is filled."""
     words, shifts = list(hypothesis), []
     fewest = unmatched(hypothesis, reference)  # no order of the words takes fewer edits
@@ -118,7 +118,7 @@ def _shift(hypothesis: Words, reference: Words, table: "_Table") -> tuple[list[_
     return shifts, distance
 
 
-def _candidates(words: list[Hashable], table: "_Table") -> tuple[int, list[_Swap]]:
+def _candidates(words: list[Hashable], table: "Table") -> tuple[int, list[Swap]]:
     """The number of candidate shifts that count towards the limit, and the distinct ones, best-ranked first.
 
     A candidate is a block that equals a block of the reference, contains an error on either side, and does not cover
@@ -147,15 +147,15 @@ def _candidates(words: list[Hashable], table: "_Table") -> tuple[int, list[_Swap
     return count, [_swap(start, -minus, target, len(words)) for minus, start, target in sorted(found)]
 
 
-def _swap(start: int, length: int, target: int, num_words: int) -> _Swap:
+def _swap(start: int, length: int, target: int, num_words: int) -> Swap:
     """The shift of a block to a target; one within the block or at its end moves it by as many words."""
     end = start + length
     if target < start:
-        return _Swap(target, start, end)
-    return _Swap(start, end, target if target > end else min(end + target - start, num_words))
+        return Swap(target, start, end)
+    return Swap(start, end, target if target > end else min(end + target - start, num_words))
 
 
-def _best(swaps: list[_Swap], table: "_Table", distance: int, fewest: int) -> _Swap | None:
+def _best(swaps: list[Swap], table: "Table", distance: int, fewest: int) -> Swap | None:
     """The first of the swaps that save the most edits, or None if none saves any.
 
     A swap changes the edit distance by at most twice the size of the smaller block, which could also be deleted in one
@@ -173,30 +173,30 @@ def _best(swaps: list[_Swap], table: "_Table", distance: int, fewest: int) -> _S
     return best
 
 
-class _Table:
+class Table:
     """Edit distance table of a reference and hypotheses of one length, by rows as in `error_rates.next_row`.
 
-    A row is (plus, minus, cell 0, columns of equal words, equal, rises).
+    A row is (plus, minus, cell 0, columns of equal words, equal, rises). beam: leave out cells as Tercom does.
     """
 
-    def __init__(self, reference: Words, num_rows: int) -> None:
-        self.reference, self.num_rows = reference, num_rows
+    def __init__(self, reference: Words, num_rows: int, beam: bool = True) -> None:
+        self.reference, self.num_rows, self.beam = reference, num_rows, beam
         self.full = (1 << len(reference)) - 1
         self.columns = positions(reference)
         self.occurrences: dict[Hashable, list[int]] = {}
         for j, word in enumerate(reference):
             self.occurrences.setdefault(word, []).append(j)
 
-    def fill(self, words: list[Hashable]) -> int:
+    def fill(self, words: Words) -> int:
         """Fill the table for a hypothesis and return its distance within the beam; `align` and `refill` use the table.
 
         missed: how much this distance exceeds the edit distance. A path of d edits stays within (d + difference in
         length) / 2 columns of the diagonal: usually the beam has no effect and is left out.
         """
-        self.words, self.missed = words, 0
+        self.words, self.missed = list(words), 0
         self.cuts: list[tuple[int, int, int, int]] | None = None
         distance = self._fill()
-        if distance + abs(len(self.reference) - self.num_rows) > 2 * (BEAM - 2):
+        if self.beam and distance + abs(len(self.reference) - self.num_rows) > 2 * (BEAM - 2):
             self.cuts = self._beam
             self.missed = self._fill() - distance
         return distance + self.missed
@@ -209,7 +209,7 @@ class _Table:
         self.rest = {(i, row[0], row[1]): distance - row[2] for i, row in enumerate(self.rows)}
         return distance
 
-    def refill(self, swap: _Swap) -> int:
+    def refill(self, swap: Swap) -> int:
         """The distance of the filled hypothesis after a swap.
 
         Rows before the swap do not change. After the swap, the distance that remains from a row depends only on the

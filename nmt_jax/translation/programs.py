@@ -146,5 +146,7 @@ class Programs:
     @functools.cached_property
     def _kept(self) -> dict[str, kept_programs.KeptPrograms]:
         definition = kept_programs.description((self.models, self.suppressed, self.halve))
-        functions = {"decode": self.search, "force": self.log_probs} if definition else {}
+        functions: dict[str, Callable[..., tuple[jax.Array, ...]]] = {"decode": self.search, "force": self.log_probs}
+        if definition is None:
+            return {}
         return {name: kept_programs.KeptPrograms(function, [name, definition]) for name, function in functions.items()}

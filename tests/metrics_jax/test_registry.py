@@ -51,7 +51,7 @@ def test_options_without_a_default():
         parse("bertscore")
 
 
-@pytest.mark.parametrize("name", ["bleu", "nist", "chrf", "overlap", "rouge155", "meteor_nltk"])
+@pytest.mark.parametrize("name", ["bleu", "nist", "chrf", "overlap", "rouge155", "cider", "eed", "gtm", "meteor_nltk"])
 def test_numbers_that_make_no_sense_are_refused(name):
     kind = metric_class(name)
     kinds = typing.get_type_hints(kind)

@@ -1,4 +1,4 @@
-"""Metrics that align words or count edits: TER and other error rates, ROUGE and METEOR."""
+"""Metrics that align texts or count edits: TER and other error rates, CharacTER, EED, GTM, ROUGE and METEOR."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +9,14 @@ from metrics_jax.api import Result
 from metrics_jax.meteor.meteor import MeteorFormula
 from metrics_jax.meteor.meteor15 import Meteor15
 from metrics_jax.surface import lcs
+from metrics_jax.surface.character import CharacTER
+from metrics_jax.surface.eed import EED
 from metrics_jax.surface.error_rates import CDER, WER, ErrorRate
+from metrics_jax.surface.gtm import GTM, runs
 from metrics_jax.surface.rouge import Rouge
 from metrics_jax.surface.rouge155 import Rouge155
 from metrics_jax.surface.ter import TER, Edits, edits
+from metrics_jax.surface.tokenizers import tokenize
 from nmt_jax.reporting.explanations import ngrams
 
 Words = Sequence[str]
@@ -83,6 +87,51 @@ def _rate(metric: ErrorRate, result: Result, edited: str) -> str:
     if not length:
         return f"{name} = {result.score:g} %: the reference has no words"
     return f"{name} = {edited} / {length:g} words = {result.score:.2f} %"
+
+
+def character(metric: CharacTER, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:
+    """Explain CharacTER by the edits of characters and the cost of shifts."""
+    num_edits, shifts, length = (float(result.parts[name]) for name in ("num_edits", "shift_cost", "sys_len"))
+    if not length:
+        return _equation(hypothesis, reference, f"CharacTER = {result.score:g}: the hypothesis has no words")
+    rate = f"({num_edits:g} edits + {shifts:.2f} for shifts) / {length:g} characters"
+    limit = ", at most 1" if metric.capped and num_edits + shifts > length else ""
+    return _equation(hypothesis, reference, f"CharacTER = {rate}{limit} = {result.score:.4f}")
+
+
+def eed(metric: EED, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:
+    """Explain EED by the distance and the cost of coverage."""
+    distance, coverage, length = (float(result.parts[name]) for name in ("distance", "coverage", "ref_length"))
+    rate = f"({distance:.2f} + {coverage:.2f}) / ({length:g} characters + {coverage:.2f})"
+    limit = ", at most 1" if distance > length else ""
+    names = "(distance + coverage) / (reference + coverage)"
+    return _equation(hypothesis, reference, f"EED = {names} = {rate}{limit} = {result.score:.4f}")
+
+
+def _equation(hypothesis: str, reference: str, line: str) -> dict[str, Any]:
+    """Return an explanation by the equation alone."""
+    shown = {"kind": "score", "hypothesis": hypothesis.split(), "reference": reference.split(), "note": ""}
+    return shown | {"equation": [line]}
+
+
+def gtm(metric: GTM, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:
+    """Explain GTM by its runs of words."""
+    words, others = tokenize([hypothesis, reference], metric.tokenize, metric.lowercase)
+    found = runs(words, others)
+    alignment = {i + k: j + k for i, j, length in found for k in range(length)}
+    matches = _matches(alignment, dict.fromkeys(alignment.items(), "common"))
+    shown = {"kind": "alignment", "hypothesis": words, "reference": others, "matches": matches}
+    if not found:
+        return shown | {"equation": ["GTM = 0, since no word matches"]}
+    e, size = f"{metric.exponent:g}", result.parts["match_size"]
+    terms = " + ".join(f"{length}^{e}" for _, _, length in found)
+    precision, recall = (f"{float(result.parts[name]):.4f}" for name in ("precision", "recall"))
+    equation = [
+        f"MMS = ({terms})^(1/{e}) = {size:.4f}",
+        f"P = MMS / {len(words)} words = {precision}, R = MMS / {len(others)} words = {recall}",
+        f"GTM = 2 P R / (P + R) = {result.score:.4f}",
+    ]
+    return shown | {"equation": equation}
 
 
 def rouge(metric: Rouge, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import metric_error
 
 _FUNCTIONS = {  # metric: module and function that explain it
-    **{name: ("ngrams", name) for name in ("bleu", "nist", "chrf", "overlap", "per")},
-    **{name: ("alignments", name) for name in ("ter", "wer", "cder", "rouge", "rouge155", "meteor", "meteor15")},
+    **{name: ("ngrams", name) for name in ("bleu", "nist", "cider", "chrf", "overlap", "per")},
+    **{name: ("alignments", name) for name in ("ter", "wer", "cder", "character", "eed", "gtm")},
+    **{name: ("alignments", name) for name in ("rouge", "rouge155", "meteor", "meteor15")},
     **{name: ("vectors", name) for name in ("bertscore", "yisi1")},
     "meteor_nltk": ("alignments", "meteor"),
     "moverscore": ("vectors", "transport"),

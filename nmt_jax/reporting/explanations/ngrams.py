@@ -1,4 +1,4 @@
-"""Metrics of n-grams: BLEU, NIST, chrF, word overlap and PER."""
+"""Metrics of n-grams: BLEU, NIST, CIDEr, chrF, word overlap and PER."""
 
 import math
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ import numpy as np
 from metrics_jax.api import Result
 from metrics_jax.surface.bleu import BLEU
 from metrics_jax.surface.chrf import ChrF, split_words
+from metrics_jax.surface.cider import CIDEr
 from metrics_jax.surface.error_rates import PER
 from metrics_jax.surface.nist import NIST
 from metrics_jax.surface.overlap import WordOverlap
@@ -107,6 +108,19 @@ def nist(metric: NIST, result: Result, hypothesis: str, reference: str) -> dict[
         orders,
         [f"length penalty = {penalty:.4f} for {lengths}", f"NIST = ({terms}) · {penalty:.4f} = {result.score:.4f}"],
     )
+
+
+def cider(metric: CIDEr, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:
+    """Explain CIDEr by the similarity of the n-grams of each order."""
+    sides = tokenize([hypothesis, reference], metric.tokenize, metric.lowercase)
+    values = np.asarray(result.parts["similarity"], np.float64).tolist()
+    orders = [
+        order(n, sides[0], sides[1]) | {"similarity": values[n - 1]} for n in range(1, metric.max_ngram_order + 1)
+    ]
+    name, terms = metric.variant.replace("cider", "CIDEr").replace("-d", "-D"), " + ".join(f"{v:.4f}" for v in values)
+    if metric.frequencies is None:
+        return of_words(sides, orders, [f"{name} = 0: n-grams have no weight if this reference is the only document"])
+    return of_words(sides, orders, [f"{name} = ({terms}) / {len(orders)} orders = {result.score:.4f}"])
 
 
 def chrf(metric: ChrF, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:

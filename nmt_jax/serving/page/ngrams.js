@@ -4,7 +4,7 @@ import { mark, onEnter, sentences, unmark } from "/page/linked.js";
 import { element } from "/page/page.js";
 
 const SHOWN = 150; // n-grams of one order at once
-const COLUMNS = { precision: "precision %", recall: "recall %", f: "F %", information: "information" };
+const COLUMNS = { precision: "precision %", recall: "recall %", f: "F %", information: "information", similarity: "similarity" };
 
 export function ngrams(one) {
   const inCharacters = one.unit === "character";
@@ -48,7 +48,7 @@ export function ngrams(one) {
   const body = one.orders.map((order) => element("tr", {},
     element("td", {}, name(order)),
     ...["hypothesis", "reference", "matches"].map((key) => element("td", { class: "number" }, String(order[key]))),
-    ...columns.map((key) => element("td", { class: "number" }, order[key] === undefined ? "–" : order[key].toFixed(key === "information" ? 4 : 2)))));
+    ...columns.map((key) => element("td", { class: "number" }, order[key] === undefined ? "–" : order[key].toFixed(["information", "similarity"].includes(key) ? 4 : 2)))));
   const table = element("div", { class: "scroll" }, element("table", { class: "orders" },
     element("thead", {}, element("tr", {}, ...head.map((text, index) => element("th", index ? { class: "number" } : {}, text)))),
     element("tbody", {}, ...body)));

@@ -3,6 +3,8 @@
 The script's values were printed by it with the number format changed to full precision.
 """
 
+import functools
+import random
 import re
 
 import numpy as np
@@ -124,6 +126,47 @@ def test_runs():
     np.testing.assert_allclose(row(Rouge155("W"), "a b c", "a b c")[:2], [1, 3**-0.2])
 
 
+def test_runs_by_the_formulas_of_the_paper():
+    metric, hypothesis = Rouge155("W", w=2.0, weighting="paper"), "A B C D E F G"
+    np.testing.assert_allclose(row(metric, hypothesis, "A B C D H I K"), 4 / 7)
+    np.testing.assert_allclose(row(metric, hypothesis, "A H B K C I D"), 2 / 7)
+    lines = "the boat is old\nthe boat is gone"
+    np.testing.assert_allclose(row(Rouge155("W", weighting="paper"), lines, lines, lines), 1)
+    assert row(Rouge155("W"), lines, lines)[2] < 1
+    np.testing.assert_allclose(row(metric, "a b\nc", "a b c d"), [1, 3 / 4, 6 / 7])  # lines have no effect
+    np.testing.assert_array_equal(row(metric, "", "a"), 0)
+
+
+def restated_wlcs(x, y, f):
+    """The table of Lin (2004, 3.3), by recursion."""
+
+    @functools.cache
+    def run(i, j):
+        return run(i - 1, j - 1) + 1 if i and j and x[i - 1] == y[j - 1] else 0
+
+    @functools.cache
+    def score(i, j):
+        if not i or not j:
+            return 0.0
+        if x[i - 1] == y[j - 1]:
+            return score(i - 1, j - 1) + f(run(i - 1, j - 1) + 1) - f(run(i - 1, j - 1))
+        return max(score(i - 1, j), score(i, j - 1))
+
+    return score(len(x), len(y))
+
+
+@pytest.mark.parametrize("w", [1.0, 1.2, 2.0])
+def test_weighted_lcs_equals_the_recursion(w):
+    draw = random.Random(5)
+    for _ in range(60):
+        hypothesis, reference = (draw.choices("abc", k=draw.randrange(1, 9)) for _ in range(2))
+        precision, recall, f1 = row(Rouge155("W", w=w, weighting="paper"), " ".join(hypothesis), " ".join(reference))
+        size = restated_wlcs(reference, hypothesis, lambda k: k**w)
+        assert recall == pytest.approx((size / len(reference) ** w) ** (1 / w))
+        assert precision == pytest.approx((size / len(hypothesis) ** w) ** (1 / w))
+        assert f1 == pytest.approx(2 * precision * recall / (precision + recall) if size else 0)
+
+
 def test_runs_lost_at_the_end_of_a_sentence():
     # By the script; see `lcs.weighted_union_matches`.
     np.testing.assert_allclose(row(Rouge155("W"), "c a", "a c\nc a"), [0.5, 0.21763764082403106, 0.30326954502292763])
@@ -232,7 +275,15 @@ def test_statistics_are_additive():
 
 @pytest.mark.parametrize(
     "options",
-    [{"variant": "Lsum"}, {"variant": "10"}, {"formula": "C"}, {"alpha": 1.1}, {"alpha": float("nan")}, {"w": 0.0}],
+    [
+        {"variant": "Lsum"},
+        {"variant": "10"},
+        {"formula": "C"},
+        {"alpha": 1.1},
+        {"alpha": float("nan")},
+        {"w": 0.0},
+        {"weighting": "x"},
+    ],
 )
 def test_invalid_options(options):
     with pytest.raises(ValueError, match=f"^{next(iter(options))}="):

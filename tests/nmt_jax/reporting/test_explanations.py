@@ -179,6 +179,51 @@ def positions(found):
     return pairs
 
 
+def test_cider():
+    fitted = parse("cider").fitted(["the cat", "a mat", "on the car"])
+
+    @on_pairs
+    def check(pair):
+        found = explained(fitted, pair)
+        check_places(found)
+        values = [one["similarity"] for one in found["orders"]]
+        assert found["score"] == pytest.approx(sum(values) / 4, abs=1e-9)
+        assert found["equation"][0].endswith(f"= {found['score']:.4f}")
+        assert explained(parse("cider"), pair)["equation"][0].startswith("CIDEr-D = 0: ")
+
+    check()
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.0])
+def test_gtm(exponent):
+    @on_pairs
+    def check(pair):
+        found = explained(parse(f"gtm|exponent:{exponent}"), pair)
+        pairs = positions(found)
+        assert all(found["hypothesis"][i] == found["reference"][j] for i, j in pairs)
+        chunks = [match["chunk"] for match in found["matches"]]
+        size = sum(chunks.count(chunk) ** exponent for chunk in set(chunks)) ** (1 / exponent)
+        assert found["parts"]["match_size"] == pytest.approx(size)
+        precision, recall = (size / max(len(found[side]), 1) for side in ("hypothesis", "reference"))
+        assert found["score"] == pytest.approx(f_score(precision, recall), abs=1e-9)
+        assert pairs or found["equation"] == ["GTM = 0, since no word matches"]
+
+    check()
+
+
+def test_character_and_eed():
+    pair = ("so she said yes", "yes she said")
+    found = explained(parse("character"), pair)
+    assert found["equation"] == ["CharacTER = (3 edits + 3.00 for shifts) / 15 characters = 0.4000"]
+    found = explained(parse("character"), ("", "a"))
+    assert found["equation"] == ["CharacTER = 1: the hypothesis has no words"]
+    found = explained(parse("character"), ("a", "bcd"))
+    assert found["equation"] == ["CharacTER = (3 edits + 0.00 for shifts) / 1 characters, at most 1 = 1.0000"]
+    found = explained(parse("eed"), ("a b", "a b"))
+    line = "EED = (distance + coverage) / (reference + coverage) = (0.00 + 0.30) / (5 characters + 0.30) = 0.0566"
+    assert (found["kind"], found["equation"]) == ("score", [line])
+
+
 @pytest.mark.parametrize(
     "name", ["rouge1", "rouge2", "rougeL", "rougeLsum", "rouge155|variant:L", "rouge155|variant:2"]
 )
