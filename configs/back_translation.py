@@ -38,6 +38,7 @@ def get_config(arg: str = "") -> ConfigDict:
         config.data.num_buckets = 3
         config.vocab.size = 2000
         config.model.update(num_encoder_layers=2, num_decoder_layers=2, d_model=64, d_ff=256, dropout=0.1)
+        config.model.dtype = "float32"
         config.optimizer.warmup_steps = 200
         config.train.update(steps=800, batch_tokens=2048, eval_every=200, checkpoint_every=100, keep_last=3)
         config.eval.max_segments = 200
