@@ -36,7 +36,7 @@ def make_pairs(
     """
     for number, (line, found) in enumerate(zip(lines, hypotheses, strict=True), start=first):
         for copy, hypothesis in enumerate(found):
-            translation = " ".join(hypothesis.text.split("\n"))  # bytes of a model may spell a line break
+            translation = " ".join(hypothesis.text.splitlines())  # bytes of a model may spell a line break
             if line.strip() and translation.strip():
                 source, target = (translation, line) if back else (line, translation)
                 yield Pair(finish(source, number, copy), target)

@@ -9,7 +9,7 @@ from nmt_jax.augmentation.machine_pairs import Finish, make_pairs
 from nmt_jax.translation.requests import Hypothesis
 
 LINES = ["ein Hund", "", "zwei alte Hunde schlafen im Garten", "drei"]
-TEXTS = [["a dog", "the dog"], ["empty", "empty"], ["two old dogs\nsleep in the garden", " "], ["", "three"]]
+TEXTS = [["a dog", "the dog"], ["empty", "empty"], ["two old dogs\nsleep\rin the garden", " "], ["", "three"]]
 FOUND = [[Hypothesis(text, 0.0, [], []) for text in texts] for texts in TEXTS]
 NOISE = functools.partial(noise.corrupt, rate=0.3, token="<mask>", window=3)
 

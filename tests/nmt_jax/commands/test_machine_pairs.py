@@ -47,7 +47,7 @@ NOISY = ("--noise", "--tag=<BT>", "--rate=0.2", "--search=sampling", "--copies=2
 
 
 def read(path):
-    return path.read_text().split("\n")[:-1]
+    return path.read_bytes().decode().split("\n")[:-1]
 
 
 def test_pairs_and_manifest(nmt_jax, model, tmp_path):
@@ -171,20 +171,20 @@ def test_models_that_do_not_fit(mistake, translator_workdir, tmp_path):
 @pytest.mark.slow
 def test_from_text_to_a_model_and_back(nmt_jax, translator_workdir, tmp_path):
     """The shared model reads English, so English is the real side; then the languages are exchanged (iteration)."""
-    pairs = list(grammar.pairs("train", 30))
+    pairs = list(grammar.pairs("train", 8))
     for side, language in enumerate(("en", "de")):
         (tmp_path / f"mono.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
     first = [*BACK, f"--workdir={translator_workdir}", f"--target={tmp_path / 'mono.en'}", "--tag=<BT>"]
     assert nmt_jax(*first, f"--output={tmp_path / 'bt'}").code == 0
     made = len(read(tmp_path / "bt.en"))
-    assert 0 < made <= 30
+    assert 0 < made <= 8
     assert all(line.startswith("<BT> ") for line in read(tmp_path / "bt.de"))
     changes = {"data.source": "de", "data.target": "en", "data.synthetic": str(tmp_path / "bt"), "data.upsample": "2"}
     changes |= {"data.cache": str(tmp_path / "cache"), "vocab.symbols": '["<BT>"]'}
     train(f"{ROOT}/configs/quickstart.py:smoke=true", tmp_path / "reverse", changes)
     assert Workdir(tmp_path / "reverse").config().data.upsample == 2
     again = [*BACK, f"--workdir={tmp_path / 'reverse'}", f"--target={tmp_path / 'mono.de'}"]
-    for search in ("greedy", "sampling", "top_k"):
+    for search in ("greedy", "top_k"):
         assert nmt_jax(*again, f"--output={tmp_path / search}", f"--search={search}").code == 0
-        assert 0 < len(read(tmp_path / f"{search}.en")) == len(read(tmp_path / f"{search}.de")) <= 30
-    assert read(tmp_path / "sampling.en") != read(tmp_path / "greedy.en")
+        assert 0 < len(read(tmp_path / f"{search}.en")) == len(read(tmp_path / f"{search}.de")) <= 8
+    assert read(tmp_path / "top_k.en") != read(tmp_path / "greedy.en")
