@@ -13,7 +13,7 @@ from nmt_jax.translation.requests import Hypothesis
 KINDS = ("back_translation", "forward_translation")
 
 
-class Finish(NamedTuple):
+class SourceEdit(NamedTuple):
     """What happens to the source of each pair: noise first, then the tag (Caswell et al., 2019), a word in front."""
 
     noise: Change | None = None
@@ -28,7 +28,7 @@ class Finish(NamedTuple):
 
 
 def make_pairs(
-    lines: Sequence[str], hypotheses: Iterable[Sequence[Hypothesis]], back: bool, finish: Finish, first: int
+    lines: Sequence[str], hypotheses: Iterable[Sequence[Hypothesis]], back: bool, edit: SourceEdit, first: int
 ) -> Iterator[Pair]:
     """Yields a pair of each real line and each of its translations; those with an empty side are left out.
 
@@ -39,4 +39,4 @@ def make_pairs(
             translation = " ".join(hypothesis.text.splitlines())  # bytes of a model may spell a line break
             if line.strip() and translation.strip():
                 source, target = (translation, line) if back else (line, translation)
-                yield Pair(finish(source, number, copy), target)
+                yield Pair(edit(source, number, copy), target)

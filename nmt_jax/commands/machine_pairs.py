@@ -12,7 +12,7 @@ from typing import Any
 from absl import flags
 
 from nmt_jax.augmentation import noise
-from nmt_jax.augmentation.machine_pairs import Finish, make_pairs
+from nmt_jax.augmentation.machine_pairs import SourceEdit, make_pairs
 from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import values
 from nmt_jax.data.lines import chunks, find, num_lines, read_lines, sha256_of
@@ -38,7 +38,8 @@ Translate = Callable[[Sequence[str]], Sequence[Sequence[Hypothesis]]]
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags that only these kinds have."""
     kinds = "back_translation, forward_translation"
-    streams.define_workdir_flag(flag_values, f"the model that translates; {kinds}")
+    help_text = f"{kinds}: folder of the trained model that translates."
+    flags.DEFINE_string("workdir", None, help_text, flag_values)
     streams.define_checkpoint_flags(flag_values)
     help_text = (
         f"{kinds}: beam, the best by beam search; greedy; sampling, from all pieces; top_k, from the --top_k best."
@@ -138,7 +139,7 @@ def _translate(
     flag_values: flags.FlagValues, parts: Parts, name: str, total: int | None, back: bool
 ) -> tuple[dict[str, int], int]:
     """Write a part of pairs for each block of lines that has none; returns counts of all, and the number of blocks."""
-    finish = Finish(_noise(flag_values), flag_values.tag, flag_values.seed)
+    edit = SourceEdit(_noise(flag_values), flag_values.tag, flag_values.seed)
     finished, translate = parts.finished(), functools.cache(functools.partial(_open, flag_values))
     counts, blocks = dict.fromkeys(("lines", "empty", "untranslated", "pairs"), 0), 0
     for blocks, lines in enumerate(track(chunks(read_lines(name), CHUNK), "translated", total, CHUNK), start=1):
@@ -147,7 +148,7 @@ def _translate(
             parts.check_input(block, digest(lines))
         else:
             first = block * CHUNK + flag_values.first_line - 1
-            pairs = list(make_pairs(lines, translate()(lines), back, finish, first))
+            pairs = list(make_pairs(lines, translate()(lines), back, edit, first))
             data = "".join(f"{source}\n{target}\n" for source, target, _ in pairs).encode()
             parts.write(block, Part(data, digest(lines), len(pairs)))
         made, empty = parts.read(block).summary, sum(not line.strip() for line in lines)
