@@ -12,8 +12,8 @@ the first 7,250 pairs of Multi30k and the German captions of the others. Without
 the baseline. `stage=reverse` exchanges the languages. The vocabulary is that of the pairs, so that all runs with the
 same pairs share it. `size=small` has 2 layers of width 64 and 800 steps, for one CPU core.
 
-BLEU of `size=tiny`, the default: not run yet. Of `size=small`: docs/results/back-translation.md. All figures come from
-`python -m benchmarks.back_translation`.
+BLEU of `size=tiny`, the default: not run yet; `python -m benchmarks.back_translation FOLDER` makes the whole table. A
+first trial of `size=small` is in docs/results/back-translation.md.
 """
 
 import common
