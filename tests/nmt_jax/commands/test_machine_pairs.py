@@ -179,6 +179,10 @@ def test_from_text_to_a_model_and_back(nmt_jax, translator_workdir, tmp_path):
     made = len(read(tmp_path / "bt.en"))
     assert 0 < made <= 8
     assert all(line.startswith("<BT> ") for line in read(tmp_path / "bt.de"))
+    forward = ["augment", "--kind=forward_translation", first[2], f"--source={tmp_path / 'mono.en'}"]
+    assert nmt_jax(*forward, f"--output={tmp_path / 'self'}").code == 0
+    assert [f"<BT> {line}" for line in read(tmp_path / "self.de")] == read(tmp_path / "bt.de")
+    assert read(tmp_path / "self.en") == read(tmp_path / "bt.en")
     changes = {"data.source": "de", "data.target": "en", "data.synthetic": str(tmp_path / "bt"), "data.upsample": "2"}
     changes |= {"data.cache": str(tmp_path / "cache"), "vocab.symbols": '["<BT>"]'}
     train(f"{ROOT}/configs/quickstart.py:smoke=true", tmp_path / "reverse", changes)
