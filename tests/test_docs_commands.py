@@ -101,7 +101,7 @@ def verb_problems(arguments: list[str], created: Collection[str]) -> list[str]:
     flag_values = verb_flags(verb)
     try:
         positional = parse_flags(verb, flag_values, kept)
-        if "beam_size" in flag_values:
+        if "length_penalty" in flag_values:
             SearchOptions(**search_options(flag_values))
     except (UserError, ValueError) as error:
         return [str(error)]

@@ -23,6 +23,7 @@ PAGES = sorted(page.stem for page in (ROOT / "configs").glob("*.py"))
 ARGUMENTS = {
     "transformer": ("size=tiny", "size=small", "size=big"),
     "ablation": ("size=paper",),
+    "back_translation": ("stage=reverse", "size=small"),
     "bleurt": ("stage=pretrain",),
     "rnn_luong": ("size=paper",),
     "glue": ("task=cola", "task=sst2", "task=mrpc", "task=rte", "task=sick", "task=stsb"),

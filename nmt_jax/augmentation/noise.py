@@ -1,4 +1,4 @@
-"""Noise: words are left out, change places, or are masked.
+"""Noise: words are left out, change places, or are masked; `corrupt` does all of it.
 
 Iyyer et al. (2015), section 3.2: word dropout. Artetxe et al. (2018), section 3.2, and Edunov et al. (2018), section 3:
 dropout, masks, and permutations that move no word by more than k places.
@@ -64,3 +64,23 @@ def swap(words: Sequence[str], random: np.random.Generator, rate: float, window:
             changed[n], changed[k] = words[k], words[n]
             moved |= {n, k}
     return Changed(changed, len(moved), {})
+
+
+def permute(words: Sequence[str], random: np.random.Generator, window: int) -> Changed:
+    """Permutes all words so that none moves by more than `window` places (Lample et al., 2018, section 2.3).
+
+    Words are sorted by their place plus a random number below window + 1.
+    """
+    order = np.argsort(np.arange(len(words)) + random.uniform(0, window + 1, len(words)))
+    return Changed([words[n] for n in order], int((order != np.arange(len(words))).sum()), {})
+
+
+def corrupt(words: Sequence[str], random: np.random.Generator, rate: float, token: str, window: int) -> Changed:
+    """The noise of Edunov et al. (2018), section 3: dropout, then masks, both at `rate`, then a permutation.
+
+    At least one word remains. The number of changes counts a word that is masked and moved twice.
+    """
+    dropped = drop(words, random, rate)
+    masked = mask(dropped.words, random, rate, token)
+    moved = permute(masked.words, random, window)
+    return Changed(moved.words, dropped.num_changed + masked.num_changed + moved.num_changed, {})

@@ -1,4 +1,4 @@
-"""`nmt-jax augment`: writes changed copies of lines: noise, WordNet synonyms, neighbours among word vectors."""
+"""`nmt-jax augment`: makes training text: lines with noise, synonyms or neighbours of words, or translations."""
 
 import contextlib
 import dataclasses
@@ -14,11 +14,12 @@ from nmt_jax.alignment.links import parse_links
 from nmt_jax.augmentation import noise
 from nmt_jax.augmentation.augmenter import Change, Copy, Pair, augment
 from nmt_jax.augmentation.known_forms import count_forms, frequent
+from nmt_jax.augmentation.machine_pairs import KINDS as TRANSLATIONS
 from nmt_jax.augmentation.neighbours import VectorNeighbours
 from nmt_jax.augmentation.substitution import substitute
 from nmt_jax.augmentation.synonyms import Synonyms
 from nmt_jax.augmentation.target_side import Lexicon, read_lexicon
-from nmt_jax.commands import streams
+from nmt_jax.commands import machine_pairs, streams
 from nmt_jax.commands.shared_flags import values
 from nmt_jax.data.lines import num_lines, parallel_lines, read_lines
 from nmt_jax.errors import UserError
@@ -28,23 +29,31 @@ from nmt_jax.storage.files import whole_file
 from nmt_jax.storage.paths import path_of
 
 SUBSTITUTIONS = ("synonyms", "embedding")
-KINDS = (*SUBSTITUTIONS, "dropout", "swap", "mask")
+NOISE = ("dropout", "swap", "mask")
+KINDS = (*SUBSTITUTIONS, *NOISE, *TRANSLATIONS)
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax augment`."""
     help_text = (
-        "How words change. synonyms: WordNet synonyms in the same form; embedding: nearest neighbours among word "
-        "vectors; dropout: words are left out; swap: nearby words change places; mask: words become --mask_token."
+        "How text is made. synonyms: WordNet synonyms in the same form; embedding: nearest neighbours among word "
+        "vectors; dropout: words are left out; swap: nearby words change places; mask: words become --mask_token. "
+        "back_translation: the source is a translation of --target; forward_translation: the target is one of --source."
     )
     flags.DEFINE_enum("kind", None, KINDS, help_text, flag_values)
-    flags.DEFINE_string("source", None, "File of lines to change, such as train.en.", flag_values)
-    help_text = "File of their translations, line by line, such as train.de; without it, only --source is augmented."
+    flags.DEFINE_string("source", None, "File of lines to change or to translate, such as train.en.", flag_values)
+    help_text = (
+        "File of their translations, line by line, such as train.de; without it, only --source is augmented. "
+        "back_translation: file of lines to translate, without --source."
+    )
     flags.DEFINE_string("target", None, help_text, flag_values)
-    help_text = "Prefix of the output files, which end as the input files: PREFIX.en, PREFIX.de."
+    help_text = (
+        "Prefix of the output files, which end as the input files: PREFIX.en, PREFIX.de. back_translation, "
+        "forward_translation: the languages of the model; after an interruption, the same command continues them."
+    )
     flags.DEFINE_string("output", None, help_text, flag_values)
     define_float(flag_values, "rate", 0.1, "Share of the words of a line that change, on average.", above=0, high=1)
-    define_integer(flag_values, "copies", 1, "Number of changed copies per line.", low=1, high=1000)
+    define_integer(flag_values, "copies", 1, "Number of changed copies or translations per line.", low=1, high=1000)
     help_text = "Write each line, as it is, before its changed copies."
     flags.DEFINE_boolean("keep_original", False, help_text, flag_values)
     help_text = "Also write copies in which no word changed; by default, they are left out."
@@ -52,8 +61,9 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     define_seed(flag_values, 0)
     help_text = "Number of the first line, if the files are a part of larger ones: a line changes as it does there."
     define_integer(flag_values, "first_line", 1, help_text, low=1)
-    define_integer(flag_values, "window", 3, "swap: largest distance of two words that change places.", low=1)
-    flags.DEFINE_string("mask_token", "<mask>", "mask: what replaces a word.", flag_values)
+    help_text = "swap, --noise: largest number of places that a word moves by."
+    define_integer(flag_values, "window", 3, help_text, low=1)
+    flags.DEFINE_string("mask_token", "<mask>", "mask, --noise: what replaces a word.", flag_values)
     help_text = (
         "Folder of a WordNet database, plain or .gz. synonyms: default $WNSEARCHDIR or /usr/share/wordnet; embedding: "
         "replacements must have the same part of speech in it, if given."
@@ -80,15 +90,22 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("links", None, help_text, flag_values)
     help_text = "Smallest probability of a translation from --lexicon."
     define_float(flag_values, "min_probability", 0.3, help_text, above=0, high=1)
+    machine_pairs.define_flags(flag_values)
     streams.define_overwrite_flag(flag_values)
 
 
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
-    """Write the changed copies, print the names of the files, and on stderr what was changed."""
-    kind, source, target, output = (flag_values[name].value for name in ("kind", "source", "target", "output"))
-    if positional or not (kind and source and output):
+    """Write the new text, print the names of the files, and on stderr what was made."""
+    translates = flag_values.kind in TRANSLATIONS
+    if positional or not (flag_values.kind and flag_values.output and (flag_values.source or translates)):
         raise UserError("nmt-jax augment needs --kind=KIND, --source=FILE and --output=PREFIX, nothing but flags")
     _check_flags(flag_values)
+    return (machine_pairs.main if translates else change_words)(flag_values)
+
+
+def change_words(flag_values: flags.FlagValues) -> int:
+    """Write the changed copies, print the names of the files, and on stderr what was changed."""
+    kind, source, target, output = flag_values.kind, flag_values.source, flag_values.target, flag_values.output
     paths = streams.parallel_files(output, source, target)
     inputs = [name for name in (source, target, flag_values.links, flag_values.lexicon) if name]
     if len({*inputs, *paths}) < len(inputs) + len(paths):
@@ -118,8 +135,10 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 def _check_flags(flag_values: flags.FlagValues) -> None:
     """Raise UserError for flags that have no effect, and for flags that miss another."""
     for kinds, names in (
-        (("swap",), ("window",)),
-        (("mask",), ("mask_token",)),
+        (("swap", *TRANSLATIONS), ("window",)),
+        (("mask", *TRANSLATIONS), ("mask_token",)),
+        ((*SUBSTITUTIONS, *NOISE), ("keep_original", "keep_unchanged")),
+        (TRANSLATIONS, machine_pairs.FLAGS),
         (("synonyms",), ("senses",)),
         (("embedding",), ("vectors", "min_similarity")),
         (SUBSTITUTIONS, ("wordnet", "choices", "lexicon_text", "min_count", "lexicon", "links")),

@@ -55,4 +55,5 @@ def run(config: ConfigDict, engine: Engine) -> list[pathlib.Path]:
         task = Translate(config, pathlib.Path(workdir), sharding.make_mesh())
         task.engine = engine
         print_table(task.summary())
-        return [task.train_corpus.directory, task.dev_corpus.directory]
+        corpora = [*getattr(task.train_corpus, "parts", [task.train_corpus]), task.dev_corpus]
+        return [corpus.directory for corpus in corpora]

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from nmt_jax.schema.filters import problem_of_filters
 
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # pieces of every vocabulary
 EMBEDDED = ("en", "de")  # the languages of the embedded corpus
 PACKED = {
     "translate": "transformer",
@@ -104,10 +105,27 @@ def _curriculum_of_lines(config: dict[str, Any]) -> str:
     return ""
 
 
+def _synthetic(config: dict[str, Any]) -> str:
+    for name in ("data.upsample", "data.synthetic_ratio"):
+        if not config["data.synthetic"] and config[name] > (name == "data.upsample"):
+            return f"config.{name}={config[name]}: has no effect without synthetic pairs; set data.synthetic=PREFIX"
+    return ""
+
+
+def _symbols(config: dict[str, Any]) -> str:
+    symbols = config["vocab.symbols"]
+    for symbol in symbols:
+        if symbol.split() != [symbol] or "▁" in symbol or symbol in SPECIAL or symbols.count(symbol) > 1:
+            return f"config.vocab.symbols={symbols!r}: {symbol!r} must be one word, named once, and none of {SPECIAL}"
+    return ""
+
+
 RULES = (
     Rule(("data.source", "data.target"), _languages_differ),
     Rule(("data.corpus", "data.source", "data.target"), _embedded_languages),
     Rule(("data.filters",), _filters),
+    Rule(("data.synthetic", "data.synthetic_ratio", "data.upsample"), _synthetic),
+    Rule(("vocab.symbols",), _symbols),
     Rule(("optimizer.schedule", "optimizer.warmup_steps"), _noam),
     Rule(("optimizer.name", "optimizer.weight_decay"), _weight_decay),
     Rule(("task", "model_name", "data.packing"), _packing_model),

@@ -7,7 +7,8 @@ TINY_ENCODER = {"place": "", "num_layers": 1, "d_model": 16, "d_ff": 32, "vocab_
 # Changes for `smoke=true`. A task whose default data is small needs none.
 TINY_TASKS: dict[str, dict[str, Any]] = {
     "translate": {
-        "data": {"corpus": "grammar", "source": "en", "target": "de", "size": 200, "max_length": 64, "num_buckets": 1},
+        "data": {"corpus": "grammar", "source": "en", "target": "de", "size": 200, "max_length": 64, "num_buckets": 1}
+        | {"synthetic": "", "synthetic_ratio": 0.0, "upsample": 1},
         "vocab": {"size": 400, "source_model": "", "target_model": "", "lexicon": ""},
         "eval": {"max_segments": 4, "batch_tokens": 512},
     },

@@ -50,6 +50,15 @@ TASKS: dict[str, dict[str, Any]] = {
             "dev": Key("val", "File name without the language suffix, or TFDS split."),
             "test": Key("test", "File name without the language suffix, or TFDS split."),
             "size": count(20_000, "grammar: number of training pairs."),
+            "synthetic": Key(
+                "",
+                "Additional training pairs: the prefix of text files such as PREFIX.en and PREFIX.de, as "
+                "nmt-jax augment --output=PREFIX writes them; empty = none.",
+            ),
+            "synthetic_ratio": Key(
+                0.0, "Synthetic pairs per training pair, at most, before data.upsample; 0 = all.", low=0, high=1e6
+            ),
+            "upsample": count(1, "How often each training pair occurs beside synthetic ones.", high=10_000),
             "max_length": max_row(
                 128, "Maximum length per side, including end of sentence; longer pairs are skipped.", low=2
             ),
@@ -73,6 +82,7 @@ TASKS: dict[str, dict[str, Any]] = {
             "joint": Key(True, "Share one vocabulary between source and target."),
             "byte_fallback": BYTE_FALLBACK,
             "sample_lines": SAMPLE_LINES,
+            "symbols": Key([], "Strings that are one piece each, such as the tag <BT>."),
             "source_model": VOCAB_MODEL,
             "target_model": VOCAB_MODEL,
             "lexicon": Key("", "File of SOURCE, TARGET, PROBABILITY rows that bias the output of model rnn."),

@@ -21,10 +21,11 @@ from nmt_jax.data.batching.packed_pairs import PackedPairs
 from nmt_jax.data.prepared.cache import cache_directory
 from nmt_jax.data.prepared.difficulty import of_sources
 from nmt_jax.data.prepared.engine import Engine, this_process
+from nmt_jax.data.prepared.mixture import Mixture
 from nmt_jax.data.prepared.parallel import PreparedCorpus, open_filtered, prepare
 from nmt_jax.data.prepared.verdicts import Verdicts
 from nmt_jax.data.readers import sources
-from nmt_jax.data.readers.parallel_text import ParallelText, open_text
+from nmt_jax.data.readers.parallel_text import SYNTHETIC, ParallelText, open_text
 from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
@@ -133,9 +134,12 @@ class Translate(Task):
     # Training
 
     @functools.cached_property
-    def train_corpus(self) -> PreparedCorpus:
-        """The training pairs as ids."""
-        return self._prepare("train")
+    def train_corpus(self) -> PreparedCorpus | Mixture:
+        """The training pairs as ids, those of `data.synthetic` included."""
+        real, data = self._prepare("train"), self.config.data
+        if not data.synthetic:
+            return real
+        return Mixture(real, self._prepare(SYNTHETIC), data.upsample, data.synthetic_ratio)
 
     @functools.cached_property
     def dev_corpus(self) -> PreparedCorpus:

@@ -50,6 +50,8 @@ def load_or_train_vocab(
         return Vocab.load(path)
     names = ("size", "algorithm", "byte_fallback", "sample_lines")
     options = {name: settings[name] for name in names if name in settings}  # workdirs of older versions lack the last
+    if settings.get("symbols"):  # else the name in the cache is that of older versions
+        options["symbols"] = list(settings.symbols)
 
     def train(file: BinaryIO) -> None:
         file.write(Vocab.train(texts(), **options).model)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nmt_jax.data.prepared.cache import cached_folder
+from nmt_jax.data.prepared.mixture import Mixture
 from nmt_jax.data.prepared.parallel import PreparedCorpus
 from nmt_jax.progress import track
 
@@ -31,13 +32,16 @@ def of_texts(ids: np.ndarray, starts: np.ndarray, measure: str) -> np.ndarray:
     return _rarities(ids, starts, np.bincount(ids))
 
 
-def of_sources(corpus: PreparedCorpus, measure: str) -> np.ndarray:
+def of_sources(corpus: PreparedCorpus | Mixture, measure: str) -> np.ndarray:
     """The difficulty float[N] of the source side of each pair; its rarity is read from the cache, or kept there.
 
-    measure: one of MEASURES. Raises UserError if the cache cannot be written.
+    measure: one of MEASURES. Rarity is that in the own part of a mixture. Raises UserError if the cache cannot be
+    written.
     """
     if measure == "length":
         return np.asarray(corpus.lengths[:, 0], np.float64)
+    if isinstance(corpus, Mixture):
+        return np.concatenate([of_sources(part, measure) for part in corpus.parts])[corpus.rows]
     key = [FORMAT, corpus.directory.name]
     folder = cached_folder(corpus.directory.parent, "rarity", key, functools.partial(_write, corpus))
     return np.fromfile(folder / _RARITY, np.float32)

@@ -24,7 +24,7 @@ from nmt_jax.data.prepared.cache import cache_directory, cached_folder
 from nmt_jax.data.prepared.engine import Engine, this_process, written_once
 from nmt_jax.data.prepared.verdicts import Verdicts, judge
 from nmt_jax.data.readers import sources
-from nmt_jax.data.readers.parallel_text import ParallelText, open_text
+from nmt_jax.data.readers.parallel_text import SYNTHETIC, ParallelText, open_text
 from nmt_jax.data.readers.slices import Slice
 from nmt_jax.data.vocabulary.vocab import EOS, Vocab
 from nmt_jax.errors import UserError
@@ -44,13 +44,13 @@ Indices = Sequence[int] | np.ndarray
 def prepare(
     data: Any, split: str, vocabs: tuple[Vocab, Vocab], max_unknown: int = 0, engine: Engine = this_process
 ) -> PreparedCorpus:
-    """Split "train", "dev" or "test" of `config.data` as token ids, from the cache if it was prepared before.
+    """A split of `config.data`, see `open_text`, as token ids, from the cache if it was prepared before.
 
     vocabs: of source and target. The first `max_unknown` source words outside the vocabulary get ids past its end, on
-    both sides of the pair; see `Vocab.encode`. Training pairs that `data.filters` drops, pairs with an empty side, and
-    pairs with more than `data.max_length` tokens on a side (EOS included), are skipped and counted; each of several
-    sources is a side. The engine does not change the result. Raises UserError if no pair is left, or if the cache
-    cannot be written.
+    both sides of the pair; see `Vocab.encode`. Training and synthetic pairs that `data.filters` drops, pairs with an
+    empty side, and pairs with more than `data.max_length` tokens on a side (EOS included), are skipped and counted;
+    each of several sources is a side. The engine does not change the result. Raises UserError if no pair is left, or
+    if the cache cannot be written.
     """
     corpus, verdicts = open_filtered(data, split, engine)
     encoding = Encoding(vocabs, data.max_length, max_unknown, len(sources.languages(data.source)))
@@ -63,10 +63,10 @@ def prepare(
 
 
 def open_filtered(data: Any, split: str, engine: Engine = this_process) -> tuple[ParallelText, Verdicts | None]:
-    """The text of a split, and which pairs `data.filters` drops; None if it drops none or this is not "train"."""
+    """The text of a split, and which pairs `data.filters` drops; None if none, as from "dev" and "test"."""
     corpus = open_text(data, split)
     filters = [parse_filter(text) for text in data.get("filters", ())]  # workdirs of older versions have none
-    if split != "train" or not filters:
+    if split not in ("train", SYNTHETIC) or not filters:
         return corpus, None
     num_sources = len(sources.languages(data.source))
     return corpus, judge(corpus, filters, num_sources, cache_directory(data), PAIRS_A_PART, engine)

@@ -23,12 +23,13 @@ from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.slices import Slice, bounds, text_slices
 from nmt_jax.data.readers.splits import FingerprintedCorpus, GrammarSplit, corpus_folder
 from nmt_jax.errors import UserError
-from nmt_jax.storage.paths import is_remote
+from nmt_jax.storage.paths import is_remote, path_of
 
 if TYPE_CHECKING:
     import tensorflow_datasets as tfds
 
 KINDS = ("grammar", "text", "tfds")
+SYNTHETIC = "synthetic"  # the split of additional training pairs, in text files
 HELD_OUT = 1000  # dev and test pairs of the embedded grammar
 _CHUNK = 1024  # records read at a time from a TFDS data set
 
@@ -45,20 +46,25 @@ class ParallelText(FingerprintedCorpus[tuple[str, str]], Protocol):
 
 
 def open_text(data: Any, split: str) -> ParallelText:
-    """The split ("train", "dev" or "test") of the parallel corpus that `config.data` describes.
+    """The split ("train", "dev" or "test") of the parallel corpus that `config.data` describes, or "synthetic".
 
     Raises UserError immediately if files are missing, and while reading if their content is invalid.
     """
     languages = sources.languages(data.source)
+    if split == SYNTHETIC:
+        return _text(path_of(data.synthetic).expanduser(), languages, data.target)
     directory = corpus_folder(data, split, KINDS, f"the {data.corpus} corpus")
     if directory is None:
         if len(languages) > 1:
             raise UserError(f"config.data.source: the embedded grammar has one source language, not {data.source!r}")
         return GrammarCorpus.of(data, split, HELD_OUT, data.source == "de")
     if data.corpus == "text":
-        base = directory / data[split]
-        return TextCorpus(tuple(find(f"{base}.{language}") for language in languages), find(f"{base}.{data.target}"))
+        return _text(directory / data[split], languages, data.target)
     return TfdsCorpus(find_prepared(directory, data.name), data[split], tuple(languages), data.target)
+
+
+def _text(prefix: pathlib.Path, languages: Sequence[str], target: str) -> TextCorpus:
+    return TextCorpus(tuple(find(f"{prefix}.{language}") for language in languages), find(f"{prefix}.{target}"))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -56,14 +56,16 @@ class Vocab:
         algorithm: str = "unigram",
         byte_fallback: bool = True,
         sample_lines: int = MAX_SENTENCES,
+        symbols: Sequence[str] = (),
     ) -> Vocab:
         """Trains a vocabulary of at most `size` pieces on an iterable of texts; equal texts give equal bytes.
 
         algorithm: "unigram" (Kudo, 2018, section 3.2), "bpe" (Sennrich et al., 2016, section 3.2) or "word" (words
         separated by spaces). byte_fallback: whether characters outside the vocabulary are spelled as UTF-8 bytes, so
         that no text is lost; ignored by "word", where rare words are unknown. sample_lines: number of texts drawn at
-        random, the same ones every time, if there are more. A corpus too small for `size` pieces gives fewer. Raises
-        UserError if the texts are empty or `size` is too small for the alphabet.
+        random, the same ones every time, if there are more. symbols: strings that are one piece each. A
+        corpus too small for `size` pieces gives fewer. Raises UserError if the texts are empty or `size` is too small
+        for the alphabet.
         """
         if algorithm not in ALGORITHMS:
             raise UserError(f"config.vocab.algorithm: {algorithm!r} is not one of {', '.join(ALGORITHMS)}")
@@ -82,6 +84,7 @@ class Vocab:
                 bos_id=BOS,
                 eos_id=EOS,
                 byte_fallback=byte_fallback,
+                user_defined_symbols=list(symbols),
                 # The rarest characters of a large corpus are spelled as bytes instead of one untrained piece each.
                 character_coverage=0.9999 if byte_fallback else 1.0,
                 normalization_rule_name="identity",

@@ -15,6 +15,7 @@ KINDS = {
     "swap": functools.partial(noise.swap, rate=0.3, window=3),
     "mask": functools.partial(noise.mask, rate=0.3, token="<mask>"),
 }
+ALL = KINDS | {"corrupt": functools.partial(noise.corrupt, rate=0.3, token="<mask>", window=3)}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,6 +53,37 @@ def test_no_word_moves_farther_than_the_window(window):
     assert distances - {0} == set(range(1, window + 1))
 
 
+@pytest.mark.parametrize("window", [0, 1, 3])
+def test_a_permutation_moves_no_word_farther_than_the_window(window):
+    distances = set()
+    for n in range(300):
+        changed = noise.permute(WORDS, np.random.default_rng(n), window)
+        assert sorted(changed.words) == sorted(WORDS)
+        moved = [abs(changed.words.index(word) - place) for place, word in enumerate(WORDS)]
+        assert changed.num_changed == sum(distance > 0 for distance in moved)
+        distances |= set(moved)
+    assert distances == set(range(window + 1))
+
+
+def test_all_noise_together_has_the_right_rates():
+    lines, rate, lengths, masks, farthest = 3000, 0.2, 0, 0, 0
+    for n in range(lines):
+        changed = noise.corrupt(WORDS, np.random.default_rng(n), rate, "<mask>", 3)
+        kept = [word for word in changed.words if word != "<mask>"]
+        lengths, masks = lengths + len(changed.words), masks + len(changed.words) - len(kept)
+        assert len(kept) == len(set(kept))
+        assert set(kept) <= set(WORDS)
+        order = [WORDS.index(word) for word in kept]
+        # Words that change their order were at most three places apart; those dropped in between add to the distance.
+        inverted = [a - b for place, a in enumerate(order) for b in order[place:] if a > b]
+        farthest = max([farthest, *inverted])
+        if len(changed.words) == len(WORDS):
+            assert max(inverted, default=0) <= 3
+    assert lengths / (lines * len(WORDS)) == pytest.approx(1 - rate, abs=0.01)
+    assert masks / lengths == pytest.approx(rate, abs=0.01)
+    assert farthest >= 3
+
+
 def test_equal_words_are_not_swapped_and_masks_not_masked():
     random = np.random.default_rng(0)
     assert noise.swap(["a"] * 9, random, 1.0, 3).num_changed == 0
@@ -59,13 +91,13 @@ def test_equal_words_are_not_swapped_and_masks_not_masked():
     assert (changed.words, changed.num_changed) == (["<mask>", "<mask>"], 1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL)
 def test_a_copy_depends_on_seed_line_and_number_only(kind):
     pair = Pair(" ".join(WORDS * 3))
-    first = augment(pair, KINDS[kind], 5, 7, 1)
-    augment(Pair("other words"), KINDS[kind], 5, 8, 1)
-    assert augment(pair, KINDS[kind], 5, 7, 1) == first
-    others = [augment(pair, KINDS[kind], *key).source for key in ((6, 7, 1), (5, 8, 1), (5, 7, 2))]
+    first = augment(pair, ALL[kind], 5, 7, 1)
+    augment(Pair("other words"), ALL[kind], 5, 8, 1)
+    assert augment(pair, ALL[kind], 5, 7, 1) == first
+    others = [augment(pair, ALL[kind], *key).source for key in ((6, 7, 1), (5, 8, 1), (5, 7, 2))]
     assert len({first.source, *others}) == 4
 
 

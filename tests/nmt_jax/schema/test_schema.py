@@ -71,6 +71,8 @@ def test_a_value_outside_the_range_of_any_number_is_refused_before_data_is_read(
         *("optimizer.learning_rate=1e30", "optimizer.beta1=1", "optimizer.beta2=nan", "optimizer.epsilon=-1"),
         *("optimizer.warmup_steps=-1", "optimizer.clip_norm=-1", "optimizer.clip_norm=nan"),
         *("optimizer.ema_decay=1.5", "optimizer.ema_decay=nan", "optimizer.name=sgd", "optimizer.weight_decay=0.1"),
+        *("data.upsample=0", "data.upsample=2", "data.synthetic_ratio=-1", "data.synthetic_ratio=1"),
+        *('vocab.symbols=["a b"]', 'vocab.symbols=["<s>"]', 'vocab.symbols=["<BT>", "<BT>"]', 'vocab.symbols=[""]'),
         *("loss.label_smoothing=-0.1", "loss.label_smoothing=1", "loss.label_smoothing=nan"),
         *("loss.risk.num_samples=0", "data.num_buckets=0", "data.num_buckets=-1", "data.source=xx", "data.source=de"),
         *("decode.beam_size=0", "decode.beam_size=-1", "decode.average=0", "decode.average=-1"),

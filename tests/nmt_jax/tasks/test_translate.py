@@ -7,6 +7,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from nmt_jax import config as configs
+from nmt_jax.data.batching.batches import PairLayout
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
@@ -137,3 +138,29 @@ def test_the_dummy_batch_has_the_shape_and_no_padding(task):
     assert dummy["source"].shape == (shape[0], shape[1])
     assert dummy["target"].shape == (shape[0], shape[2])
     assert (dummy["target"] == EOS).all()
+
+
+def test_synthetic_pairs_are_mixed_in_and_do_not_change_the_vocabulary(task, tmp_path):
+    for language, text in (("en", "<BT> she sleeps .\n" * 5), ("de", "sie schläft .\n" * 5)):
+        (tmp_path / f"bt.{language}").write_text(text)
+    changes = {"data.cache": task.config.data.cache, "data.synthetic": str(tmp_path / "bt"), "data.upsample": "2"}
+    changes["data.synthetic_ratio"] = "0.01"  # of 199 pairs
+    config = configs.load(f"{ROOT}/configs/quickstart.py:smoke=true", changes)
+    mixed = Translate(config, tmp_path, sharding.make_mesh())
+    assert mixed.vocabularies[0].fingerprint == task.vocabularies[0].fingerprint
+    assert len(mixed.train_corpus) == 2 * len(task.train_corpus) + 2
+    epoch = mixed._train_batches(mixed.train_corpus, None, PairLayout())
+    rows = [row for number in range(len(epoch)) for row in epoch[number]["target"] if row.any()]
+    assert len(rows) == len(mixed.train_corpus)
+    assert (
+        sum(row.tolist()[: row.tolist().index(EOS)] == mixed.vocabularies[1].encode("sie schläft .") for row in rows)
+        == 2
+    )
+    assert any("each 2 times" in value for _, value in mixed.summary())
+
+
+def test_symbols_are_pieces_of_the_trained_vocabulary(task, tmp_path):
+    changes = {"data.cache": task.config.data.cache, "vocab.symbols": '["<BT>"]'}
+    config = configs.load(f"{ROOT}/configs/quickstart.py:smoke=true", changes)
+    vocab, _ = Translate(config, tmp_path, sharding.make_mesh()).vocabularies
+    assert "<BT>" in vocab.pieces(vocab.encode("<BT> she sleeps ."))

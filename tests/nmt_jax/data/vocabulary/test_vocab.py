@@ -14,7 +14,7 @@ import sentencepiece
 from hypothesis import strategies as st
 
 from nmt_jax.data.vocabulary import vocab as vocab_module
-from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK, Vocab
+from nmt_jax.data.vocabulary.vocab import ALGORITHMS, BOS, EOS, PAD, UNK, Vocab
 from nmt_jax.errors import UserError
 
 SUBWORDS = ("unigram", "bpe")
@@ -52,6 +52,16 @@ def test_special_pieces(vocab):
     assert vocab.decode([BOS, *ids, EOS, *vocab.encode("läuft"), PAD]) == "der Hund"
     assert vocab.decode([*ids, PAD, PAD]) == "der Hund"
     assert "".join(vocab.pieces(ids)) == "▁der▁Hund"
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_symbol_is_one_piece_that_no_text_needs_to_contain(algorithm):
+    vocab = Vocab.train(TEXTS, size=330, algorithm=algorithm, symbols=["<BT>"])
+    tagged, plain = (vocab.pieces(vocab.encode(text)) for text in ("<BT> der Hund", "der Hund"))
+    assert "".join(tagged) == "▁<BT>▁der▁Hund"
+    assert [piece for piece in tagged if "BT" in piece or "<" in piece] in (["<BT>"], ["▁<BT>"])
+    assert tagged[-len(plain) :] == plain
+    assert vocab.decode(vocab.encode("<BT> der Hund")) == "<BT> der Hund"
 
 
 def test_without_byte_fallback_unknown_characters_are_marked():

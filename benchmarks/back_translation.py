@@ -1,0 +1,124 @@
+"""What back-translation gains on Multi30k: BLEU without it, and with sources by beam search, sampling, and tagged.
+
+    python -m benchmarks.back_translation FOLDER [--pairs=7250] [--monolingual=21750] [--seeds=0,1] [--size=tiny]
+
+Trains a German-English model on the first pairs, translates the German captions of the next ones, and trains
+English-German models on both, all for the same steps and with the same vocabulary. Real pairs are repeated until they
+are as many as the synthetic ones. Prints one JSON line per run: BLEU on test_2016_flickr, with the p-value of paired
+approximate randomization against the run without synthetic pairs and the same seed. Everything is kept in FOLDER; after
+an interruption, the same command goes on where it stopped. Changes of the config: `--change=train.steps=2000`.
+"""
+
+import argparse
+import gzip
+import itertools
+import pathlib
+import subprocess
+import sys
+
+from benchmarks import measure
+
+DATA = measure.SHARED / "data" / "multi30k"
+PAGE = measure.ROOT / "configs" / "back_translation.py"
+TEST = "test_2016_flickr"
+SYSTEMS = {  # flags of nmt-jax augment
+    "none": [],
+    "beam": ["--search=beam"],
+    "greedy": ["--search=greedy"],
+    "sampling": ["--search=sampling"],
+    "top_k": ["--search=top_k"],
+    "noised": ["--search=beam", "--noise"],
+    "tagged": ["--search=beam", "--tag=<BT>"],
+}
+
+
+def nmt_jax(*arguments: object) -> None:
+    """Run `nmt-jax` with its output on stderr; raises CalledProcessError if it fails."""
+    command = [sys.executable, "-m", "nmt_jax", *map(str, arguments)]
+    subprocess.run(command, stdout=sys.stderr, check=True, cwd=measure.ROOT)
+
+
+def write_lines(name: str, output: pathlib.Path, first: int = 0, last: int | None = None) -> None:
+    """Write lines `first` to `last` - 1 of a file of Multi30k."""
+    with gzip.open(DATA / f"{name}.gz", "rt", encoding="utf-8", newline="\n") as file:
+        output.write_text("".join(itertools.islice(file, first, last)), encoding="utf-8")
+
+
+def prepare(data: pathlib.Path, pairs: int, monolingual: int) -> None:
+    """Write the texts of the experiment."""
+    data.mkdir(parents=True, exist_ok=True)
+    for language in ("en", "de"):
+        write_lines(f"train.{language}", data / f"train.{language}", 0, pairs)
+        for split in ("val", TEST):
+            write_lines(f"{split}.{language}", data / f"{split}.{language}")
+    write_lines("train.de", data / "mono.de", pairs, pairs + monolingual)
+
+
+def train(workdir: pathlib.Path, stage: str, options: argparse.Namespace, **changes: object) -> None:
+    """Train a model, unless that is done."""
+    if (workdir / "done").exists():
+        return
+    keys = {"data.directory": options.folder / "data", **changes}
+    keys |= dict(change.split("=", 1) for change in options.change)
+    config = f"--config={PAGE}:stage={stage},size={options.size}"
+    nmt_jax("train", config, f"--workdir={workdir}", *(f"--config.{key}={value}" for key, value in keys.items()))
+    (workdir / "done").touch()
+
+
+def translated(workdir: pathlib.Path, source: pathlib.Path) -> list[str]:
+    """Return the translations of a file, made unless they exist."""
+    output = workdir / f"{source.name}.translated"
+    if not output.exists():
+        nmt_jax("translate", f"--workdir={workdir}", f"--input={source}", f"--output={output}")
+    return output.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--pairs", type=int, default=7250)
+    parser.add_argument("--monolingual", type=int, default=21_750)
+    parser.add_argument("--seeds", default="0,1")
+    parser.add_argument("--systems", default="none,beam,sampling,tagged", help=", ".join(SYSTEMS))
+    parser.add_argument("--size", default="tiny")
+    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
+    options = parser.parse_args()
+    options.folder = options.folder.absolute()
+
+    import numpy as np
+
+    from metrics_jax import BLEU
+    from metrics_jax.significance import paired_randomisation
+
+    data, bleu = options.folder / "data", BLEU()
+    prepare(data, options.pairs, options.monolingual)
+    references = {
+        language: (data / f"{TEST}.{language}").read_text(encoding="utf-8").split("\n")[:-1]
+        for language in ("en", "de")
+    }
+    reverse = options.folder / "reverse"
+    train(reverse, "reverse", options)
+    score = bleu(translated(reverse, data / f"{TEST}.de"), references["en"]).score
+    measure.report(benchmark="back_translation", system="reverse", seed=0, bleu=score, signature=bleu.signature)
+    for seed in options.seeds.split(","):
+        found: dict[str, np.ndarray] = {}
+        for system in options.systems.split(","):
+            changes: dict[str, object] = {"seed": seed}
+            if system != "none":
+                changes["data.synthetic"] = options.folder / system
+                changes["data.upsample"] = max(round(options.monolingual / options.pairs), 1)
+                if not (options.folder / f"{system}.json").exists():
+                    kind = ["--kind=back_translation", f"--workdir={reverse}", f"--target={data / 'mono.de'}"]
+                    nmt_jax("augment", *kind, f"--output={options.folder / system}", *SYSTEMS[system])
+            workdir = options.folder / f"{system}-{seed}"
+            train(workdir, "forward", options, **changes)
+            found[system] = bleu.statistics(translated(workdir, data / f"{TEST}.en"), references["de"])
+            figures = {"system": system, "seed": int(seed), "bleu": float(bleu.score(found[system].sum(axis=0)))}
+            if "none" in found and system != "none":
+                pair = {name: found[name] for name in ("none", system)}
+                figures["p"] = paired_randomisation(bleu, pair, "none", trials=1000)[1].p_value
+            measure.report(benchmark="back_translation", **figures, signature=bleu.signature)
+
+
+if __name__ == "__main__":
+    main()
