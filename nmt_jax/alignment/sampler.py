@@ -65,12 +65,13 @@ class Sampler:
 
     def _direction(self, reverse: bool, chains: int, seed: int, shown: Iterator[Batch]) -> list[np.ndarray]:
         """Returns the mean posteriors of each batch."""
-        split = NamedSharding(self._mesh, PartitionSpec("data"))
+        split, whole = (NamedSharding(self._mesh, spec) for spec in (PartitionSpec("data"), PartitionSpec()))
         texts = [Sentences(*jax.device_put(_arrays(batch, reverse), split)) for batch in self.bitext.batches]
-        vocabulary = _vocabulary(self.bitext, reverse)
+        vocabulary = jax.device_put(_vocabulary(self.bitext, reverse), whole)
         sums = [jnp.zeros(text.pairs.shape, device=split) for text in texts]
         for chain in range(chains):
             counts = fertility.empty(_table_size(len(self.bitext.keys)), len(vocabulary.partners))
+            counts = jax.device_put(counts, whole)  # as they are after a sweep, or a second program would be compiled
             links = [jnp.full(text.target.shape, fertility.UNDRAWN, device=split) for text in texts]
             for sweep, stage in enumerate(self._stages):
                 taken = np.float32(sweep >= self._first_averaged)
@@ -147,10 +148,10 @@ def _sweep(
 
     def of_rows(counts, links, sums, sentences, uniform, taken, vocabulary, stage):  # type: ignore[no-untyped-def]
         new, probabilities = fertility.resampled(counts, sentences, links, uniform, vocabulary, stage, prior)
-        changes = [fertility.changes(sentences, links, -1), fertility.changes(sentences, new, 1)]
+        removed, drawn = (fertility.changes(sentences, some, sign) for some, sign in ((links, -1), (new, 1)))
+        changes = jax.tree.map(lambda *both: jnp.concatenate(both), removed, drawn)
         # What the rows of all devices change is gathered, instead of summing tables that are much larger.
-        for change in jax.lax.all_gather(changes, "data", tiled=True):
-            counts = fertility.added(counts, change)
+        counts = fertility.added(counts, jax.lax.all_gather(changes, "data", tiled=True))
         return counts, new, sums + taken * probabilities
 
     split, whole = PartitionSpec("data"), PartitionSpec()

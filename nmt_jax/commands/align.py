@@ -37,8 +37,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("source", None, "Instead of pairs: file of source sentences.", flag_values)
     flags.DEFINE_string("target", None, "File of their translations, line by line.", flag_values)
     help_text = (
-        "IBM model 1, fast_align's model with a diagonal prior, the HMM after five iterations of model 1, or a Bayesian "
-        "HMM with fertilities, whose links are sampled."
+        "IBM model 1, fast_align's model with a diagonal prior, the HMM after five iterations of model 1, or a "
+        "Bayesian HMM with fertilities, whose links are sampled."
     )
     flags.DEFINE_enum("model", "fertility", MODELS, help_text, flag_values)
     help_text = (
