@@ -109,16 +109,15 @@ def resampled(
     probabilities they were drawn with, float32[B, T, S], 0 at padding; the rest is that of NULL.
     """
     size = sentences.source.shape[1]
-    positions = jnp.arange(size)
     factors = factors_of(counts, sentences, links, vocabulary, stage, prior)
-    fertilities = (links[:, :, None] == positions).sum(1)
+    fertilities = _one_hot(links, size).sum(1)
     after = _next_linked(links, sentences)
     sums = jnp.asarray(np.triu(np.ones((size + 1, size + 1), np.float32)))
 
     def step(state: tuple[Array, Array], position: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
         before, fertilities = state
         words, null, old, after, is_word, uniform = position
-        fertilities = fertilities - (old[:, None] == positions)
+        fertilities = fertilities - _one_hot(old, size)
         here = factors._replace(words=words, null=null)
         weights = conditional(here, before, after, fertilities, prior)
         # A product with a triangular matrix, since a cumulative sum takes XLA much longer on a CPU.
@@ -126,7 +125,7 @@ def resampled(
         total = below[:, -1:]
         new = jnp.minimum((below <= uniform[:, None] * total).sum(1), size)
         new = jnp.where(is_word, new, size)
-        state = jnp.where(new < size, new, before), fertilities + (new[:, None] == positions)
+        state = jnp.where(new < size, new, before), fertilities + _one_hot(new, size)
         return state, (new, weights[:, :-1] / jnp.maximum(total, 1e-37))
 
     per_position = (factors.words, factors.null, links, after, sentences.target > 0, uniform)
@@ -189,8 +188,8 @@ def _jump_probabilities(counts: Counts, size: int, prior: Prior) -> Array:
 
 
 def _growth(counts: Counts, source: Array, links: Array, stage: Stage, prior: Prior) -> Array:
-    current = jnp.minimum((links[:, :, None] == jnp.arange(source.shape[1])).sum(1), FERTILITIES - 1)
-    own = (current[..., None] == jnp.arange(FERTILITIES)) & _drawn(links)[..., None]
+    current = jnp.minimum(_one_hot(links, source.shape[1]).sum(1), FERTILITIES - 1)
+    own = _one_hot(current, FERTILITIES) & _drawn(links)[..., None]
     weights = counts.fertilities[source] - own + prior.fertility
     growth = weights[..., 1:] / weights[..., :-1]
     growth = jnp.concatenate([growth, growth[..., -1:]], -1)
@@ -219,7 +218,7 @@ def changes(sentences: Sentences, links: Array, sign: int) -> Changes:
     starts = jnp.where((target > 0).any(1, keepdims=True), drawn, 0)
     begins = jnp.concatenate([jnp.full_like(starts, -1), links], 1)
     after = _next_linked(begins, sentences)
-    fertilities = jnp.minimum((links[:, :, None] == jnp.arange(size)).sum(1), FERTILITIES - 1)
+    fertilities = jnp.minimum(_one_hot(links, size).sum(1), FERTILITIES - 1)
     return Changes(
         (jnp.take_along_axis(pairs, position[..., None], 2)[..., 0], linked),
         (jnp.take_along_axis(source, position, 1), linked),
@@ -240,6 +239,10 @@ def empty(pairs: int, words: int) -> Counts:
     """Returns counts of 0 for tables of these sizes."""
     shapes = (pairs, words, words, 2 * LONGEST_JUMP + 1, (words, FERTILITIES))
     return Counts(*(jnp.zeros(shape, jnp.int32) for shape in shapes))
+
+
+def _one_hot(links: Array, size: int) -> Array:
+    return jax.nn.one_hot(links, size, dtype=jnp.bool_)  # all False for NULL and undrawn links
 
 
 def _drawn(links: Array) -> Array:
