@@ -37,7 +37,7 @@ class Sampler:
         mesh: Mesh,
         *,
         sweeps: int | None = None,
-        chains: int = 4,
+        chains: int = 3,
         seed: int = 0,
         null_probability: float = 0.2,
         progress: Callable[[Iterable[Batch], int], Iterable[Batch]] = lambda batches, total: batches,
@@ -83,6 +83,7 @@ class Sampler:
                         counts, links[number], sums[number], text, uniform, taken, vocabulary, stage,
                         prior=self._prior, mesh=self._mesh,
                     )  # fmt: skip
+                counts.null.block_until_ready()  # many collectives in flight can abort on simulated devices
         samples = chains * (len(self._stages) - self._first_averaged)
         return [np.asarray(total) / samples for total in sums]
 

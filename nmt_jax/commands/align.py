@@ -57,7 +57,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "For fertility: number of sweeps of the sampler over the text. Default: 5 to 100, fewer for more lines."
     define_integer(flag_values, "sweeps", None, help_text, low=1, high=100_000)
     help_text = "For fertility: number of independent samplers whose posteriors are averaged."
-    define_integer(flag_values, "chains", 4, help_text, low=1, high=1000)
+    define_integer(flag_values, "chains", 3, help_text, low=1, high=1000)
     define_seed(flag_values, 0, "For fertility: random seed.")
     help_text = "Write this file of SOURCE, TARGET, PROBABILITY rows, which config.vocab.lexicon can read."
     flags.DEFINE_string("lexicon", None, help_text, flag_values)

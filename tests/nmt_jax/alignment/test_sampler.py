@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from nmt_jax.data.grammar.lexicon import NOUNS
 from tests.conftest import ROOT, with_devices
 from tests.nmt_jax.alignment.test_aligner import dictionary_corpus, one_device
 
-OPTIONS = {"sweeps": 30, "chains": 2}
+OPTIONS: dict[str, Any] = {"sweeps": 8, "chains": 2, "null_probability": 0.01}
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +112,7 @@ from nmt_jax.alignment.sampler import Sampler
 from nmt_jax.distributed.sharding import make_mesh
 from tests.nmt_jax.alignment.test_aligner import dictionary_corpus
 source, target, _ = dictionary_corpus(200, True)
-sampler = Sampler([*source, []], [*target, ["x"]], make_mesh(), sweeps=30, chains=2)
+sampler = Sampler([*source, []], [*target, ["x"]], make_mesh(), sweeps=8, chains=2, null_probability=0.01)
 print(json.dumps([len(make_mesh().devices), sampler.align_lines(0, 201)]))
 """
 
