@@ -74,6 +74,7 @@ class Aligner:
         progress: returns batches, given them and their number, and displays how many are done.
         """
         self._mesh = mesh
+        self._text = source, target
         self.bitext = Bitext(source, target, mesh.shape["data"])
         self.log_likelihoods: list[list[float]] = []  # of each iteration, in both directions
         longest = max(batch.pairs.shape[1] for batch in self.bitext.batches)
@@ -135,16 +136,27 @@ class Aligner:
                 aligned[line] = Alignment(links, [float(mean[row, i, j]) for i, j in links])
         return aligned
 
+    def align_lines(self, first: int, number: int, method: str = "grow-diag-final-and") -> list[Alignment]:
+        """Returns the alignment of each of the lines of the text from `first` on, as `align` does."""
+        source, target = (side[first : first + number] for side in self._text)
+        return self.align(source, target, method)
+
     def lexicon(self, smallest: float) -> Iterator[tuple[str, str, float]]:
         """Yields source word, target word and p(target word | source word) of at least `smallest`.
 
         The probabilities of a source word sum to 1: they are relative frequencies of expected counts, without a prior.
         """
-        source, target = self.bitext.pair_words
-        probabilities = np.asarray(translation_table.maximized(self._counts, self._rows[0], jnp.float32(0)).pairs)
-        words = self.bitext.source_words.words, self.bitext.target_words.words
-        for pair in np.flatnonzero(probabilities >= smallest).tolist():
-            yield words[0][source[pair] - SPECIAL], words[1][target[pair] - SPECIAL], float(probabilities[pair])
+        probabilities = translation_table.maximized(self._counts, self._rows[0], jnp.float32(0)).pairs
+        yield from lexicon_rows(self.bitext, np.asarray(probabilities), smallest)
+
+
+def lexicon_rows(bitext: Bitext, probabilities: np.ndarray, smallest: float) -> Iterator[tuple[str, str, float]]:
+    """Yields source word, target word and probability float[P] of the pairs with at least the smallest probability."""
+    source, target = bitext.pair_words
+    for pair in np.flatnonzero(probabilities >= smallest).tolist():
+        if pair:  # not padding
+            words = bitext.source_words.words[source[pair] - SPECIAL], bitext.target_words.words[target[pair] - SPECIAL]
+            yield *words, float(probabilities[pair])
 
 
 Arrays = dict[str, np.ndarray]

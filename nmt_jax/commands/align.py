@@ -16,15 +16,17 @@ from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.commands.shared_flags import values
 from nmt_jax.errors import UserError
 from nmt_jax.progress import track
-from nmt_jax.schema.number_flags import define_float, define_integer
+from nmt_jax.schema.number_flags import define_float, define_integer, define_seed
 from nmt_jax.storage.files import whole_file
 from nmt_jax.storage.paths import path_of
 
 if TYPE_CHECKING:
     from nmt_jax.alignment.aligner import Aligner, Alignment
+    from nmt_jax.alignment.sampler import Sampler
 
 CHUNK = 1 << 16  # large, so that blocks are padded to the shapes of training
-MODELS = ("ibm1", "diagonal", "hmm")
+MODELS = ("ibm1", "diagonal", "hmm", "fertility")
+SAMPLER, EM = ("sweeps", "chains", "seed"), ("iterations", "alpha")  # flags of fertility only, of the other models only
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -34,18 +36,29 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     )
     flags.DEFINE_string("source", None, "Instead of pairs: file of source sentences.", flag_values)
     flags.DEFINE_string("target", None, "File of their translations, line by line.", flag_values)
-    help_text = "IBM model 1, fast_align's model with a diagonal prior, or the HMM after five iterations of model 1."
-    flags.DEFINE_enum("model", "hmm", MODELS, help_text, flag_values)
+    help_text = (
+        "IBM model 1, fast_align's model with a diagonal prior, the HMM after five iterations of model 1, or a "
+        "Bayesian HMM with fertilities, whose links are sampled."
+    )
+    flags.DEFINE_enum("model", "fertility", MODELS, help_text, flag_values)
     help_text = (
         "How the two directions are combined. forward: only source words generate target words; reverse: only the "
         "opposite."
     )
     flags.DEFINE_enum("symmetrize", "grow-diag-final-and", list(METHODS), help_text, flag_values)
-    define_integer(flag_values, "iterations", 5, "Number of EM iterations of each model.", low=1, high=1000)
+    help_text = "Number of EM iterations of each model; not for fertility."
+    define_integer(flag_values, "iterations", 5, help_text, low=1, high=1000)
     help_text = "Prior of the translation table in variational Bayes, such as 0.01. 0: maximum likelihood."
     define_float(flag_values, "alpha", 0.0, help_text, low=0, high=100)
-    help_text = "Prior probability that a word has no counterpart, for diagonal and hmm."
-    define_float(flag_values, "null_probability", 0.08, help_text, above=0, below=1)
+    help_text = (
+        "Prior probability that a word has no counterpart; not for ibm1. Default: 0.2 for fertility, otherwise 0.08."
+    )
+    define_float(flag_values, "null_probability", None, help_text, above=0, below=1)
+    help_text = "For fertility: number of sweeps of the sampler over the text. Default: 5 to 100, fewer for more lines."
+    define_integer(flag_values, "sweeps", None, help_text, low=1, high=100_000)
+    help_text = "For fertility: number of independent samplers whose posteriors are averaged."
+    define_integer(flag_values, "chains", 3, help_text, low=1, high=1000)
+    define_seed(flag_values, 0, "For fertility: random seed.")
     help_text = "Write this file of SOURCE, TARGET, PROBABILITY rows, which config.vocab.lexicon can read."
     flags.DEFINE_string("lexicon", None, help_text, flag_values)
     define_float(flag_values, "lexicon_minimum", 0.01, "Smallest probability in the lexicon.", above=0, high=1)
@@ -63,20 +76,23 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Train on the pairs, write the links of each, and on stderr the scores against gold links."""
     streams.check_no_arguments("align", positional)
     streams.check_effect(flag_values, ["null_probability"], flag_values.model != "ibm1", "with --model=ibm1")
+    sampled = flag_values.model == "fertility"
+    streams.check_effect(flag_values, SAMPLER, sampled, "without --model=fertility")
+    streams.check_effect(flag_values, EM, not sampled, "with --model=fertility; see --sweeps")
     streams.check_effect(flag_values, ["lexicon_minimum"], bool(flag_values.lexicon), "without --lexicon=FILE")
     streams.check_effect(flag_values, ["gold_first"], bool(flag_values.gold), "without --gold=FILE")
+    options = SAMPLER if sampled else EM
     inputs = _inputs(flag_values)
     if flag_values.lexicon:
         streams.check_new(flag_values, flag_values.lexicon)
     with open_output("align", flag_values, inputs, streams.chunk_size(flag_values)) as output:
         text = _read(flag_values)
         gold = read_gold(flag_values.gold, lengths(text), flag_values.gold_first) if flag_values.gold else None
-        aligner = train(text, **values(flag_values, "model", "iterations", "alpha", "null_probability"))
+        aligner = train(text, flag_values.model, flag_values.null_probability, **values(flag_values, *options))
         counts = Counts(gold)
 
         def answer(first: int, pairs: Sequence[tuple[list[str], list[str]]]) -> Iterator[bytes]:
-            source, target = zip(*pairs, strict=True)
-            aligned = aligner.align(source, target, flag_values.symmetrize)
+            aligned = aligner.align_lines(first, len(pairs), flag_values.symmetrize)
             counts.add(first, aligned)
             return streams.encoded(_rows(aligned, flag_values.format == "json", first))
 
@@ -91,16 +107,22 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     return 0
 
 
-def train(text: SentencePairs, **options: Any) -> "Aligner":
-    """Train a model on all devices; the options are those of `Aligner`."""
+def train(
+    text: SentencePairs, model: str, null_probability: float | None = None, **options: Any
+) -> "Aligner | Sampler":
+    """Train a model on all devices; the options are those of `Aligner`, or for fertility of `Sampler`."""
     platforms.configure_compilation()
     from nmt_jax.alignment.aligner import Aligner
+    from nmt_jax.alignment.sampler import Sampler
     from nmt_jax.distributed.sharding import make_mesh
 
     def progress(batches: Iterable[Any], total: int) -> Iterable[Any]:
         return track(batches, "batches", total)
 
-    return Aligner(*text, make_mesh(), progress=progress, **options)
+    options["null_probability"] = null_probability or (0.2 if model == "fertility" else 0.08)
+    if model == "fertility":
+        return Sampler(*text, make_mesh(), progress=progress, **options)
+    return Aligner(*text, make_mesh(), model=model, progress=progress, **options)
 
 
 class Counts:

@@ -47,6 +47,14 @@ def test_pairs_of_stdin_and_json(nmt_jax):
     assert all(0.5 < link[2] <= 1 for row in rows for link in row["links"])
 
 
+def test_sampled_links_do_not_depend_on_chunks(nmt_jax, files):
+    flags = ["align", *files, "--sweeps=30", "--chains=2", "--seed=3", "--symmetrize=intersection"]
+    whole = nmt_jax(*flags)
+    assert whole.code == 0
+    assert whole.lines == ["0-0 1-1"] * 4
+    assert nmt_jax(*flags, "--chunk=3").lines == whole.lines
+
+
 def test_output_to_a_file(nmt_jax, files, tmp_path):
     output = tmp_path / "links"
     assert nmt_jax("align", *files, f"--output={output}", "--model=ibm1", "--chunk=3").code == 0
@@ -61,6 +69,8 @@ def test_output_to_a_file(nmt_jax, files, tmp_path):
         (["--source=x", "--target=y", "--input=z"], TEXT, "--input excludes"),
         (["--source=/nowhere", "--target=/nowhere"], TEXT, "/nowhere: no such file"),
         (["--model=ibm1", "--null_probability=0.1"], TEXT, "--null_probability has no effect with --model=ibm1"),
+        (["--model=hmm", "--sweeps=3"], TEXT, "--sweeps has no effect without --model=fertility"),
+        (["--alpha=0.1"], TEXT, "--alpha has no effect with --model=fertility"),
         (["--lexicon_minimum=0.1"], TEXT, "no effect without --lexicon"),
         ([], "a b c\n", "stdin:1: not a sentence pair"),
         ([], "a ||| b ||| c\n", "stdin:1: not a sentence pair"),
