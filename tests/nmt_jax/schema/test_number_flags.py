@@ -40,7 +40,17 @@ def test_a_number_out_of_range_is_refused_before_anything_is_read(verb, name, mi
 
 def test_seeds_have_one_range_in_all_verbs():
     seeds = {verb: (parser.key.low, parser.key.high) for (verb, name), parser in NUMBERS.items() if name == "seed"}
-    assert {"translate", "augment", "generate", "perturb", "mbr", "score", "judge", "calibrate"} == seeds.keys()
+    assert {
+        "align",
+        "translate",
+        "augment",
+        "generate",
+        "perturb",
+        "mbr",
+        "score",
+        "judge",
+        "calibrate",
+    } == seeds.keys()
     assert all(bounds == (0, 2**63 - 1) for bounds in seeds.values())
 
 
