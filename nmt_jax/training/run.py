@@ -10,7 +10,9 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.distributed.process_spec import ProcessSpec
 from nmt_jax.errors import UserError
+from nmt_jax.schema.phrase import NAME as PHRASE
 from nmt_jax.storage.files import remove_folder
+from nmt_jax.training.lock import WorkdirLock
 from nmt_jax.training.record import read_record
 from nmt_jax.workdir import Workdir, check_manifest
 
@@ -37,13 +39,20 @@ def train(
     """
     folder = Workdir(workdir)
     config = resolve_config(spec, folder, overrides or {})
+    if config.task == PHRASE:
+        from nmt_jax.training.phrases import train_phrases  # late, as below
+
+        if process_spec:
+            raise UserError("config.task=phrase: a phrase-based model is trained by one process")
+        with WorkdirLock(folder.path) as lock:
+            write_config(config, folder)
+            return train_phrases(config, folder, lock)
     # Imported here, so that an invalid config is reported before JAX is loaded, which takes seconds.
     from nmt_jax import platforms
     from nmt_jax.distributed import sharding
     from nmt_jax.distributed.processes import Processes
     from nmt_jax.tasks.registry import make_task
     from nmt_jax.training import loop
-    from nmt_jax.training.lock import WorkdirLock
 
     check_model(config)
     platforms.configure_compilation()
@@ -123,6 +132,8 @@ def check_model(config: ConfigDict) -> None:
 
     if "cache" in config.get("data", {}):
         cache_directory(config.data)
+    if config.task == PHRASE:
+        raise UserError("config.task='phrase': a phrase-based model, but this needs a neural model")
     if config.task not in TASKS:
         raise UserError(f"config.task={config.task!r}: use one of {', '.join(TASKS)}")
     model = model_class(config.model_name)
