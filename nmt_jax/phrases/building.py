@@ -30,9 +30,7 @@ def build_table(
     starts = [np.concatenate([[0], np.cumsum([len(one) for one in side])]) for side in (source, target)]
     words = [np.concatenate([np.zeros(0, np.int64), *side]) for side in (source, target)]
     shifted = [np.zeros((0, 2), np.int64)]
-    shifted += [
-        np.array(pairs) + (starts[0][line], starts[1][line]) for line, pairs in enumerate(links) if len(pairs)
-    ]
+    shifted += [(*np.array(pairs), starts[0][line], starts[1][line]) for line, pairs in enumerate(links) if len(pairs)]
     linked_source, linked_target = np.concatenate(shifted).T
     # Words are numbered from 1 here: 0 is NULL.
     source_weights = lexical.log_weights(words[1] + 1, words[0] + 1, linked_target, linked_source)

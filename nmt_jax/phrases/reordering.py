@@ -8,7 +8,9 @@ MONOTONE, SWAP, DISCONTINUOUS = 0, 1, 2
 SMOOTHING = 0.5  # added to the count of each orientation
 
 
-def orientations(spans: Spans, linked: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray) -> np.ndarray:
+def orientations(
+    spans: Spans, linked: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray
+) -> np.ndarray:
     """Returns the orientations of phrase pairs to what precedes and what follows them in the target, int64[P, 2].
 
     To what precedes: monotone if the words before the two phrases are linked, swap if the word after the source phrase

@@ -161,7 +161,9 @@ class _Search:
         nodes[kept] = self.num_nodes + np.arange(len(kept))
         self.num_nodes += len(kept)
         node = nodes[group]  # of each extension, in `order`
-        arcs = Arcs(node, joined.node[before[order]], option[order], found.orientation[order], score[order], log_p[order])
+        arcs = Arcs(
+            node, joined.node[before[order]], option[order], found.orientation[order], score[order], log_p[order]
+        )
         arcs = Arcs(*(one[node >= 0] for one in arcs))
         self.arcs.append(arcs)
         self._push(Stack(*(one[best[kept]] for one in stack))._replace(node=nodes[kept]))
@@ -189,9 +191,7 @@ class _Expander:
         self.future = best_scores(start, end, estimate, length)
         self.estimate = estimate[:, None] + search.before[part]  # [O, 3]
         sizes = end - start  # in ascending order
-        self.groups = [
-            (size, slice(*np.searchsorted(sizes, (size, size + 1)))) for size in np.unique(sizes).tolist()
-        ]
+        self.groups = [(size, slice(*np.searchsorted(sizes, (size, size + 1)))) for size in np.unique(sizes).tolist()]
 
     def expand(self, stack: Stack) -> list[tuple[int, Extensions]]:
         """Returns the extensions that look best, by the number of words that they cover."""

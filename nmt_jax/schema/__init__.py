@@ -10,10 +10,10 @@ from typing import Any
 
 from nmt_jax.schema.key import Key
 from nmt_jax.schema.models import MODELS
-from nmt_jax.schema.rules import RULES
-from nmt_jax.schema.run import RUN, TOP
 from nmt_jax.schema.phrase import NAME as PHRASE
 from nmt_jax.schema.phrase import PHRASE_KEYS
+from nmt_jax.schema.rules import RULES
+from nmt_jax.schema.run import RUN, TOP
 from nmt_jax.schema.tasks import TASKS as NEURAL_TASKS
 
 TASKS = (*NEURAL_TASKS, PHRASE)

@@ -10,7 +10,6 @@ import numpy as np
 from ml_collections import ConfigDict
 
 import metrics_jax
-from nmt_jax import config as configs
 from nmt_jax import platforms
 from nmt_jax.alignment.aligner import Aligner
 from nmt_jax.alignment.links import Link
@@ -114,7 +113,7 @@ def tune(config: ConfigDict, folder: Workdir, files: Files, metric: Any) -> dict
     weights, rng = normalized(initial_weights()), np.random.default_rng(config.seed)
     model = PhraseModel.load(files, Limits(**config.decode), config.model.lowercase, weights)
     lists = NBestLists(references, metric)
-    best, chosen, stale, began = -math.inf, {}, 0, time.monotonic()
+    best, kept, chosen, stale, began = -math.inf, weights, {name: math.nan}, 0, time.monotonic()
     with Logbook(folder.path) as logbook:
         for step in range(1, config.train.steps + 1):
             model.weights = weights
@@ -127,9 +126,9 @@ def tune(config: ConfigDict, folder: Workdir, files: Files, metric: Any) -> dict
             note(f"round {step}/{config.train.steps}  {name} {score:.4g}{'  (best so far)' * better}")
             stale = 0 if better else stale + 1
             if better:
-                best, chosen = (score if metric.higher_is_better else -score), {name: score, "step": float(step)}
-                more = {"step": step, "seconds": seconds, "phrases": len(model.table)}
-                write_weights(files.weights, weights, **more)
+                best, kept, chosen = (score if metric.higher_is_better else -score), weights, {name: score}
+            about = {"rounds": step, "stale": stale, "seconds": seconds, "phrases": len(model.table)}
+            write_weights(files.weights, kept, **about)
             out_of_time = bool(config.train.minutes) and seconds >= 60 * config.train.minutes
             if out_of_time or 0 < config.train.patience <= stale or step == config.train.steps:
                 break
@@ -143,12 +142,3 @@ def tune(config: ConfigDict, folder: Workdir, files: Files, metric: Any) -> dict
 def note(text: str) -> None:
     """Prints a line to stderr."""
     print(text, file=sys.stderr, flush=True)
-
-
-def open_phrases(folder: Workdir, **limits: int | None) -> PhraseModel:
-    """Returns the model of a workdir; limits: changes to `config.decode`. Raises UserError if it is not trained."""
-    config, files = folder.config(), Files(folder.phrases)
-    if not files.weights.is_file():
-        raise UserError(f"{folder.path}: not trained yet; train first: nmt-jax train --workdir={folder.path}")
-    changed = configs.flatten(config.decode) | {name: value for name, value in limits.items() if value is not None}
-    return PhraseModel.load(files, Limits(**changed), config.model.lowercase)

@@ -91,12 +91,11 @@ def check_continuation(config: ConfigDict, folder: Workdir) -> None:
     if not folder.config_file.exists():
         return
     old = folder.config()
-    if folder.started:
+    if config.task == old.task == PHRASE and folder.phrases.is_dir():
+        _check_same_model(old, config, folder)
+    elif folder.started:
         check_manifest(folder.path, old)
-        try:
-            configs.check_same_model(old, config)
-        except UserError as error:
-            raise UserError(f"{folder.path}: {error}") from None
+        _check_same_model(old, config, folder)
         record = read_record(folder)
         if record and config.train.steps < record.step:
             raise UserError(
@@ -109,6 +108,13 @@ def check_continuation(config: ConfigDict, folder: Workdir) -> None:
             f"{folder.config_file}: belongs to another experiment ({key} is {old[key]!r}, not {config[key]!r}), "
             "which has no checkpoint yet; use a new --workdir, or delete this file"
         )
+
+
+def _check_same_model(old: ConfigDict, config: ConfigDict, folder: Workdir) -> None:
+    try:
+        configs.check_same_model(old, config)
+    except UserError as error:
+        raise UserError(f"{folder.path}: {error}") from None
 
 
 def announce_changes(old: ConfigDict, new: ConfigDict) -> None:

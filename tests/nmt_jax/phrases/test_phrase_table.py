@@ -29,9 +29,7 @@ def weight(counts, phrase, other, links):
     product = 1.0
     for place, word in enumerate(phrase):
         linked = [other[t] for s, t in links if s == place] or ["NULL"]
-        shares = [
-            counts[one, word] / sum(n for (given, _), n in counts.items() if given == one) for one in linked
-        ]
+        shares = [counts[one, word] / sum(n for (given, _), n in counts.items() if given == one) for one in linked]
         product *= sum(shares) / len(shares)
     return product
 
@@ -70,7 +68,9 @@ def spelled(table, language_model):
         for number, words in enumerate(table.trie.spelled(order)):
             for row in range(table.first[offset + number], table.first[offset + number + 1]):
                 target = table.words[table.word_start[row] : table.word_start[row + 1]]
-                rows[tuple("abcd"[one] for one in words), tuple(language_model.vocabulary.words[w] for w in target)] = row
+                rows[tuple("abcd"[one] for one in words), tuple(language_model.vocabulary.words[w] for w in target)] = (
+                    row
+                )
     return rows
 
 

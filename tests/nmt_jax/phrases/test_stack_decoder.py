@@ -113,7 +113,10 @@ def test_the_future_score_is_that_of_the_best_division(table, language_model, we
             for cuts in itertools.combinations(inner, size):
                 parts = list(itertools.pairwise([i, *cuts, k]))
                 one = [
-                    max((e for s, t, e in zip(options.start, options.end, estimates, strict=True) if (s, t) == part), default=-np.inf)
+                    max(
+                        (e for s, t, e in zip(options.start, options.end, estimates, strict=True) if (s, t) == part),
+                        default=-np.inf,
+                    )
                     for part in parts
                 ]
                 best = max(best, sum(one))
