@@ -25,17 +25,18 @@ def build_table(
     """Returns the phrase table of sentence pairs.
 
     source, target: numbers of words of each sentence, int[S] and int[T]. num_words: of the source language. longest:
-    length of the longest phrases in words. most: translations of each source phrase to keep.
+    length of the longest phrases in words. most: translations of each source phrase to keep. Raises ValueError if there
+    is no link.
     """
     starts = [np.concatenate([[0], np.cumsum([len(one) for one in side])]) for side in (source, target)]
     words = [np.concatenate([np.zeros(0, np.int64), *side]) for side in (source, target)]
-    shifted = [np.zeros((0, 2), np.int64)]
-    shifted += [(*np.array(pairs), starts[0][line], starts[1][line]) for line, pairs in enumerate(links) if len(pairs)]
+    firsts = np.stack([one[:-1] for one in starts], axis=1)
+    shifted = [np.array(pairs) + firsts[line] for line, pairs in enumerate(links) if len(pairs)]
     linked_source, linked_target = np.concatenate(shifted).T
     # Words are numbered from 1 here: 0 is NULL.
     source_weights = lexical.log_weights(words[1] + 1, words[0] + 1, linked_target, linked_source)
     target_weights = lexical.log_weights(words[0] + 1, words[1] + 1, linked_source, linked_target)
-    parts = [part for lines in _groups(links, source) for part in [_occurrences(lines, links, starts, longest)]]
+    parts = [_occurrences(lines, links, starts, longest) for lines in _groups(links, source)]
     found = Occurrences(*map(np.concatenate, zip(*parts, strict=True)))
     return build(found, words[0], words[1], source_weights, target_weights, num_words=num_words, most=most)
 
@@ -51,16 +52,16 @@ def _occurrences(
     lines: np.ndarray, links: Sequence[Sequence[Link]], starts: Sequence[np.ndarray], longest: int
 ) -> Occurrences:
     """Returns the phrase pairs of some sentences."""
-    lengths = [one[lines + 1] - one[lines] for one in starts]
-    linked = np.zeros((len(lines), lengths[0].max(), lengths[1].max()), bool)
+    source_lengths, target_lengths = (one[lines + 1] - one[lines] for one in starts)
+    linked = np.zeros((len(lines), source_lengths.max(), target_lengths.max()), bool)
     for row, line in enumerate(lines.tolist()):
         linked[row, *np.transpose(links[line])] = True
-    spans = extract(linked, *lengths, longest)
+    spans = extract(linked, source_lengths, target_lengths, longest)
     source, target = (one[lines][spans.sentence] for one in starts)
     return Occurrences(
         source + spans.source_start,
         spans.source_end - spans.source_start,
         target + spans.target_start,
         spans.target_end - spans.target_start,
-        orientations(spans, linked, *lengths),
+        orientations(spans, linked, source_lengths, target_lengths),
     )

@@ -68,8 +68,9 @@ def _extended(inner: Spans, linked: np.ndarray, target_lengths: np.ndarray, long
         for more_right in range(longest - more_left):
             size = inner.target_end - inner.target_start + more_left + more_right
             fits = (more_left <= left) & (more_right <= right) & (size <= longest)
-            sentence, *source, start, end = (one[fits] for one in inner)
-            found.append(Spans(sentence, *source, start - more_left, end + more_right))
+            one = Spans(*(column[fits] for column in inner))
+            wider = {"target_start": one.target_start - more_left, "target_end": one.target_end + more_right}
+            found.append(one._replace(**wider))
     return Spans(*map(np.concatenate, zip(*found, strict=True)))
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_jax.phrases import features
 from nmt_jax.phrases.options import Options
 
 
@@ -36,11 +35,9 @@ class Path(NamedTuple):
 class Lattice:
     """The search graphs of a batch of sentences."""
 
-    def __init__(
-        self, options: Options, weights: np.ndarray, arcs: Arcs, num_roots: int, goals: Sequence[np.ndarray]
-    ) -> None:
+    def __init__(self, options: Options, arcs: Arcs, num_roots: int, goals: Sequence[np.ndarray]) -> None:
         """num_roots: nodes 0 to num_roots - 1 are empty. goals: nodes of complete translations, by sentence."""
-        self.options, self.arcs, self._weights, self._num_roots, self._goals = options, arcs, weights, num_roots, goals
+        self.options, self.arcs, self._num_roots, self._goals = options, arcs, num_roots, goals
         self._incoming = np.argsort(arcs.node, kind="stable")
         size = int(arcs.node.max()) + 2
         self._bounds = np.searchsorted(arcs.node[self._incoming], np.arange(size))
@@ -91,6 +88,3 @@ def _listed(after: tuple[int, object] | None) -> list[int]:
         arc, after = after  # type: ignore[assignment]
         found.append(arc)
     return found
-
-
-assert len(features.NAMES) == len(features.OPTION) + 2 + 6

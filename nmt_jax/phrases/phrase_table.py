@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import zipfile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,10 +73,10 @@ class PhraseTable:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the table as .npz."""
-        keys = {f"keys_{order}": one for order, one in enumerate(self.trie.keys, start=2)}
-        arrays = {name: getattr(self, name) for name in ARRAYS}
+        arrays: dict[str, Any] = {f"keys_{order}": one for order, one in enumerate(self.trie.keys, start=2)}
+        arrays |= {name: getattr(self, name) for name in ARRAYS} | {"num_words": self.trie.num_words}
         with whole_file(path_of(path)) as file:
-            np.savez(file, num_words=self.trie.num_words, **arrays, **keys)
+            np.savez(file, **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "PhraseTable":

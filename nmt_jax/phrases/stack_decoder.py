@@ -79,7 +79,6 @@ class _Search:
         self, model: NgramModel, options: Options, lengths: Sequence[int], weights: np.ndarray, limits: Limits
     ) -> None:
         self.model, self.options, self.lengths, self.limits = model, options, np.array(lengths), limits
-        self.weights = weights
         self.lm_weight, self.distortion = weights[features.LANGUAGE_MODEL], weights[features.DISTORTION]
         self.static = static_scores(options, weights)
         self.guess = self.lm_weight * options.language_model
@@ -109,7 +108,6 @@ class _Search:
                     waiting[size + length].append(moved)
         return Lattice(
             self.options,
-            self.weights,
             Arcs(*map(np.concatenate, zip(*self.arcs, strict=True))),
             len(self.lengths),
             [self._goals(number, length) for number, length in enumerate(self.lengths)],

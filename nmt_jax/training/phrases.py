@@ -72,6 +72,8 @@ def build_files(config: ConfigDict, files: Files) -> None:
         raise UserError("config.data: the training text has no pair of sentences of data.max_length tokens or less")
     source, target = ([pair[side] for pair in pairs] for side in (0, 1))
     links = align(source, target, settings.aligner, settings.iterations)
+    if not any(links):
+        raise UserError("config.data: no word of the training text could be aligned; use more text")
     counts = count(map(" ".join, target), settings.ngram_order, name="training text", total=len(target))
     model = estimate(counts, DISCOUNTS)[0]
     words = sorted({word for sentence in source for word in sentence})
