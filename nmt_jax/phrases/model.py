@@ -15,14 +15,14 @@ from nmt_jax.ngram.binary import read_binary
 from nmt_jax.ngram.model import NgramModel
 from nmt_jax.ngram.trie import NONE
 from nmt_jax.phrases import features, tokens
-from nmt_jax.phrases.lattice import Lattice, Path
-from nmt_jax.phrases.options import COPIED
+from nmt_jax.phrases.lattice import Lattice
+from nmt_jax.phrases.options import COPIED, Options
 from nmt_jax.phrases.phrase_table import PhraseTable
 from nmt_jax.phrases.stack_decoder import Limits, decode
 from nmt_jax.storage.files import whole_file
 
 BATCH_WORDS = 512  # words of sentences that are translated together
-MOST_PATHS = 10  # paths that are looked at for each of the distinct translations
+MOST_PATHS = 4  # paths that are looked at for each of the distinct translations
 
 
 class Translation(NamedTuple):
@@ -109,23 +109,23 @@ class PhraseModel:
 
     def _distinct(self, lattice: Lattice, number: int, source: Sequence[str], n_best: int) -> Iterator[Translation]:
         seen = set()
+        spelled: dict[int, str] = {}  # the words of each arc
         for path in itertools.islice(lattice.paths(number), n_best * MOST_PATHS):
-            words = self._words(lattice, path, source)
-            if (text := " ".join(words)) not in seen:
+            for arc in path.arcs:
+                if arc not in spelled:
+                    spelled[arc] = self._words(lattice.options, int(lattice.arcs.option[arc]), source)
+            text = " ".join([spelled[arc] for arc in path.arcs])
+            if text not in seen:
                 seen.add(text)
-                yield Translation(words, path.score, lattice.features(np.array(path.arcs)).sum(axis=0))
+                yield Translation(text.split(" "), path.score, lattice.features(np.array(path.arcs)).sum(axis=0))
             if len(seen) == n_best:
                 return
 
-    def _words(self, lattice: Lattice, path: Path, source: Sequence[str]) -> list[str]:
-        options, spelled = lattice.options, self.language_model.vocabulary.words
-        found: list[str] = []
-        for option in lattice.arcs.option[path.arcs].tolist():
-            if options.row[option] == COPIED:
-                found.append(source[options.start[option]])
-            else:
-                found += [spelled[word] for word in options.words[option, : options.lengths[option]].tolist()]
-        return found
+    def _words(self, options: Options, option: int, source: Sequence[str]) -> str:
+        if options.row[option] == COPIED:
+            return source[options.start[option]]
+        words = options.words[option, : options.lengths[option]].tolist()
+        return " ".join([self.language_model.vocabulary.words[word] for word in words])
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:
