@@ -9,6 +9,7 @@ from nmt_jax.phrases.building import build_table
 
 SOURCE = ["a b c d", "b c a", "c d", "a d b", "d c b a", "b a", "c a d", "a b"]
 TARGET = ["A B C D", "C B A", "D C", "A D B", "D B C A", "B A A", "C D A", "A B"]
+FALLBACK = (0.5, 1.0, 1.5)
 LINKS = [
     [(0, 0), (1, 1), (2, 2), (3, 3)],
     [(0, 1), (1, 0), (2, 2)],
@@ -23,7 +24,7 @@ LINKS = [
 
 @pytest.fixture(scope="session")
 def language_model():
-    return estimate(count(TARGET, 3), (0.5, 1.0, 1.5))[0]
+    return estimate(count(TARGET, 3), FALLBACK)[0]
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
+from nmt_jax.ngram.counts import count
+from nmt_jax.ngram.kneser_ney import estimate
 from nmt_jax.ngram.trie import NONE
 from nmt_jax.phrases import features
 from nmt_jax.phrases.future_cost import best_scores
 from nmt_jax.phrases.options import COPIED, COPY_SCORE, collect
 from nmt_jax.phrases.stack_decoder import Limits, decode
+from tests.nmt_jax.phrases.conftest import FALLBACK, TARGET
 
 UNLIMITED = 10**6
 SENTENCES = [np.array([0, 1, 2, 3]), np.array([3]), np.array([2, NONE, 0]), np.array([1, 0, 2])]
@@ -64,8 +67,10 @@ def derivations(table, model, sentence, limit):
         yield tuple(words), total
 
 
-@pytest.mark.parametrize("limit", [0, 2, 6])
-def test_unlimited_stacks_find_all_derivations_in_order(table, language_model, weights, limit):
+@pytest.mark.parametrize(("limit", "order"), [(0, 3), (2, 3), (6, 3), (6, 1)])
+def test_unlimited_stacks_find_all_derivations_in_order(table, language_model, weights, limit, order):
+    if order == 1:  # hypotheses that differ only in the orientations of what follows have the same state
+        language_model = estimate(count(TARGET, 1), FALLBACK)[0]
     lattice = decode(table, language_model, SENTENCES, weights, Limits(UNLIMITED, UNLIMITED, limit))
     for number, sentence in enumerate(SENTENCES):
         expected = list(derivations(table, language_model, sentence, limit))
