@@ -14,6 +14,7 @@ from nmt_jax import platforms
 from nmt_jax.alignment.aligner import Aligner
 from nmt_jax.alignment.links import Link
 from nmt_jax.data.lines import chunks
+from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import open_text
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
@@ -38,9 +39,11 @@ CHUNK = 64  # dev lines translated between two updates of the progress display
 def train_phrases(config: ConfigDict, folder: Workdir, lock: WorkdirLock) -> dict[str, float]:
     """Trains the model in a workdir, and returns the dev measures of the best round.
 
-    A phrase table that is already there is kept. Raises UserError if the text has no pairs, or for a metric that does
-    not exist.
+    A phrase table that is already there is kept. Raises UserError if the text has no pairs, or several sources, and for
+    a metric that does not exist.
     """
+    if len(sources.languages(config.data.source)) > 1:
+        raise UserError(f"config.data.source={config.data.source!r}: a phrase-based model reads one source")
     metric = open_metric(config.train.early_stopping_metric)
     files, began = Files(folder.phrases), time.monotonic()
     folder.phrases.mkdir(parents=True, exist_ok=True)
@@ -109,7 +112,7 @@ def tune(config: ConfigDict, folder: Workdir, files: Files, metric: Any) -> dict
     """Writes the weights of the round with the best dev score; logs each round."""
     settings, name = config.tuning, f"dev/{metric.name}"
     pairs = [pair for pair, _ in zip(open_text(config.data, "dev"), range(settings.max_segments), strict=False)]
-    sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
+    texts, references = ([pair[side] for pair in pairs] for side in (0, 1))
     if config.model.lowercase:
         references = [text.lower() for text in references]
     weights, rng = normalized(initial_weights()), np.random.default_rng(config.seed)
@@ -119,7 +122,7 @@ def tune(config: ConfigDict, folder: Workdir, files: Files, metric: Any) -> dict
     with Logbook(folder.path) as logbook:
         for step in range(1, config.train.steps + 1):
             model.weights = weights
-            groups = track(chunks(sources, CHUNK), f"round {step}", len(sources), each=CHUNK)
+            groups = track(chunks(texts, CHUNK), f"round {step}", len(texts), each=CHUNK)
             found = [one for group in groups for one in model.translate(group, settings.n_best)]
             score = metric([one[0].text for one in found], references).score
             seconds = time.monotonic() - began
