@@ -6,6 +6,9 @@
 
 DIRECTORY holds train.en, train.de, val.en, val.de, ... (plain or .gz). Words are aligned by an HMM in both directions;
 the weights are tuned by PRO on val.
+
+BLEU 34.67 on test_2016_flickr (cased; lower-cased 35.06), 23 sentences per CPU-second, 80 MB, on 2026-11-25
+(docs/results/phrase-based.md).
 """
 
 import common
