@@ -1,6 +1,6 @@
 """From aligned parallel text to a phrase table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from nmt_jax.phrases import lexical
 from nmt_jax.phrases.extraction import extract
 from nmt_jax.phrases.phrase_table import Occurrences, PhraseTable, build
 from nmt_jax.phrases.reordering import orientations
+from nmt_jax.progress import track
 
 BATCH = 256  # sentences of similar lengths that are searched for phrases together
 
@@ -36,16 +37,17 @@ def build_table(
     # Words are numbered from 1 here: 0 is NULL.
     source_weights = lexical.log_weights(words[1] + 1, words[0] + 1, linked_target, linked_source)
     target_weights = lexical.log_weights(words[0] + 1, words[1] + 1, linked_source, linked_target)
-    parts = [_occurrences(lines, links, starts, longest) for lines in _groups(links, source)]
+    groups = _groups(links, source)
+    parts = [_occurrences(lines, links, starts, longest) for lines in track(groups, "extracting phrases", len(groups))]
     found = Occurrences(*map(np.concatenate, zip(*parts, strict=True)))
     return build(found, words[0], words[1], source_weights, target_weights, num_words=num_words, most=most)
 
 
-def _groups(links: Sequence[Sequence[Link]], source: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yields the numbers of sentences with links, those of similar lengths together."""
+def _groups(links: Sequence[Sequence[Link]], source: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns the numbers of sentences with links, those of similar lengths together."""
     order = np.argsort([len(one) for one in source], kind="stable")
     order = np.array([line for line in order.tolist() if len(links[line])], np.int64)
-    return (order[first : first + BATCH] for first in range(0, len(order), BATCH))
+    return [order[first : first + BATCH] for first in range(0, len(order), BATCH)]
 
 
 def _occurrences(

@@ -49,7 +49,7 @@ def train_phrases(config: ConfigDict, folder: Workdir, lock: WorkdirLock) -> dic
     folder.phrases.mkdir(parents=True, exist_ok=True)
     if not files.table.is_file():
         build_files(config, files)
-        note(f"phrase table and language model: {time.monotonic() - began:.0f} s")
+        note(f"phrase table and language model: {files.size / 1e6:.1f} MB, {time.monotonic() - began:.0f} s")
     lock.check()
     return tune(config, folder, files, metric)
 
