@@ -22,7 +22,7 @@ from nmt_jax.phrases.stack_decoder import Limits, decode
 from nmt_jax.storage.files import whole_file
 
 BATCH_WORDS = 512  # words of sentences that are translated together
-MOST_PATHS = 4  # paths that are looked at for each of the distinct translations
+MOST_PATHS = 100  # paths that are looked at for each of the distinct translations: many have the same words
 
 
 class Translation(NamedTuple):
@@ -96,21 +96,26 @@ class PhraseModel:
             raise UserError(f"{files.words}: {len(words)} words, not the {table.trie.num_words} of the phrase table")
         return cls(words, table, read_binary(files.language_model), chosen, limits, lowercase)
 
-    def translate(self, lines: Sequence[str], n_best: int = 1) -> list[list[Translation]]:
-        """Returns the best translations of each line, distinct and in order, between 1 and n_best."""
+    def translate(self, lines: Sequence[str], n_best: int = 1, most_paths: int = MOST_PATHS) -> list[list[Translation]]:
+        """Returns the best translations of each line, distinct and in order, between 1 and n_best.
+
+        most_paths: how many paths are looked at for each of them.
+        """
         found: list[list[Translation]] = [[Translation([], 0.0, np.zeros(len(features.NAMES)))] for _ in lines]
         sentences = [tokens.split(line, self._lowercase) for line in lines]
         for group in _groups([len(one) for one in sentences]):
             numbers = [np.array([self._numbers.get(word, NONE) for word in sentences[line]]) for line in group]
             lattice = decode(self.table, self.language_model, numbers, self.weights, self.limits)
             for number, line in enumerate(group):
-                found[line] = list(self._distinct(lattice, number, sentences[line], n_best))
+                found[line] = list(self._distinct(lattice, number, sentences[line], n_best, most_paths))
         return found
 
-    def _distinct(self, lattice: Lattice, number: int, source: Sequence[str], n_best: int) -> Iterator[Translation]:
+    def _distinct(
+        self, lattice: Lattice, number: int, source: Sequence[str], n_best: int, most_paths: int
+    ) -> Iterator[Translation]:
         seen = set()
         spelled: dict[int, str] = {}  # the words of each arc
-        for path in itertools.islice(lattice.paths(number), n_best * MOST_PATHS):
+        for path in itertools.islice(lattice.paths(number), n_best * most_paths):
             for arc in path.arcs:
                 if arc not in spelled:
                     spelled[arc] = self._words(lattice.options, int(lattice.arcs.option[arc]), source)

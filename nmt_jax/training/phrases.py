@@ -33,6 +33,7 @@ from nmt_jax.training.logbook import Logbook
 from nmt_jax.workdir import Workdir
 
 DISCOUNTS = (0.5, 1.0, 1.5)  # of n-grams in texts that are too small to estimate them
+MOST_PATHS = 4  # that are looked at for each translation of an n-best list; more take longer than the search
 CHUNK = 64  # dev lines translated between two updates of the progress display
 
 
@@ -123,7 +124,7 @@ def tune(config: ConfigDict, folder: Workdir, files: Files, metric: Any) -> dict
         for step in range(1, config.train.steps + 1):
             model.weights = weights
             groups = track(chunks(texts, CHUNK), f"round {step}", len(texts), each=CHUNK)
-            found = [one for group in groups for one in model.translate(group, settings.n_best)]
+            found = [one for group in groups for one in model.translate(group, settings.n_best, MOST_PATHS)]
             score = metric([one[0].text for one in found], references).score
             seconds = time.monotonic() - began
             logbook.write(step, {name: score, "seconds": seconds})
