@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import nmt_jax
 from nmt_jax import config as configs
 from nmt_jax.__main__ import main
 from nmt_jax.errors import UserError
@@ -54,6 +55,15 @@ def test_lines_are_translated_and_unknown_words_are_copied(workdir, source, caps
     assert scores == sorted(scores, reverse=True)
     assert main(["translate", f"--workdir={workdir}", f"--input={source}", "--format=json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[0])["hypotheses"][0]["text"] == lines[0]
+
+
+def test_a_model_is_used_in_python(workdir):
+    model = nmt_jax.load(workdir)
+    found = model.n_best(LINES, n_best=3)
+    assert model.translate(LINES) == [one[0].text for one in found]
+    assert len(found[0]) == 3
+    with pytest.raises(AttributeError, match="has no 'score'; it has translate, n_best"):
+        model.score(LINES, LINES)
 
 
 @pytest.mark.parametrize(
