@@ -11,6 +11,8 @@ from ml_collections import ConfigDict, FieldReference
 
 from nmt_jax import schema
 from nmt_jax.schema.models import TINY_MODELS
+from nmt_jax.schema.phrase import NAME as PHRASE
+from nmt_jax.schema.phrase import TINY_PHRASE
 from nmt_jax.schema.run import ONE_STEP
 from nmt_jax.schema.smoke import TINY_TASKS
 
@@ -52,6 +54,9 @@ def parse_arg(arg: str, **defaults: Any) -> types.SimpleNamespace:
 
 def smoke(config: ConfigDict) -> ConfigDict:
     """Shrink `config` in place to a smoke test (one step, tiny model, embedded corpus), and return it."""
+    if config.task == PHRASE:
+        config.update(TINY_PHRASE)
+        return config
     config.model.update(TINY_MODELS[config.model_name])
     config.update(TINY_TASKS.get(config.task, {}))
     config.train.update(ONE_STEP)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nmt_jax.errors import UserError
+from nmt_jax.schema.phrase import NAME as PHRASE
+from nmt_jax.training.phrase_model import open_phrases
 from nmt_jax.training.text_attention import open_text_attention
 from nmt_jax.training.trained import open_trained, open_translator
 from nmt_jax.translation.requests import Hypothesis, Line, Scored
@@ -16,6 +18,7 @@ from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
     from nmt_jax.models.layers.text_attention import TextAttention
+    from nmt_jax.phrases.model import Translation as PhraseHypothesis
     from nmt_jax.tasks.predictions import Candidate, Filling
 
 
@@ -83,6 +86,24 @@ class Translation(TrainedModel):
         scored = translator.score_given(params, [request], with_attention=True)[0][0].scored
         assert scored is not None
         return scored
+
+
+class PhraseTranslation(TrainedModel):
+    """A phrase-based model that translates lines of text, of `config.task=phrase`."""
+
+    tasks = (PHRASE,)
+
+    @functools.cached_property
+    def _model(self) -> Any:
+        return open_phrases(Workdir(self.workdir))
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """Return the translation of each of N lines."""
+        return [found[0].text for found in self.n_best(lines)]
+
+    def n_best(self, lines: Sequence[str], n_best: int = 1) -> list[list["PhraseHypothesis"]]:
+        """Return at most n_best translations of each of N lines, best first, with `text`, `score` and `tokens`."""
+        return list(self._model.translate(_texts(lines), n_best))
 
 
 class LanguageModel(TrainedModel):
@@ -213,7 +234,7 @@ class TextEncoder(TrainedModel):
         return found
 
 
-KINDS: tuple[type[TrainedModel], ...] = (Translation, LanguageModel, Classifier, TextEncoder)
+KINDS: tuple[type[TrainedModel], ...] = (Translation, PhraseTranslation, LanguageModel, Classifier, TextEncoder)
 
 
 def load(workdir: str | os.PathLike[str], checkpoint: str | int | None = None) -> TrainedModel:
@@ -227,7 +248,8 @@ def load(workdir: str | os.PathLike[str], checkpoint: str | int | None = None) -
     task = folder.config().task
     if task not in kinds:
         raise UserError(f"{workdir}: models of config.task={task} cannot be loaded here, only {', '.join(kinds)}")
-    folder.trained_config(task)
+    if task != PHRASE:
+        folder.trained_config(task)
     return kinds[task](folder, checkpoint)
 
 

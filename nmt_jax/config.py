@@ -22,7 +22,6 @@ from ml_collections import ConfigDict
 from nmt_jax import schema
 from nmt_jax.errors import UserError, did_you_mean
 from nmt_jax.schema.models import MODELS
-from nmt_jax.schema.tasks import TASKS
 from nmt_jax.storage.files import whole_file
 from nmt_jax.storage.paths import local_path_of
 
@@ -260,9 +259,9 @@ def _explain(error: Exception) -> str:
 def _tasks_with(key: str, config: ConfigDict) -> str:
     """Returns a remark that other tasks have this key, or "" if none has."""
     task, model_name = config.get("task"), config.get("model_name")
-    if task not in TASKS or model_name not in MODELS:
+    if task not in schema.TASKS or model_name not in MODELS:
         return ""
-    others = [other for other in TASKS if key in schema.schema(model_name, other)]
+    others = [other for other in schema.TASKS if key in schema.schema(model_name, other)]
     return f": task {task!r} does not have it, only {', '.join(others)}" if others else ""
 
 

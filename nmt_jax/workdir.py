@@ -31,11 +31,12 @@ class Workdir:
     vocab: pathlib.Path  # SentencePiece models
     checkpoints: pathlib.Path  # Orbax checkpoints, one folder per step
     tensorboard: pathlib.Path  # TensorBoard event files
+    phrases: pathlib.Path  # phrase table, language model and weights of a phrase-based model
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         path = path_of(path).expanduser().absolute()
         names = {"config_file": "config.json", "metrics_file": "metrics.jsonl"}
-        names |= {name: name for name in ("vocab", "checkpoints", "tensorboard")}
+        names |= {name: name for name in ("vocab", "checkpoints", "tensorboard", "phrases")}
         vars(self).update(path=path, **{field: path / name for field, name in names.items()})
 
     @property
@@ -71,6 +72,10 @@ class Workdir:
         model in the config is not that of the checkpoints.
         """
         config = self.config()
+        if config.task == "phrase":
+            raise UserError(
+                f"{self.path}: a phrase-based model, but this needs a neural model of config.task={tasks[0]}"
+            )
         if config.task not in tasks:
             raise UserError(
                 f"{self.path}: its task is {config.task!r}, but this needs {' or '.join(map(repr, tasks))}; "

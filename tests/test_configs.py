@@ -31,6 +31,8 @@ def common():
 def test_a_page_has_every_key_and_a_model_that_can_be_built(spec, common):
     config = configs.load(str(FOLDER / spec))
     assert set(configs.flatten(config)) == set(configs.flatten(common.base(config.model_name, config.task)))
+    if config.task == "phrase":
+        return
     check_model(config)
     assert config.task != "translate" or config.train.keep_last >= config.decode.average
 
@@ -42,6 +44,8 @@ def test_a_page_gives_its_command_and_expected_result(page):
     assert re.search("BLEU|[Pp]erplexity|[Aa]ccuracy|ROUGE", text)
 
 
+NEURAL = [page for page in PAGES if page != "phrase"]  # tests/nmt_jax/phrases trains the other one
+
 # One page for each pair of task and model that pages have; the others only build their batches, model and loss.
 TRAINED = (
     *("ag_news", "bert_tiny", "elmo", "elmo_tagger", "glue", "gpt", "han_movie_reviews", "ner", "quickstart"),
@@ -50,7 +54,7 @@ TRAINED = (
 
 
 def test_a_page_of_every_task_and_model_is_trained():
-    smoke = {page: configs.load(str(FOLDER / f"{page}.py:smoke=true")) for page in PAGES}
+    smoke = {page: configs.load(str(FOLDER / f"{page}.py:smoke=true")) for page in NEURAL}
     pairs = {page: (config.task, config.model_name) for page, config in smoke.items()}
     assert sorted(pairs[page] for page in TRAINED) == sorted(set(pairs.values()))
 
@@ -64,7 +68,7 @@ def test_a_page_trains_one_step(page, tmp_path):
     assert configs.read(tmp_path / "w" / "config.json") == configs.load(str(FOLDER / f"{page}.py:smoke=true"))
 
 
-@pytest.mark.parametrize("page", sorted({*PAGES} - {*TRAINED}))
+@pytest.mark.parametrize("page", sorted({*NEURAL} - {*TRAINED}))
 def test_a_page_builds_its_batches_model_and_loss(page, tmp_path):
     config = configs.load(str(FOLDER / f"{page}.py:smoke=true"))
     task = make_task(config, tmp_path / "w", sharding.make_mesh(config.mesh.model))

@@ -61,7 +61,8 @@ def flags_of(verb: str) -> dict[str, object]:
 @functools.cache
 def all_keys() -> set[str]:
     """The keys of the configs of all models and tasks."""
-    return {key for model in MODELS for task in TASKS for key in schema.schema(model, task)}
+    neural = {key for model in MODELS for task in TASKS for key in schema.schema(model, task)}
+    return neural | set(schema.schema("phrase", "phrase"))
 
 
 def problems(command: Command, created: Collection[str] = ()) -> list[str]:

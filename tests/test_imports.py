@@ -22,7 +22,7 @@ LAYERS = (
     ("nmt_jax.tasks.registry",),
     ("nmt_jax.tasks",),
     ("nmt_jax.losses",),
-    ("nmt_jax.augmentation",),
+    ("nmt_jax.augmentation", "nmt_jax.phrases"),
     ("nmt_jax.translation", "nmt_jax.alignment", "nmt_jax.ngram"),
     ("nmt_jax.export", "nmt_jax.judging", "nmt_jax.summarization"),
     ("nmt_jax.decoding", "nmt_jax.pretrained"),

@@ -81,7 +81,8 @@ def open_output(
 
 def is_split(workdirs: Sequence[pathlib.Path | str]) -> bool:
     """Return whether a model is split over devices."""
-    return any(Workdir(one).config().mesh.model > 1 for one in workdirs)
+    configs = [Workdir(one).config() for one in workdirs]
+    return any("mesh" in config and config.mesh.model > 1 for config in configs)
 
 
 def check_share(verb: str, spec: process_spec.ProcessSpec, inputs: Sequence[str | None], num_items: int | None) -> None:

@@ -26,8 +26,10 @@ from nmt_jax.data.lines import chunks, num_lines
 from nmt_jax.data.readers import sources
 from nmt_jax.errors import UserError
 from nmt_jax.schema.number_flags import define_float, define_integer
+from nmt_jax.schema.phrase import NAME as PHRASE
 from nmt_jax.schema.shared_keys import DECODE_DTYPES
 from nmt_jax.storage.paths import path_of
+from nmt_jax.training.phrase_model import open_phrases
 from nmt_jax.training.trained import open_translator
 from nmt_jax.translation.output_format import TranslationFormat
 from nmt_jax.translation.requests import Hypothesis, Line, read_requests
@@ -178,6 +180,9 @@ def open_translation(
     """
     paths = [path_of(workdirs)] if isinstance(workdirs, str | pathlib.PurePath) else list(workdirs)
     folders = [Workdir(path) for path in paths]
+    if folders[0].config().task == PHRASE:
+        neural = (sampling, given, max_length_ratio, max_length_offset, checkpoint, with_attention, replace_unknown)
+        return open_phrase_translation(folders, any(map(bool, (*neural, decode_dtype))), **search), 1
     configs = [folder.trained_config("translate") for folder in folders]
     algorithm = configs[0].vocab.algorithm
     if replace_unknown and algorithm != "word":
@@ -201,6 +206,32 @@ def open_translation(
         return found
 
     return translate, translator.num_sources
+
+
+def open_phrase_translation(
+    folders: Sequence[Workdir], neural: bool, n_best: int = 1, beam_size: int | None = None, **search: Any
+) -> Callable[[Sequence[Line]], list[list[Hypothesis]]]:
+    """Open a phrase-based model; returns a function from lines to hypotheses.
+
+    neural: whether an option is given that only neural models have. beam_size: size of the stacks. Raises UserError for
+    such an option, for several models, and if the model is not trained; the function raises it for a line with
+    constraints.
+    """
+    if len(folders) > 1:
+        raise UserError(f"{folders[0].path}: a phrase-based model cannot be part of an ensemble; name one workdir")
+    if neural or search:
+        options = "--beam_size, which is the size of its stacks, and --nbest"
+        raise UserError(f"{folders[0].path}: a phrase-based model only has {options}; the others need a neural model")
+    model = open_phrases(folders[0], stack_size=beam_size)
+
+    def translate(group: Sequence[Line]) -> list[list[Hypothesis]]:
+        for line in group:
+            if line.prefix or line.phrases:
+                raise UserError(f"{line.location}a phrase-based model has no constraints; they need a neural model")
+        found = model.translate([line.text for line in group], n_best)
+        return [[Hypothesis(one.text, one.score, one.tokens, []) for one in translations] for translations in found]
+
+    return translate
 
 
 def run(

@@ -22,7 +22,7 @@ from nmt_jax.reporting.plots.curves import draw_curves
 from nmt_jax.reporting.plots.style import check_output, drawing, save_page
 from nmt_jax.reporting.plots.sweep_panels import draw_progress, draw_sweep
 from nmt_jax.reporting.sweep_table import Row, Table, best, cell, cells, collect, columns, has_seeds, heading
-from nmt_jax.reporting.translation_report import translation_sections
+from nmt_jax.reporting.translation_report import is_translator, translation_sections
 from nmt_jax.sweeps.jobs import last_line
 from nmt_jax.sweeps.runs import Run, base_values, find_runs, has_finished, main_measure
 from nmt_jax.training.record import best_step, has_ended, read_record
@@ -57,7 +57,7 @@ def write_report(
         if folder.config_file.is_file():
             config, rows = folder.config(), folder.metrics() if folder.metrics_file.is_file() else []
             sections = [run_summary(folder, rows)]
-            if config.get("task") == "translate" and folder.started:
+            if is_translator(folder):
                 sections += translation_sections(folder, texts, lines, samples)
             elif texts:
                 raise UserError(f"{folder.path}: not a trained translator, so --source and --reference cannot be used")

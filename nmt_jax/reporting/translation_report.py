@@ -5,7 +5,7 @@ import html
 import itertools
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ from nmt_jax.errors import UserError
 from nmt_jax.progress import track
 from nmt_jax.reporting.html_page import Section, code, picture, table
 from nmt_jax.reporting.plots.attention_maps import draw_attention
+from nmt_jax.schema.phrase import NAME as PHRASE
+from nmt_jax.training.phrase_model import open_phrases
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 
@@ -35,6 +37,35 @@ class Translated(NamedTuple):
     translations: Sequence[str]
 
 
+class System(NamedTuple):
+    """A translator: of lines, with the attention weights of a line and its translation, and its search in words."""
+
+    translate: Callable[[Sequence[str]], list[str]]
+    attention: Callable[[str, str], dict[str, Any]]
+    search: str
+
+
+def is_translator(folder: Workdir) -> bool:
+    """Returns whether the workdir has a trained translator."""
+    task = folder.config().get("task")
+    return (task == "translate" and folder.started) or (task == PHRASE and (folder.phrases / "weights.json").is_file())
+
+
+def open_system(folder: Workdir) -> System:
+    """Returns the translator of a workdir, with the search settings of its config."""
+    decode = folder.config().decode
+    if folder.config().task == PHRASE:
+        model = open_phrases(folder)
+        search = f"stacks of {decode.stack_size}, distortion limit {decode.distortion_limit}"
+        return System(lambda lines: [one[0].text for one in model.translate(lines)], lambda *_: {}, search)
+    task, params = open_trained(folder, "translate")
+    return System(
+        lambda lines: [hypotheses[0].text for hypotheses in task.translate(params, lines)],
+        lambda source, target: dict(task.attention(params, source, target)),
+        f"beam {decode.beam_size}, length penalty {decode.length_penalty:g}",
+    )
+
+
 def translation_sections(folder: Workdir, texts: tuple[str, str] | None, lines: int, samples: int) -> list[Section]:
     """Returns scores and samples; if the dev set no longer exists, the error takes their place."""
     try:
@@ -44,10 +75,10 @@ def translation_sections(folder: Workdir, texts: tuple[str, str] | None, lines: 
             raise
         print(f"nmt-jax: no translations in the report: {error}", file=sys.stderr)
         return [Section("Scores", "scores", f"<p>Nothing was translated: {html.escape(str(error))}</p>")]
-    task, params = open_trained(folder, "translate")
-    found = translate(task, params, origin, pairs)
-    sections = [scores(found, task.config)]
-    return [*sections, sample_translations(found, task, params, samples)] if samples else sections
+    system = open_system(folder)
+    found = translate(system, origin, pairs)
+    sections = [scores(found, system.search)]
+    return [*sections, sample_translations(found, system, samples)] if samples else sections
 
 
 def open_pairs(folder: Workdir, texts: tuple[str, str] | None, lines: int) -> tuple[str, list[tuple[str, str]]]:
@@ -68,19 +99,16 @@ def open_pairs(folder: Workdir, texts: tuple[str, str] | None, lines: int) -> tu
     return f"All {len(pairs):,} lines of {origin}", pairs
 
 
-def translate(task: Any, params: Any, origin: str, pairs: Sequence[tuple[str, str]]) -> Translated:
-    """Translates the sources of `pairs` with the search settings of `config.decode`."""
+def translate(system: System, origin: str, pairs: Sequence[tuple[str, str]]) -> Translated:
+    """Translates the sources of `pairs`."""
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
     groups = list(chunks(sources, CHUNK))
-    translations = [
-        hypotheses[0].text
-        for group in track(groups, "translated", total=len(sources), each=CHUNK)
-        for hypotheses in task.translate(params, group)
-    ]
+    tracked = track(groups, "translated", total=len(sources), each=CHUNK)
+    translations = [text for group in tracked for text in system.translate(group)]
     return Translated(origin, sources, references, translations)
 
 
-def scores(found: Translated, config: Any) -> Section:
+def scores(found: Translated, search: str) -> Section:
     """Returns BLEU, chrF and TER with 95 % bootstrap intervals and signatures."""
     rows, signatures = [], []
     for name, metric in METRICS.items():
@@ -91,13 +119,12 @@ def scores(found: Translated, config: Any) -> Section:
         bounds = f"{interval.lower:.2f} – {interval.upper:.2f}"
         rows.append([title, f"{result.score:.2f}", bounds])
         signatures.append(f"<li>{code(result.signature)}</li>")
-    search = f"beam {config.decode.beam_size}, length penalty {config.decode.length_penalty:g}"
     body = f"<p>{html.escape(found.origin)}; {search}; 95 % bootstrap intervals.</p>"
     body += table("Scores", ["metric", "score", "interval"], rows, numbers=2)
     return Section("Scores", "scores", f'{body}<ul class="signatures">{"".join(signatures)}</ul>')
 
 
-def sample_translations(found: Translated, task: Any, params: Any, count: int) -> Section:
+def sample_translations(found: Translated, system: System, count: int) -> Section:
     """Returns the `count` best, median and worst translations by sentence chrF, each with its attention weights."""
     chrf = METRICS["chrF"]
     values = chrf([*found.translations], [*found.references]).segments
@@ -107,7 +134,7 @@ def sample_translations(found: Translated, task: Any, params: Any, count: int) -
     ]
     for title, lines in _chosen(found, values, count).items():
         parts.append(f"<h3>{title}</h3>")
-        parts += [_sample(found, line, float(values[line]), task, params) for line in lines]
+        parts += [_sample(found, line, float(values[line]), system) for line in lines]
     return Section("Translations", "translations", "\n".join(parts))
 
 
@@ -124,12 +151,12 @@ def _chosen(found: Translated, values: np.ndarray, count: int) -> dict[str, list
     return {title: lines for title, lines in groups.items() if lines}
 
 
-def _sample(found: Translated, line: int, value: float, task: Any, params: Any) -> str:
+def _sample(found: Translated, line: int, value: float, system: System) -> str:
     source, reference, translation = (texts[line] for texts in (found.sources, found.references, found.translations))
     marked, marked_reference = differences(translation, reference)
     shown = {"source": html.escape(source), "reference": marked_reference, "translation": marked or "<em>empty</em>"}
     terms = "".join(f'<dt>{name}</dt><dd dir="auto">{text}</dd>' for name, text in shown.items())
-    weights = task.attention(params, source, translation) if translation else {}
+    weights = system.attention(source, translation) if translation else {}
     attention = ""
     if "cross" in weights:
         alt = f"Attention from the pieces of the translation of line {line + 1} to those of its source"

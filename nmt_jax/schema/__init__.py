@@ -10,10 +10,13 @@ from typing import Any
 
 from nmt_jax.schema.key import Key
 from nmt_jax.schema.models import MODELS
+from nmt_jax.schema.phrase import NAME as PHRASE
+from nmt_jax.schema.phrase import PHRASE_KEYS
 from nmt_jax.schema.rules import RULES
 from nmt_jax.schema.run import RUN, TOP
-from nmt_jax.schema.tasks import TASKS
+from nmt_jax.schema.tasks import TASKS as NEURAL_TASKS
 
+TASKS = (*NEURAL_TASKS, PHRASE)
 REQUIRED = ("model", "optimizer", "train", "data")  # groups that the configs of all versions have
 MISSING = "config.{} is missing: not the config of an experiment; use another file or workdir"
 
@@ -34,14 +37,14 @@ def problem(config: Mapping[str, Any], trained: bool = False) -> str:
     Keys that the schema does not have are ignored, and keys may be missing, but not whole groups of them. trained: a
     model was trained with it, perhaps by an older version, which had no rules about several keys; they do not apply.
     """
-    for name, known in (("task", TASKS), ("model_name", MODELS)):
+    for name, known in (("task", TASKS), ("model_name", (PHRASE,) if config.get("task") == PHRASE else MODELS)):
         if name not in config:
             return MISSING.format(name)
         if not isinstance(config[name], str) or config[name] not in known:
             return f"config.{name}={_shown(config[name])}: use one of {', '.join(known)}"
-    if missing := [name for name in REQUIRED if name not in config]:
-        return MISSING.format(missing[0])
     tree = _tree(config["model_name"], config["task"])
+    if missing := [name for name in REQUIRED if name in tree and name not in config]:
+        return MISSING.format(missing[0])
     if wrong := next(_problems(tree, config), ""):
         return wrong
     if trained:
@@ -54,7 +57,7 @@ def problem(config: Mapping[str, Any], trained: bool = False) -> str:
 def renamed(config: Mapping[str, Any]) -> dict[str, str]:
     """Returns the values of a config, by dotted key, that have another name now: the new ones."""
     name, task = config.get("model_name"), config.get("task")
-    if not isinstance(name, str) or not isinstance(task, str) or name not in MODELS or task not in TASKS:
+    if not isinstance(name, str) or not isinstance(task, str) or name not in MODELS or task not in NEURAL_TASKS:
         return {}
     keys, values = schema(name, task), dict(leaves(config))
     changes = {key: keys[key].renamed.get(str(value).lower()) for key, value in values.items() if key in keys}
@@ -72,7 +75,9 @@ def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def _tree(model_name: str, task: str) -> dict[str, Any]:
     """The keys of a model and a task, nested as in the config."""
-    return _merged({**TOP, "model": MODELS[model_name], **RUN}, TASKS[task])
+    if task == PHRASE:
+        return PHRASE_KEYS
+    return _merged({**TOP, "model": MODELS[model_name], **RUN}, NEURAL_TASKS[task])
 
 
 def _merged(tree: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

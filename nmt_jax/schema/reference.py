@@ -7,6 +7,8 @@ from typing import Any
 from nmt_jax.schema import leaves, schema
 from nmt_jax.schema.key import LARGEST, Key
 from nmt_jax.schema.models import MODELS
+from nmt_jax.schema.phrase import NAME as PHRASE
+from nmt_jax.schema.phrase import PHRASE_KEYS
 from nmt_jax.schema.run import RUN, TOP
 from nmt_jax.schema.tasks import TASKS
 
@@ -33,6 +35,7 @@ def markdown() -> str:
     parts += ["\n## Models\n\nKeys by `config.model_name`."]
     for name, keys in MODELS.items():
         parts += [f"\n### Model {name}\n", *_table({"model": keys})]
+    parts += [f"\n## Task and model {PHRASE}\n\nAll keys of a phrase-based model.\n", *_table(PHRASE_KEYS)]
     return "\n".join(parts) + "\n"
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
@@ -10,7 +11,7 @@ from ml_collections import ConfigDict
 from nmt_jax.storage.files import is_complete
 from nmt_jax.workdir import Workdir
 
-LOWER_IS_BETTER = ("loss", "perplexity")  # and names that end in these, such as mlm_loss
+LOWER_IS_BETTER = ("loss", "perplexity", "/ter", "/cder", "/wer", "/per", "/wmd")  # and names that end in these
 
 
 class Record(NamedTuple):
@@ -29,6 +30,8 @@ class Record(NamedTuple):
 
 def read_record(workdir: Workdir) -> Record | None:
     """Return the record of the newest complete checkpoint; None if there is none."""
+    if (tuned := workdir.phrases / "weights.json").is_file():
+        return _tuned_record(tuned)
     if not workdir.started:
         return None
     steps = [int(path.name) for path in workdir.checkpoints.iterdir() if path.name.isdigit() and is_complete(path)]
@@ -43,6 +46,15 @@ def read_record(workdir: Workdir) -> Record | None:
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):  # the run reports it
             continue
     return None
+
+
+def _tuned_record(path: Path) -> Record | None:
+    """Return the record of a phrase-based model: rounds of tuning, and the phrase pairs as its parameters."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Record(int(found["rounds"]), int(found["stale"]), float(found["seconds"]), int(found["phrases"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def has_ended(config: ConfigDict, record: Record | None) -> bool:

@@ -10,7 +10,9 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.distributed.process_spec import ProcessSpec
 from nmt_jax.errors import UserError
+from nmt_jax.schema.phrase import NAME as PHRASE
 from nmt_jax.storage.files import remove_folder
+from nmt_jax.training.lock import WorkdirLock
 from nmt_jax.training.record import read_record
 from nmt_jax.workdir import Workdir, check_manifest
 
@@ -37,13 +39,20 @@ def train(
     """
     folder = Workdir(workdir)
     config = resolve_config(spec, folder, overrides or {})
+    if config.task == PHRASE:
+        from nmt_jax.training.phrases import train_phrases  # late, as below
+
+        if process_spec:
+            raise UserError("config.task=phrase: a phrase-based model is trained by one process")
+        with WorkdirLock(folder.path) as lock:
+            write_config(config, folder)
+            return train_phrases(config, folder, lock)
     # Imported here, so that an invalid config is reported before JAX is loaded, which takes seconds.
     from nmt_jax import platforms
     from nmt_jax.distributed import sharding
     from nmt_jax.distributed.processes import Processes
     from nmt_jax.tasks.registry import make_task
     from nmt_jax.training import loop
-    from nmt_jax.training.lock import WorkdirLock
 
     check_model(config)
     platforms.configure_compilation()
@@ -82,12 +91,11 @@ def check_continuation(config: ConfigDict, folder: Workdir) -> None:
     if not folder.config_file.exists():
         return
     old = folder.config()
-    if folder.started:
+    if config.task == old.task == PHRASE and folder.phrases.is_dir():
+        _check_same_model(old, config, folder)
+    elif folder.started:
         check_manifest(folder.path, old)
-        try:
-            configs.check_same_model(old, config)
-        except UserError as error:
-            raise UserError(f"{folder.path}: {error}") from None
+        _check_same_model(old, config, folder)
         record = read_record(folder)
         if record and config.train.steps < record.step:
             raise UserError(
@@ -100,6 +108,13 @@ def check_continuation(config: ConfigDict, folder: Workdir) -> None:
             f"{folder.config_file}: belongs to another experiment ({key} is {old[key]!r}, not {config[key]!r}), "
             "which has no checkpoint yet; use a new --workdir, or delete this file"
         )
+
+
+def _check_same_model(old: ConfigDict, config: ConfigDict, folder: Workdir) -> None:
+    try:
+        configs.check_same_model(old, config)
+    except UserError as error:
+        raise UserError(f"{folder.path}: {error}") from None
 
 
 def announce_changes(old: ConfigDict, new: ConfigDict) -> None:
@@ -123,6 +138,8 @@ def check_model(config: ConfigDict) -> None:
 
     if "cache" in config.get("data", {}):
         cache_directory(config.data)
+    if config.task == PHRASE:
+        raise UserError("config.task='phrase': a phrase-based model, but this needs a neural model")
     if config.task not in TASKS:
         raise UserError(f"config.task={config.task!r}: use one of {', '.join(TASKS)}")
     model = model_class(config.model_name)

@@ -120,12 +120,7 @@ def test_scores_are_those_of_the_metric_with_its_interval():
     words = np.array(["a", "dog", "sees", "the", "cat"])
     references = [" ".join(rng.choice(words, 9)) for _ in range(30)]
     translations = [text if k % 2 else text.replace("dog", "cow") for k, text in enumerate(references)]
-
-    class Config:
-        class decode:  # noqa: N801
-            beam_size, length_penalty = 4, 0.6
-
-    shown = translation.scores(Translated("x", references, references, translations), Config).body
+    shown = translation.scores(Translated("x", references, references, translations), "beam 4").body
     metric = BLEU()
     interval = bootstrap(metric, metric.statistics(translations, references))
     assert f">{metric(translations, references).score:.2f}<" in shown

@@ -20,6 +20,7 @@ from tests.fixtures.config_modules import FOLDER, PAGES
 
 QUICKSTART = str(FOLDER / "quickstart.py")
 PAIRS = [("transformer", task) for task in TASKS] + [(model, "translate") for model in MODELS if model != "transformer"]
+PAIRS.append(("phrase", "phrase"))
 
 
 def outside(key: Key) -> list[float]:

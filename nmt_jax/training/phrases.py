@@ -1,0 +1,150 @@
+"""Training of a phrase-based model: alignment, phrase table, language model, and rounds of tuning."""
+
+import math
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from ml_collections import ConfigDict
+
+import metrics_jax
+from nmt_jax import platforms
+from nmt_jax.alignment.aligner import Aligner
+from nmt_jax.alignment.links import Link
+from nmt_jax.data.lines import chunks
+from nmt_jax.data.readers import sources
+from nmt_jax.data.readers.parallel_text import open_text
+from nmt_jax.distributed import sharding
+from nmt_jax.errors import UserError
+from nmt_jax.ngram.binary import write_binary
+from nmt_jax.ngram.counts import count
+from nmt_jax.ngram.kneser_ney import estimate
+from nmt_jax.phrases import tokens
+from nmt_jax.phrases.building import build_table
+from nmt_jax.phrases.features import initial_weights
+from nmt_jax.phrases.model import Files, PhraseModel, write_weights, write_words
+from nmt_jax.phrases.stack_decoder import Limits
+from nmt_jax.phrases.tuning import NBestLists, Sampling, fit, interpolated, normalized, sample_pairs
+from nmt_jax.progress import track
+from nmt_jax.training.lock import WorkdirLock
+from nmt_jax.training.logbook import Logbook
+from nmt_jax.workdir import Workdir
+
+DISCOUNTS = (0.5, 1.0, 1.5)  # of n-grams in texts that are too small to estimate them
+MOST_PATHS = 4  # that are looked at for each translation of an n-best list; more take longer than the search
+CHUNK = 64  # dev lines translated between two updates of the progress display
+
+
+def train_phrases(config: ConfigDict, folder: Workdir, lock: WorkdirLock) -> dict[str, float]:
+    """Trains the model in a workdir, and returns the dev measures of the best round.
+
+    A phrase table that is already there is kept. Raises UserError if the text has no pairs, or several sources, and for
+    a metric that does not exist.
+    """
+    if len(sources.languages(config.data.source)) > 1:
+        raise UserError(f"config.data.source={config.data.source!r}: a phrase-based model reads one source")
+    metric = open_metric(config.train.early_stopping_metric)
+    files, began = Files(folder.phrases), time.monotonic()
+    folder.phrases.mkdir(parents=True, exist_ok=True)
+    if not files.table.is_file():
+        build_files(config, files)
+        note(f"phrase table and language model: {files.size / 1e6:.1f} MB, {time.monotonic() - began:.0f} s")
+    lock.check()
+    return tune(config, folder, files, metric)
+
+
+def open_metric(name: str) -> Any:
+    """Returns the metric that tuning optimizes. Raises UserError if there is none of this name."""
+    try:
+        return metrics_jax.load(name)
+    except ValueError as error:
+        raise UserError(f"config.train.early_stopping_metric: {error}") from None
+
+
+def build_files(config: ConfigDict, files: Files) -> None:
+    """Writes the phrase table, the words and the language model of the training text."""
+    settings = config.model
+    pairs = [
+        (source, target)
+        for texts in track(open_text(config.data, "train"), "reading")
+        for source, target in [[tokens.split(text, settings.lowercase) for text in texts]]
+        if 0 < len(source) <= config.data.max_length and 0 < len(target) <= config.data.max_length
+    ]
+    if not pairs:
+        raise UserError("config.data: the training text has no pair of sentences of data.max_length tokens or less")
+    source, target = ([pair[side] for pair in pairs] for side in (0, 1))
+    links = align(source, target, settings.aligner, settings.iterations)
+    if not any(links):
+        raise UserError("config.data: no word of the training text could be aligned; use more text")
+    counts = count(map(" ".join, target), settings.ngram_order, name="training text", total=len(target))
+    model = estimate(counts, DISCOUNTS)[0]
+    words = sorted({word for sentence in source for word in sentence})
+    numbers = {word: number for number, word in enumerate(words)}
+    table = build_table(
+        [np.array([numbers[word] for word in sentence]) for sentence in source],
+        [np.array([model.vocabulary.numbers[word] for word in sentence]) for sentence in target],
+        links,
+        num_words=len(words),
+        longest=settings.max_phrase_length,
+        most=settings.max_translations,
+    )
+    note(f"{len(pairs):,} pairs of sentences, {len(table):,} pairs of phrases")
+    write_words(files.words, words)
+    write_binary(model, files.language_model)
+    table.save(files.table)  # last: it stands for all three
+
+
+def align(
+    source: Sequence[Sequence[str]], target: Sequence[Sequence[str]], model: str, iterations: int
+) -> list[list[Link]]:
+    """Returns the links of each pair of sentences, by both directions combined."""
+    platforms.configure_compilation()
+
+    def progress(batches: Iterable[Any], total: int) -> Iterable[Any]:
+        return track(batches, "aligning", total)
+
+    aligner = Aligner(source, target, sharding.make_mesh(), model=model, iterations=iterations, progress=progress)
+    return [alignment.links for alignment in aligner.align(source, target)]
+
+
+def tune(config: ConfigDict, folder: Workdir, files: Files, metric: Any) -> dict[str, float]:
+    """Writes the weights of the round with the best dev score; logs each round."""
+    settings, name = config.tuning, f"dev/{metric.name}"
+    pairs = [pair for pair, _ in zip(open_text(config.data, "dev"), range(settings.max_segments), strict=False)]
+    texts, references = ([pair[side] for pair in pairs] for side in (0, 1))
+    if config.model.lowercase:
+        references = [text.lower() for text in references]
+    weights, rng = normalized(initial_weights()), np.random.default_rng(config.seed)
+    model = PhraseModel.load(files, Limits(**config.decode), config.model.lowercase, weights)
+    lists = NBestLists(references, metric)
+    best, kept, chosen, stale, began = -math.inf, weights, {name: math.nan}, 0, time.monotonic()
+    with Logbook(folder.path) as logbook:
+        for step in range(1, config.train.steps + 1):
+            model.weights = weights
+            groups = track(chunks(texts, CHUNK), f"round {step}", len(texts), each=CHUNK)
+            found = [one for group in groups for one in model.translate(group, settings.n_best, MOST_PATHS)]
+            score = metric([one[0].text for one in found], references).score
+            seconds = time.monotonic() - began
+            logbook.write(step, {name: score, "seconds": seconds})
+            better = (score if metric.higher_is_better else -score) > best
+            note(f"round {step}/{config.train.steps}  {name} {score:.4g}{'  (best so far)' * better}")
+            stale = 0 if better else stale + 1
+            if better:
+                best, kept, chosen = (score if metric.higher_is_better else -score), weights, {name: score}
+            about = {"rounds": step, "stale": stale, "seconds": seconds, "phrases": len(model.table)}
+            write_weights(files.weights, kept, **about)
+            out_of_time = bool(config.train.minutes) and seconds >= 60 * config.train.minutes
+            if out_of_time or 0 < config.train.patience <= stale or step == config.train.steps:
+                break
+            lists.add(found)
+            differences = sample_pairs(lists.features, lists.scores, Sampling(), rng)
+            if len(differences):
+                weights = interpolated(weights, fit(differences, weights), settings.interpolation)
+    return chosen
+
+
+def note(text: str) -> None:
+    """Prints a line to stderr."""
+    print(text, file=sys.stderr, flush=True)
