@@ -34,6 +34,7 @@ def test_a_workdir_of_an_older_version_lacks_keys(translator_workdir, tmp_path):
     assert nmt_jax.load(workdir).translate(LINES) == nmt_jax.load(translator_workdir).translate(LINES)
 
 
+@pytest.mark.slow
 def test_scores_and_attention_of_translations(translator_workdir, tmp_path):
     model, translations = nmt_jax.load(translator_workdir), ["der alte Mann schläft .", "", "sie sieht den Hund ."]
     given = tmp_path / "given"

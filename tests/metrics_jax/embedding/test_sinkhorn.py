@@ -29,6 +29,7 @@ def test_equals_the_entropic_plans_of_pot(shared):
                 np.testing.assert_allclose(solution.value, row["value"], rtol=tolerance)
 
 
+@pytest.mark.slow
 @given(problems(), st.sampled_from([1, 20, 200]), st.sampled_from([0.1, 0.005]), st.sampled_from([1.0, 1.8, 1.95]))
 @settings(max_examples=60, deadline=None)
 def test_the_gap_bounds_the_error(problem, num_iters, epsilon, relaxation):

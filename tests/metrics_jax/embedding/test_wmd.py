@@ -63,6 +63,7 @@ def test_the_distance_by_hand():
     assert unit == pytest.approx(np.hypot(0.6, 0.2))
 
 
+@pytest.mark.slow
 @given(texts.segments(text))
 @settings(max_examples=60, deadline=None)
 def test_segments_are_independent_and_bounded(pairs):

@@ -123,6 +123,7 @@ def test_a_pair_does_not_depend_on_others_of_the_batch(aligner):
         assert one.posteriors == pytest.approx(other.posteriors, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_empty_sentences_and_unknown_words(aligner):
     assert [one.links for one in aligner.align([[], ["new"]], [["x"], []])] == [[], []]
     (one,) = aligner.align([["new", "s1"]], [["other", "t1"]])

@@ -117,6 +117,7 @@ def parameters_of(size):
     return Jumps(jnp.float32(rng.uniform(0.1, 2, 2 * size - 1)), jnp.float32(rng.uniform(0.1, 2, size)))
 
 
+@pytest.mark.slow
 def test_hmm_against_enumeration(lexical):
     model, parameters = HMM(NULL), parameters_of(7)
     found = model.expectations(parameters, lexical)

@@ -173,6 +173,7 @@ def test_given_texts_are_translated(workdir, tmp_path, capsys):
     assert "--source and --reference must be given together" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_missing_dev_set_is_reported_in_place_of_the_scores(workdir, tmp_path, capsys):
     shutil.copytree(workdir, tmp_path / "w")
     config = json.loads((tmp_path / "w" / "config.json").read_text())

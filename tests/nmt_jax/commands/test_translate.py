@@ -351,6 +351,7 @@ def test_a_recurrent_model_has_no_products_in_int8(recurrent_workdir, mistake, s
     assert "config.model_name=rnn has no products in int8; use float32 or bfloat16" in error
 
 
+@pytest.mark.slow
 def test_a_length_limit_of_nothing(translated):
     for flags in ([], ["--num_samples=1"]):
         finished = translated(*flags, "--max_length_ratio=0", "--max_length_offset=0")

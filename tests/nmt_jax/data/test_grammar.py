@@ -49,6 +49,7 @@ def test_the_requested_number_of_distinct_pairs(corpus):
     assert len({english for english, _ in corpus}) == 20_000
 
 
+@pytest.mark.slow
 def test_fewer_pairs_are_a_prefix_of_more(corpus):
     assert list(grammar.pairs("train", 1000)) == corpus[:1000]
     assert list(grammar.pairs("dev", 10)) == list(itertools.islice(grammar.pairs("dev", 50), 10))

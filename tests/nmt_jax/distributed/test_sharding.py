@@ -89,6 +89,7 @@ def test_eight_devices_equal_one(eight, name):
     assert one[-1][0] < one[0][0] - 0.1
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_one_device_continues_on_eight_and_back_on_one(eight, tmp_path):
     _, workdir = eight
     toy.train(workdir, **{"train.steps": 18})

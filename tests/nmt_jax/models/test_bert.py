@@ -226,6 +226,7 @@ def test_logits_are_those_of_the_positions_alone_and_of_the_tied_table():
     np.testing.assert_allclose(one[:, 0], logits[:, 1], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_no_token_of_a_causal_model_sees_those_after_it():
     positions = np.broadcast_to(np.arange(S), (B, S))
     for causal in (True, False):

@@ -65,6 +65,7 @@ def test_every_layer_equals_published_scores(minilm, shared):
     assert layers == list(range(7))
 
 
+@pytest.mark.slow
 def test_bfloat16_is_close_to_float32(minilm):
     rough = load_encoder(MINILM, dtype="bfloat16")
     texts = ["The old man sleeps in the garden.", "Nobody knows."]

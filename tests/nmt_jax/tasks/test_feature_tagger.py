@@ -81,6 +81,7 @@ def workdir(folder, tmp_path_factory):
     return workdir
 
 
+@pytest.mark.slow
 def test_every_word_has_its_features(task, folder):
     elmo = elmo_features(folder / "elmo", SENTENCES)
     for sentence, words, expected in zip(task._sentences(SENTENCES), SENTENCES, elmo, strict=True):
@@ -157,6 +158,7 @@ def test_changed_features_are_an_error(folder, workdir):
         train(PAGE, workdir, settings(folder, **{"data.vectors": ""}))
 
 
+@pytest.mark.slow
 def test_the_layer_weights_can_be_plotted(folder, workdir, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     table = plot_layers([str(workdir)], tmp_path / "layers.png")[0].split("\n")

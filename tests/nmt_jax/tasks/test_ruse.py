@@ -85,6 +85,7 @@ def test_it_learns_and_the_workdir_is_a_metric(trained, folder, tmp_path):
     assert len(metric.regressor.encoders) == 2
 
 
+@pytest.mark.slow
 def test_the_workdir_holds_the_given_encoders(trained, folder):
     given = [pretrained.load_encoder(folder / name).fingerprint for name in ("one", "two")]
     assert [encoder.fingerprint for encoder in load_ruse(trained[0]).encoders] == given

@@ -219,6 +219,7 @@ def test_another_metric_starts_anew(tmp_path, capsys):
     assert Checkpoints(tmp_path / "checkpoints").best_steps() == [6, 12]
 
 
+@pytest.mark.slow
 def test_minutes_count_over_restarts(tmp_path):
     limit = {"train.minutes": 0.05, "train.steps": 10**6, "toy.pause": 0.01}
     result = toy.train(tmp_path, **limit)

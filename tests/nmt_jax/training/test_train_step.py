@@ -61,6 +61,7 @@ def test_micro_batches_keep_all_rows():
         np.testing.assert_array_equal(cut[i], rows[i::3])
 
 
+@pytest.mark.slow
 def test_the_dropout_key_depends_on_seed_and_step_only():
     dropout = {"toy.dropout": 0.5}
     first, again, other = (follow(3, **dropout, seed=seed)[1] for seed in (1, 1, 2))

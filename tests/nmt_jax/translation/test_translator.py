@@ -88,6 +88,7 @@ def test_a_result_in_int8_does_not_depend_on_other_lines(tasks, params):
         np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_model_whose_activations_overflow_is_an_error(tasks, params):
     translator, broken = tasks[0].translator, jax.tree.map(lambda leaf: leaf * 1e30, params[:1])
     for method in METHODS.values():

@@ -55,6 +55,7 @@ def test_padding_and_neighbours_change_nothing(name):
     assert np.isfinite(apply(IDS, np.zeros_like(MASK))).all()
 
 
+@pytest.mark.slow
 def test_the_encoder_is_under_its_name_and_the_mixture_begins_as_the_mean():
     model = HEADS["mixture"]
     params = jax.jit(model.init)(jax.random.key(0), IDS, MASK)["params"]

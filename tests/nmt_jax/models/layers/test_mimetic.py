@@ -26,6 +26,7 @@ def weights(model, params, random):
     return np.asarray(out["attention"][0]).mean(axis=(0, 1))
 
 
+@pytest.mark.slow
 def test_a_masked_piece_looks_at_its_neighbours_first(drawn):
     model, params = drawn
     before = weights(model, params, np.random.default_rng(0))[LENGTH // 2]

@@ -84,6 +84,7 @@ def test_a_combination_equals_its_equations(combination):
         assert weights[row, t].sum() == pytest.approx(N if combination == "concat" else 1, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_shared_encoder_reads_each_source_as_if_alone_and_separate_ones_differ():
     fields = {"cell": "rnn", "num_layers": 2, "d_hidden": D}
     x = normal(0, B, N, S, D)
