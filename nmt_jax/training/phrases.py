@@ -10,6 +10,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 import metrics_jax
+from metrics_jax.registry import needs
 from nmt_jax import platforms
 from nmt_jax.alignment.aligner import Aligner
 from nmt_jax.alignment.links import Link
@@ -56,8 +57,11 @@ def train_phrases(config: ConfigDict, folder: Workdir, lock: WorkdirLock) -> dic
 
 
 def open_metric(name: str) -> Any:
-    """Returns the metric that tuning optimizes. Raises UserError if there is none of this name."""
+    """Returns the metric that tuning optimizes. Raises UserError if there is none of this name, or it needs a model."""
     try:
+        if wanted := needs(name):
+            found = ", ".join(wanted)
+            raise UserError(f"config.train.early_stopping_metric={name}: needs {found}; use one that needs no model")
         return metrics_jax.load(name)
     except ValueError as error:
         raise UserError(f"config.train.early_stopping_metric: {error}") from None

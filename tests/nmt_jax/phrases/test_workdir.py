@@ -111,6 +111,8 @@ def test_training_again_keeps_the_phrase_table(workdir):
 def test_an_unknown_metric_and_damaged_weights_are_reported(workdir, tmp_path):
     with pytest.raises(UserError, match=r"early_stopping_metric: no metric 'blue'; did you mean bleu"):
         train(PAGE, tmp_path / "w", {"train.early_stopping_metric": "blue"})
+    with pytest.raises(UserError, match=r"early_stopping_metric=bertscore: needs encoder"):
+        train(PAGE, tmp_path / "w", {"train.early_stopping_metric": "bertscore"})
     several = {"data.corpus": "text", "data.source": "en,fr"}
     with pytest.raises(UserError, match=r"config.data.source='en,fr': a phrase-based model reads one source"):
         train(PAGE, tmp_path / "several", several)
