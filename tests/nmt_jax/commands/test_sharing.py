@@ -153,13 +153,12 @@ def inputs(workplace):
 def test_processes_and_devices_do_not_change_the_output(verb, inputs, tmp_path):
     environment = os.environ | {"NMT_JAX_CACHE": str(tmp_path / "cache")}
     outputs = {}
-    for devices in (1, 2):
-        for processes in (1, 2, 4):
-            output = tmp_path / f"{processes}-{devices}"
-            process = launch(verb, inputs, output, processes, devices, environment)
-            _, errors = process.communicate(timeout=300)
-            assert process.returncode == 0, errors
-            outputs[processes, devices] = output.read_bytes()
+    for processes, devices in ((1, 1), (2, 1), (4, 1), (1, 2), (2, 2)):
+        output = tmp_path / f"{processes}-{devices}"
+        process = launch(verb, inputs, output, processes, devices, environment)
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+        outputs[processes, devices] = output.read_bytes()
     assert len(set(outputs.values())) == 1
     finished = subprocess.run(
         [sys.executable, "-m", "nmt_jax", *arguments(verb, inputs)], env=environment, capture_output=True, check=True
@@ -181,11 +180,12 @@ def test_a_model_that_is_split_uses_the_devices_of_all_processes(verb, model, in
     if verb == "translate":
         settings["decode"]["average"] = 2
     config.write_text(json.dumps(settings))
-    for processes, devices in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 1)):  # one and three devices do not split it
+    layouts = ((1, 1), (2, 1), (2, 2), (3, 1))  # one and three devices do not split it
+    for processes, devices in layouts:
         process = launch(verb, tmp_path / "in", tmp_path / f"{processes}-{devices}", processes, devices, environment)
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
-    outputs = {(tmp_path / name).read_bytes() for name in ("1-1", "1-2", "2-1", "2-2", "3-1")}
+    outputs = {(tmp_path / f"{processes}-{devices}").read_bytes() for processes, devices in layouts}
     assert len(outputs) == 1
 
 

@@ -134,7 +134,7 @@ SOME = ("quickstart", "ner")
 @pytest.mark.parametrize(
     ("processes", "devices", "changes", "pages"),
     [
-        (1, 8, FSDP, PAGES),
+        (1, 8, FSDP, SOME),
         (2, 2, FSDP | MODEL, PAGES),
         (2, 1, {}, SOME),
         (4, 1, FSDP | MODEL, ("quickstart",)),
