@@ -48,7 +48,9 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_enum("symmetrize", "grow-diag-final-and", list(METHODS), help_text, flag_values)
     help_text = "Number of EM iterations of each model; not for fertility."
     define_integer(flag_values, "iterations", 5, help_text, low=1, high=1000)
-    help_text = "Prior of the translation table in variational Bayes, such as 0.01. 0: maximum likelihood."
+    help_text = (
+        "Prior of the translation table in variational Bayes, such as 0.01. 0: maximum likelihood. Not for fertility."
+    )
     define_float(flag_values, "alpha", 0.0, help_text, low=0, high=100)
     help_text = (
         "Prior probability that a word has no counterpart; not for ibm1. Default: 0.2 for fertility, otherwise 0.08."
@@ -119,7 +121,8 @@ def train(
     def progress(batches: Iterable[Any], total: int) -> Iterable[Any]:
         return track(batches, "batches", total)
 
-    options["null_probability"] = null_probability or (0.2 if model == "fertility" else 0.08)
+    if null_probability is not None:
+        options["null_probability"] = null_probability
     if model == "fertility":
         return Sampler(*text, make_mesh(), progress=progress, **options)
     return Aligner(*text, make_mesh(), model=model, progress=progress, **options)

@@ -55,5 +55,4 @@ def run(config: ConfigDict, engine: Engine) -> list[pathlib.Path]:
         task = Translate(config, pathlib.Path(workdir), sharding.make_mesh())
         task.engine = engine
         print_table(task.summary())
-        corpora = [*getattr(task.train_corpus, "parts", [task.train_corpus]), task.dev_corpus]
-        return [corpus.directory for corpus in corpora]
+        return [corpus.directory for corpus in (*task.train_corpus.parts, task.dev_corpus)]

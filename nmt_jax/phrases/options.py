@@ -8,7 +8,6 @@ import numpy as np
 from nmt_jax.ngram.model import NgramModel
 from nmt_jax.ngram.trie import NONE
 from nmt_jax.ngram.vocabulary import UNK
-from nmt_jax.phrases import features
 from nmt_jax.phrases.phrase_table import PhraseTable
 
 COPIED = -1  # row of an option that copies a source word
@@ -89,8 +88,3 @@ def follow(
         log_p, state[active] = model.advance(state[active], words[active, place])
         total[active] += log_p
     return total * LN_10, state
-
-
-def static_scores(options: Options, weights: np.ndarray) -> np.ndarray:
-    """Returns the weighted sum of the features that do not depend on the context, float64[O]."""
-    return options.features @ weights[: len(features.OPTION)]

@@ -46,11 +46,6 @@ class PhraseTable:
     def __len__(self) -> int:
         return len(self.scores)
 
-    @property
-    def longest(self) -> int:
-        """Length of the longest source phrase."""
-        return self.trie.order
-
     def find(self, sentence: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns the translations of all phrases of a sentence: start, end and row, int64[O] each.
 

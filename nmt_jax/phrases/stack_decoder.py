@@ -16,7 +16,7 @@ from nmt_jax.ngram.vocabulary import EOS
 from nmt_jax.phrases import features
 from nmt_jax.phrases.future_cost import best_scores
 from nmt_jax.phrases.lattice import Arcs, Lattice
-from nmt_jax.phrases.options import LN_10, Options, collect, follow, static_scores
+from nmt_jax.phrases.options import LN_10, Options, collect, follow
 from nmt_jax.phrases.phrase_table import PhraseTable
 from nmt_jax.phrases.reordering import DISCONTINUOUS, MONOTONE, SWAP
 
@@ -80,7 +80,7 @@ class _Search:
     ) -> None:
         self.model, self.options, self.lengths, self.limits = model, options, np.array(lengths), limits
         self.lm_weight, self.distortion = weights[features.LANGUAGE_MODEL], weights[features.DISTORTION]
-        self.static = static_scores(options, weights)
+        self.static = options.features @ weights[: len(features.OPTION)]  # of each option, without context
         self.guess = self.lm_weight * options.language_model
         reordering = options.orientations * weights[features.FIRST_REORDERING :].reshape(2, 3)
         self.before, self.after = reordering[:, 0], reordering[:, 1]

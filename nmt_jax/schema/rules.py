@@ -106,8 +106,8 @@ def _curriculum_of_lines(config: dict[str, Any]) -> str:
 
 
 def _synthetic(config: dict[str, Any]) -> str:
-    for name in ("data.upsample", "data.synthetic_ratio"):
-        if not config["data.synthetic"] and config[name] > (name == "data.upsample"):
+    for name, unused in (("data.upsample", 1), ("data.synthetic_ratio", 0)):
+        if not config["data.synthetic"] and config[name] != unused:
             return f"config.{name}={config[name]}: has no effect without synthetic pairs; set data.synthetic=PREFIX"
     return ""
 

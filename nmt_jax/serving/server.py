@@ -55,9 +55,8 @@ class Server:
         self._requests = counters.Requests()
         files = {f"/page/{file.name}": _file(file) for file in sorted(PAGE.iterdir()) if file.suffix in MEDIA}
         files |= dict.fromkeys(VIEWS, files["/page/index.html"])
-        routes = [
-            Route(path, self._post, methods=["POST"]) for path in ENDPOINTS
-        ]  # first, since they are tried in turn
+        # Routes are tried in turn: those of the JSON interface come first.
+        routes = [Route(path, self._post, methods=["POST"]) for path in ENDPOINTS]
         routes += [Route(path, _constant(response)) for path, response in files.items()]
         routes += [
             Route("/api/models", _constant(JSONResponse(models.describe()))),

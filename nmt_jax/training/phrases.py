@@ -31,6 +31,7 @@ from nmt_jax.phrases.tuning import NBestLists, Sampling, fit, interpolated, norm
 from nmt_jax.progress import track
 from nmt_jax.training.lock import WorkdirLock
 from nmt_jax.training.logbook import Logbook
+from nmt_jax.training.record import best_step, has_ended, read_record
 from nmt_jax.workdir import Workdir
 
 DISCOUNTS = (0.5, 1.0, 1.5)  # of n-grams in texts that are too small to estimate them
@@ -41,12 +42,12 @@ CHUNK = 64  # dev lines translated between two updates of the progress display
 def train_phrases(config: ConfigDict, folder: Workdir, lock: WorkdirLock) -> dict[str, float]:
     """Trains the model in a workdir, and returns the dev measures of the best round.
 
-    A phrase table that is already there is kept. Raises UserError if the text has no pairs, or several sources, and for
-    a metric that does not exist.
+    A phrase table that is already there is kept, and weights of an earlier tuning until this one ends. Raises UserError
+    if the text has no pairs, or several sources, and for a metric that does not exist.
     """
     if len(sources.languages(config.data.source)) > 1:
         raise UserError(f"config.data.source={config.data.source!r}: a phrase-based model reads one source")
-    metric = open_metric(config.train.early_stopping_metric)
+    metric = tuning_metric(config.train.early_stopping_metric)
     files, began = Files(folder.phrases), time.monotonic()
     folder.phrases.mkdir(parents=True, exist_ok=True)
     if not files.table.is_file():
@@ -56,7 +57,18 @@ def train_phrases(config: ConfigDict, folder: Workdir, lock: WorkdirLock) -> dic
     return tune(config, folder, files, metric)
 
 
-def open_metric(name: str) -> Any:
+def finished_measures(config: ConfigDict, folder: Workdir) -> dict[str, float] | None:
+    """Returns the dev measures of a workdir whose tuning has ended with this config, and says so; otherwise None."""
+    record = read_record(folder)
+    if not folder.config_file.is_file() or folder.config() != config or not has_ended(config, record):
+        return None
+    name, rows = f"dev/{tuning_metric(config.train.early_stopping_metric).name}", folder.metrics()
+    step = best_step(rows, name)
+    note(f"{folder.path}: already tuned; to tune again, change train.steps or another setting of tuning")
+    return next(({name: row[name]} for row in rows if row["step"] == step), None)
+
+
+def tuning_metric(name: str) -> Any:
     """Returns the metric that tuning optimizes. Raises UserError if there is none of this name, or it needs a model."""
     try:
         if wanted := needs(name):
@@ -124,6 +136,7 @@ def tune(config: ConfigDict, folder: Workdir, files: Files, metric: Any) -> dict
     model = PhraseModel.load(files, Limits(**config.decode), config.model.lowercase, weights)
     lists = NBestLists(references, metric)
     best, kept, chosen, stale, began = -math.inf, weights, {name: math.nan}, 0, time.monotonic()
+    is_first = not files.weights.is_file()
     with Logbook(folder.path) as logbook:
         for step in range(1, config.train.steps + 1):
             model.weights = weights
@@ -137,10 +150,12 @@ def tune(config: ConfigDict, folder: Workdir, files: Files, metric: Any) -> dict
             stale = 0 if better else stale + 1
             if better:
                 best, kept, chosen = (score if metric.higher_is_better else -score), weights, {name: score}
-            about = {"rounds": step, "stale": stale, "seconds": seconds, "phrases": len(model.table)}
-            write_weights(files.weights, kept, **about)
             out_of_time = bool(config.train.minutes) and seconds >= 60 * config.train.minutes
-            if out_of_time or 0 < config.train.patience <= stale or step == config.train.steps:
+            ends = out_of_time or 0 < config.train.patience <= stale or step == config.train.steps
+            if is_first or ends:
+                about = {"rounds": step, "stale": stale, "seconds": seconds, "phrases": len(model.table)}
+                write_weights(files.weights, kept, **about)
+            if ends:
                 break
             lists.add(found)
             differences = sample_pairs(lists.features, lists.scores, Sampling(), rng)

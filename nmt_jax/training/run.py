@@ -40,13 +40,18 @@ def train(
     folder = Workdir(workdir)
     config = resolve_config(spec, folder, overrides or {})
     if config.task == PHRASE:
-        from nmt_jax.training.phrases import train_phrases  # late, as below
+        from nmt_jax.training.phrases import finished_measures, train_phrases  # late, as below
 
         if process_spec:
             raise UserError("config.task=phrase: a phrase-based model is trained by one process")
         with WorkdirLock(folder.path) as lock:
+            if measures := finished_measures(config, folder):
+                return measures
+            if not read_record(folder):  # otherwise the config stays that of the weights until they are replaced
+                write_config(config, folder)
+            measures = train_phrases(config, folder, lock)
             write_config(config, folder)
-            return train_phrases(config, folder, lock)
+            return measures
     # Imported here, so that an invalid config is reported before JAX is loaded, which takes seconds.
     from nmt_jax import platforms
     from nmt_jax.distributed import sharding

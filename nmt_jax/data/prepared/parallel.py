@@ -118,6 +118,11 @@ class PreparedCorpus:
 
         self._records = Records(parts)
 
+    @property
+    def parts(self) -> tuple[PreparedCorpus, ...]:
+        """The prepared corpora that this consists of: itself; those of a `Mixture` are several."""
+        return (self,)
+
     def __len__(self) -> int:
         return len(self.lengths)
 

@@ -63,9 +63,9 @@ class Vocab:
         algorithm: "unigram" (Kudo, 2018, section 3.2), "bpe" (Sennrich et al., 2016, section 3.2) or "word" (words
         separated by spaces). byte_fallback: whether characters outside the vocabulary are spelled as UTF-8 bytes, so
         that no text is lost; ignored by "word", where rare words are unknown. sample_lines: number of texts drawn at
-        random, the same ones every time, if there are more. symbols: strings that are one piece each. A
-        corpus too small for `size` pieces gives fewer. Raises UserError if the texts are empty or `size` is too small
-        for the alphabet.
+        random, the same ones every time, if there are more. symbols: strings that are one piece each. A corpus too
+        small for `size` pieces gives fewer. Raises UserError if the texts are empty or `size` is too small for the
+        alphabet.
         """
         if algorithm not in ALGORITHMS:
             raise UserError(f"config.vocab.algorithm: {algorithm!r} is not one of {', '.join(ALGORITHMS)}")

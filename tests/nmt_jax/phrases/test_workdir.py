@@ -1,6 +1,7 @@
 """A phrase-based workdir: train, translate, report, and what other verbs say."""
 
 import json
+import shutil
 
 import pytest
 
@@ -23,6 +24,10 @@ def workdir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "phrase"
     assert train(PAGE, folder, {"train.steps": "2", "model.aligner": "ibm1"})["dev/bleu"] > 1
     return folder
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
 
 
 @pytest.fixture
@@ -100,12 +105,31 @@ def test_a_report_shows_scores_and_translations(workdir, tmp_path):
     assert "2 of 2" in page
 
 
-def test_training_again_keeps_the_phrase_table(workdir):
-    before = (workdir / "phrases" / "phrases.npz").stat().st_mtime_ns
-    train(None, workdir)
-    assert (workdir / "phrases" / "phrases.npz").stat().st_mtime_ns == before
+def test_a_finished_run_stays_as_it_is(workdir, capsys):
+    files = [*(workdir / "phrases").iterdir(), workdir / "metrics.jsonl"]
+    before = [file.stat().st_mtime_ns for file in files]
+    measures = train(None, workdir)
+    assert "already tuned" in capsys.readouterr().err
+    assert [file.stat().st_mtime_ns for file in files] == before
+    assert measures["dev/bleu"] == max(row["dev/bleu"] for row in Workdir(workdir).metrics())
+
+
+def test_tuning_again_keeps_the_phrase_table_and_the_weights_until_it_ends(workdir, tmp_path, monkeypatch):
+    again = tmp_path / "again"
+    shutil.copytree(workdir, again)
+    table, weights = (again / "phrases" / name for name in ("phrases.npz", "weights.json"))
+    before, config = (table.stat().st_mtime_ns, weights.read_bytes()), Workdir(again).config()
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt_jax.training.phrases.sample_pairs", interrupt)  # after the first round
+        with pytest.raises(KeyboardInterrupt):
+            train(None, again, {"train.early_stopping_metric": "chrf"})
+    assert (table.stat().st_mtime_ns, weights.read_bytes()) == before
+    assert Workdir(again).config() == config
+    assert train(None, again, {"train.early_stopping_metric": "chrf"})["dev/chrf"] > 1
+    assert table.stat().st_mtime_ns == before[0]
+    assert weights.read_bytes() != before[1]
     with pytest.raises(UserError, match=r"different model: model.ngram_order was 3, now 2"):
-        train(None, workdir, {"model.ngram_order": "2"})
+        train(None, again, {"model.ngram_order": "2"})
 
 
 def test_an_unknown_metric_and_damaged_weights_are_reported(workdir, tmp_path):
