@@ -87,14 +87,16 @@ def main() -> None:
     command = [sys.executable, "-m", "nmt_jax", "serve", f"--workdir={options.workdir}", "--port=0", "--metrics=chrf"]
     begun = time.perf_counter()
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr
-        port = next(int(found[1]) for line in server.stderr if (found := re.search(r"127\.0\.0\.1:(\d+)/", line)))
-        figures["start_seconds"] = time.perf_counter() - begun
-        figures["first_request_seconds"] = seconds(lambda: ask(port, lines[0]))[0]
-        with concurrent.futures.ThreadPoolExecutor(options.clients) as threads:
+        try:
+            assert server.stderr
+            port = next(int(found[1]) for line in server.stderr if (found := re.search(r"127\.0\.0\.1:(\d+)/", line)))
+            figures["start_seconds"] = time.perf_counter() - begun
+            figures["first_request_seconds"] = seconds(lambda: ask(port, lines[0]))[0]
 
             def served() -> list[str]:
-                return list(threads.map(lambda line: ask(port, line), lines))
+                # New threads have new connections: the server closes those that are idle for some seconds.
+                with concurrent.futures.ThreadPoolExecutor(options.clients) as threads:
+                    return list(threads.map(lambda line: ask(port, line), lines))
 
             taken, answers = seconds(served)
             figures["first_sentences_per_second"] = len(lines) / taken
@@ -110,9 +112,10 @@ def main() -> None:
             ratios = (one / other for other, one in zip(*rates.values(), strict=True))
             figures |= {"ratio": statistics.median(ratios), "different": different}
             figures["memory_mib"] = resident(server.pid)
-        del local.connection  # the server has closed it, since nothing was sent for some seconds
-        figures["median_ms"] = median_ms(lambda line: ask(port, line), lines[:SINGLE])
-        server.terminate()
+            del local.connection  # idle since the first request
+            figures["median_ms"] = median_ms(lambda line: ask(port, line), lines[:SINGLE])
+        finally:
+            server.terminate()
     measure.report(benchmark="serve", requests=len(lines), clients=options.clients, **figures)
 
 
