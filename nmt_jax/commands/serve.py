@@ -55,7 +55,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         if error.name not in ("starlette", "uvicorn"):
             raise
         raise UserError("nmt-jax serve needs starlette and uvicorn: pip install 'nmt-jax[serve]'") from None
-    from nmt_jax.serving.models import WARM_LENGTHS, Models
+    from nmt_jax.serving.models import Models
 
     with listen(flag_values.host, flag_values.port) as listening:  # before the models, which take seconds
         models = Models.open(
@@ -66,14 +66,13 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         )
         if runs is not None:
             models.show_runs(runs)
-        models.warm_up()
         local = flag_values.host in LOOPBACK
         server = Server(models, queue=flag_values.queue, token=token, local=local)
         listening.listen(2048)
         host, port = listening.getsockname()[:2]
         host = f"[{host}]" if ":" in host else host
         print(f"nmt-jax: serving at http://{host}:{port}/ ; Ctrl-C stops", file=sys.stderr, flush=True)
-        server.run(listening, map(models.warm_up, WARM_LENGTHS[1:]))  # between the first requests
+        server.run(listening, models.warm_up())  # between the first requests
     print("nmt-jax: stopped", file=sys.stderr)
     return 0
 

@@ -2,7 +2,7 @@
 
 import itertools
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from metrics_jax.api import AdditiveMetric
@@ -89,12 +89,14 @@ class Models:
         served = {model.folders[0].path: model.name for model in self.models.values() if len(model.folders) == 1}
         self.runs = RunFolder(folder, served)
 
-    def warm_up(self, length: int = WARM_LENGTHS[0]) -> None:
-        """Load or compile the programs of the page's requests for lines of a length, so that no user waits for them."""
-        for model in self.models.values():
-            model.warm_up(length)
+    def warm_up(self) -> Iterator[None]:
+        """Load or compile the programs of the page's requests, one at a time, so that no user waits for them."""
+        for length in WARM_LENGTHS:
+            for model in self.models.values():
+                yield from model.warm_up(length)
         for text_model in self.text_models.values():
             text_model.warm_up()
+            yield
 
     def model(self, name: str | None) -> Model:
         """Return the translator of a name, by default the first. Raises UserError if there is none."""

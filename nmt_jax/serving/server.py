@@ -40,6 +40,7 @@ VIEWS = ("/", "/translate", "/compare", "/language", "/explain", "/runs")  # the
 BATCH = 64  # lines of several requests that are translated together
 END = object()  # of the parts of an answer
 FAILED = "an error of the server; its log has the details"
+WORK_AFTER = 0.5  # seconds, so that a first request that is sent at once does not wait for `work`
 STOP_SECONDS = 30  # for the requests that are being answered when the server is told to stop
 
 
@@ -83,7 +84,7 @@ class Server:
     def run(self, listening: socket.socket, work: Iterable[Any] = ()) -> None:
         """Answer requests at a socket until `stop` is called or SIGINT or SIGTERM arrives.
 
-        work: other things to do; each next one takes its turn among the requests.
+        work: other things to do, soon after the start; each next one takes its turn among the requests.
         """
         numbers = (signal.SIGINT, signal.SIGTERM)
         with handling(dict.fromkeys(numbers, lambda number, frame: self.stop())):
@@ -93,6 +94,7 @@ class Server:
     async def _serve(self, listening: socket.socket, work: "_Stream | None") -> None:
         async def do_work() -> None:
             if work:
+                await asyncio.sleep(WORK_AFTER)
                 async for _ in self._events(work):
                     pass
 

@@ -2,7 +2,7 @@
 
 import functools
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nmt_jax.training.trained import open_trained, open_translator
@@ -42,10 +42,12 @@ class Model:
             "length_penalty": decode.length_penalty,
         }
 
-    def warm_up(self, length: int) -> None:
-        """Load or compile the programs of the page's requests for a line of a length in pieces."""
+    def warm_up(self, length: int) -> Iterator[None]:
+        """Load or compile the programs of the page's requests for a line of a length in pieces, one at a time."""
         line = "\t".join([" ".join(["."] * length)] * self.translator.num_sources)
         method = self.translator.search(n_best=min(5, self.config.decode.beam_size))
         found = self.translator.translate(self.params, [line], method)
+        yield
         if self.has_attention:
             self.translator.add_attention(self.params, [Line(line)], found)
+            yield

@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax import platforms
 from nmt_jax.checkpoints.finite import check_outputs
-from nmt_jax.data.batching.prediction import decoding_batches
+from nmt_jax.data.batching.prediction import decoding_batches, padded_length
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.readers import sources
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK, Vocab
@@ -250,6 +250,10 @@ class Translator:
         if not replace_unknown:
             return complete
         return [[_replace_unknown(line, one) for one in group] for line, group in zip(lines, complete, strict=True)]
+
+    def padded_length(self, line: Line) -> int:
+        """Return the length in pieces to which `translate` pads a line, or the first part of a long one."""
+        return padded_length([*self._parts(line)[0].source, EOS])
 
     # Parts and batches
 

@@ -13,6 +13,11 @@ from nmt_jax.data.readers import sources
 from nmt_jax.data.vocabulary.vocab import EOS
 
 
+def padded_length(tokens: Sequence[int] | np.ndarray) -> int:
+    """The length of the rows that hold these ids of one or several sources, the last EOS included."""
+    return bucket(int(sources.lengths(tokens).max()), steps=2)
+
+
 def decoding_batches(
     inputs: Sequence[Sequence[int]],
     *,
@@ -31,8 +36,7 @@ def decoding_batches(
     ids = [np.array([*tokens, EOS], np.int32) for tokens in inputs]
     groups: dict[Any, list[int]] = {}
     for index, row in sorted(enumerate(ids), key=lambda entry: -len(entry[1])):
-        length = bucket(int(sources.lengths(row).max()), steps=2)
-        groups.setdefault((length, kinds[index] if kinds else None), []).append(index)
+        groups.setdefault((padded_length(row), kinds[index] if kinds else None), []).append(index)
     for (length, _), members in sorted(groups.items(), key=lambda group: -group[0][0]):
         lengths = np.full(len(members), length)
         for chosen, rows, _ in pack_by_length(lengths, batch_tokens // num_sources, multiple_of):

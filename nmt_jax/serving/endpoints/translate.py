@@ -16,17 +16,17 @@ from nmt_jax.translation.requests import Hypothesis, Line
 
 SEARCH = ("n_best", "beam_size", "length_penalty", "num_groups", "diversity")
 SAMPLING = ("temperature", "top_k", "top_p", "seed")
-
-
+SHORT = 2000  # characters of a request whose length in pieces is looked at
 STREAMED = 8  # lines that are translated together for a stream
 
 
 class Translate(NamedTuple):
-    """Translation of lines with a model."""
+    """Translation of lines with a model; lines that are padded to the same length share batches with many rows."""
 
     model: str
     method: Method
     attention: bool
+    padded_length: int
 
 
 def parse(models: Models, body: Mapping[str, Any]) -> tuple[Translate, list[Line]]:
@@ -57,7 +57,9 @@ def parse(models: Models, body: Mapping[str, Any]) -> tuple[Translate, list[Line
         if line.count("\t") != model.translator.num_sources - 1:
             raise UserError(f"lines, line {number}: needs {model.translator.num_sources} sources, separated by tabs")
         items.append(Line(line, prefix, tuple(filter(None, phrases.split("\t"))), f"line {number}: "))
-    return Translate(model.name, method, bool(body["attention"])), items
+    short = sum(map(len, lines)) <= SHORT
+    padded_length = max(map(model.translator.padded_length, items), default=0) if short else 0
+    return Translate(model.name, method, bool(body["attention"]), padded_length), items
 
 
 def compute(models: Models, call: Translate, lines: Sequence[Line]) -> list[Any]:

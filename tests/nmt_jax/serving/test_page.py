@@ -28,7 +28,8 @@ def client(tmp_path_factory):
     second = first.with_name("second")
     shutil.copytree(first, second)
     models = Models.open([[first], [second]], ["bleu", "chrf"])
-    models.warm_up()
+    for _ in models.warm_up():
+        pass
     with running(models) as client:
         yield client
 

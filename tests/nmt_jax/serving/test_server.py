@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.serving import connections, guards
+from nmt_jax.serving.bodies import read_body
 from nmt_jax.serving.endpoints import ENDPOINTS
 from nmt_jax.serving.models import Models
 from tests.fixtures.serving import Client, running
@@ -65,6 +66,17 @@ def test_translations_are_those_of_the_command_line(flags, fields, client, nmt_j
     assert texts(answer) == [[one["text"] for one in found] for found in expected]
     scores = [one["score"] for found in answer.json["results"] for one in found]
     np.testing.assert_allclose(scores, [one["score"] for found in expected for one in found], atol=1e-5)
+
+
+def test_only_lines_of_the_same_padded_length_share_batches(models):
+    endpoint = ENDPOINTS["/api/translate"]
+
+    def call(*lines):
+        return endpoint.parse(models, read_body(endpoint, json.dumps({"lines": lines}).encode()))[0]
+
+    assert call("a dog") == call("the dog") == call("") != call("a dog " * 5)
+    assert call("a dog", "a dog " * 5) == call("a dog " * 5)
+    assert call("a dog " * 400) == call("a dog " * 1000)  # so long that they are not encoded before their turn
 
 
 def test_a_translation_begins_with_its_prefix_and_contains_its_constraints(client):
