@@ -1,12 +1,13 @@
-"""What back-translation gains on Multi30k: BLEU without it, and with sources by beam search, sampling, and tagged.
+"""What synthetic pairs gain on Multi30k: back-translation in several ways, and copies of pairs with changed words.
 
     python -m benchmarks.back_translation FOLDER [--pairs=7250] [--monolingual=21750] [--seeds=0,1] [--size=tiny]
 
 Trains a German-English model on the first pairs, translates the German captions of the next ones, and trains
 English-German models on both, all for the same steps and with the same vocabulary. Real pairs are repeated until they
-are as many as the synthetic ones. Prints one JSON line per run: BLEU on test_2016_flickr, with the p-value of paired
-approximate randomization against the run without synthetic pairs and the same seed. Everything is kept in FOLDER; after
-an interruption, the same command goes on where it stopped. Changes of the config: `--change=train.steps=2000`.
+are as many as the translated ones. Other systems train on the real pairs and one copy of each in which words changed.
+Prints one JSON line per run: BLEU on test_2016_flickr, with the p-value of paired approximate randomization against the
+run without synthetic pairs and the same seed. Everything is kept in FOLDER; after an interruption, the same command
+goes on where it stopped. Changes of the config: `--change=train.steps=2000`.
 """
 
 import argparse
@@ -21,14 +22,21 @@ from benchmarks import measure
 DATA = measure.SHARED / "data" / "multi30k"
 PAGE = measure.ROOT / "configs" / "back_translation.py"
 TEST = "test_2016_flickr"
-SYSTEMS = {  # flags of nmt-jax augment
-    "none": [],
+GLOVE = "glove.6B.50d.top50k.txt.gz"
+TRANSLATED = {  # flags of nmt-jax augment --kind=back_translation
     "beam": ["--search=beam"],
     "greedy": ["--search=greedy"],
     "sampling": ["--search=sampling"],
     "top_k": ["--search=top_k"],
     "noised": ["--search=beam", "--noise"],
     "tagged": ["--search=beam", "--tag=<BT>"],
+}
+CHANGED = {  # flags of nmt-jax augment, for copies of the pairs
+    "synonyms": ["--kind=synonyms", f"--wordnet={measure.SHARED / 'data' / 'wordnet3.0'}", "--rate=0.3"],
+    "embedding": ["--kind=embedding", f"--vectors={measure.SHARED / 'data' / 'glove' / GLOVE}", "--rate=0.1"],
+    "mask": ["--kind=mask", "--rate=0.1"],
+    "dropout": ["--kind=dropout", "--rate=0.1"],
+    "swap": ["--kind=swap", "--rate=0.1"],
 }
 
 
@@ -65,6 +73,21 @@ def train(workdir: pathlib.Path, stage: str, options: argparse.Namespace, **chan
     (workdir / "done").touch()
 
 
+def make_pairs(system: str, folder: pathlib.Path) -> None:
+    """Make the synthetic pairs of a system, unless that is done; `train` makes the reverse model."""
+    done = folder / f"{system}.done"
+    if done.exists():
+        return
+    data = folder / "data"
+    if system in TRANSLATED:
+        flags = ["--kind=back_translation", f"--workdir={folder / 'reverse'}", f"--target={data / 'mono.de'}"]
+        flags += TRANSLATED[system]
+    else:
+        flags = [f"--source={data / 'train.en'}", f"--target={data / 'train.de'}", "--overwrite", *CHANGED[system]]
+    nmt_jax("augment", *flags, f"--output={folder / system}")
+    done.touch()
+
+
 def translated(workdir: pathlib.Path, source: pathlib.Path) -> list[str]:
     """Return the translations of a file, made unless they exist."""
     output = workdir / f"{source.name}.translated"
@@ -79,7 +102,9 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=7250)
     parser.add_argument("--monolingual", type=int, default=21_750)
     parser.add_argument("--seeds", default="0,1")
-    parser.add_argument("--systems", default="none,beam,sampling,tagged", help=", ".join(SYSTEMS))
+    parser.add_argument(
+        "--systems", default="none,beam,sampling,tagged", help=", ".join(["none", *TRANSLATED, *CHANGED])
+    )
     parser.add_argument("--size", default="tiny")
     parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
@@ -106,10 +131,9 @@ def main() -> None:
             changes: dict[str, object] = {"seed": seed}
             if system != "none":
                 changes["data.synthetic"] = options.folder / system
+                make_pairs(system, options.folder)
+            if system in TRANSLATED:
                 changes["data.upsample"] = max(round(options.monolingual / options.pairs), 1)
-                if not (options.folder / f"{system}.json").exists():
-                    kind = ["--kind=back_translation", f"--workdir={reverse}", f"--target={data / 'mono.de'}"]
-                    nmt_jax("augment", *kind, f"--output={options.folder / system}", *SYSTEMS[system])
             workdir = options.folder / f"{system}-{seed}"
             train(workdir, "forward", options, **changes)
             found[system] = bleu.statistics(translated(workdir, data / f"{TEST}.en"), references["de"])
