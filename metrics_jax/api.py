@@ -36,6 +36,7 @@ class AdditiveMetric:
 
     name: ClassVar[str]  # short name, such as "bleu"
     higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[tuple[str, ...]] = ("hypotheses", "references")  # what `statistics` takes
     segments_per_call: ClassVar[int] = 200  # how many segments callers should pass to `statistics` per call
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
@@ -66,9 +67,23 @@ class AdditiveMetric:
     def __call__(
         self, hypotheses: Sequence[str], references: References, sources: Sequence[str] | None = None
     ) -> Result:
-        """Score a corpus. `references[i]` is the reference or references of `hypotheses[i]`; sources are ignored."""
+        """Score a corpus. `references[i]` is the reference or references of `hypotheses[i]`, `sources[i]` its source.
+
+        Raises ValueError if the metric needs sources and gets none, or gets sources and does not need them.
+        """
         grouped = check_texts(hypotheses, references)
-        return self.result(self.statistics(hypotheses, grouped), [len(group) for group in grouped])
+        statistics = self.statistics(hypotheses, grouped, *self.given_sources(sources))
+        return self.result(statistics, [len(group) for group in grouped])
+
+    def given_sources(self, sources: Sequence[str] | None) -> tuple[Sequence[str]] | tuple[()]:
+        """Return the sources as the last arguments of `statistics`; nothing for a metric that does not need them.
+
+        Raises ValueError as a call of the metric does.
+        """
+        if ("sources" in self.needs) != (sources is not None):
+            problem = "needs sources=..., the source of each text" if sources is None else "does not read sources"
+            raise ValueError(f"{self.name} {problem}")
+        return () if sources is None else (sources,)
 
     def result(self, statistics: np.ndarray, num_references: Sequence[int]) -> Result:
         """The result of a corpus, from its statistics float[N, K] and the number of references of each segment.
@@ -88,6 +103,35 @@ class AdditiveMetric:
     def index_texts(self, texts: Sequence[str]) -> "IndexedTexts":
         """Prepare N texts to be compared with one another."""
         return IndexedTexts(self, texts)
+
+
+class SourceMetric(AdditiveMetric):
+    """Base class of metrics that also need the source of each text."""
+
+    needs: ClassVar[tuple[str, ...]] = ("hypotheses", "references", "sources")
+
+    def statistics(
+        self, hypotheses: Sequence[str], references: References, sources: Sequence[str] | None = None
+    ) -> np.ndarray:
+        """Statistics float[N, K] of N segments, additive over segments.
+
+        Raises as that of other metrics, and ValueError without sources.
+        """
+        raise NotImplementedError
+
+    def pairwise(
+        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
+    ) -> np.ndarray:
+        """Scores float[H, R] of every hypothesis, with its source, against every single reference."""
+        check_sequences(hypotheses, references)
+        pairs = zip(hypotheses, check_sources(self.name, sources, hypotheses), strict=True)
+        count = len(references)
+        rows = [self.score(self.statistics([text] * count, references, [source] * count)) for text, source in pairs]
+        return np.array(rows).reshape(len(hypotheses), count)
+
+    def index_texts(self, texts: Sequence[str], sources: Sequence[str] | None = None) -> "IndexedTexts":
+        """Prepare N texts, each with its source, to be compared with one another."""
+        return IndexedSourceTexts(self, texts, check_sources(self.name, sources, texts))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -116,6 +160,17 @@ class IndexedTexts:
         return self.metric.aggregated(*sides, weights)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class IndexedSourceTexts(IndexedTexts):
+    """N texts with the source of each."""
+
+    sources: Sequence[str]
+
+    def pairwise(self, hypotheses: np.ndarray, references: np.ndarray) -> np.ndarray:
+        left, right = ([self.texts[k] for k in side] for side in (hypotheses, references))
+        return self.metric.pairwise(left, right, [self.sources[k] for k in hypotheses])
+
+
 MOST_ORDER = 100  # of n-grams: their counts take memory in proportion
 BETAS = (0.001, 1000)  # weights of recall in F-scores
 
@@ -138,6 +193,18 @@ def check_lengths(hypotheses: Sized, references: Sized) -> None:
     if len(hypotheses) != len(references):
         counts = f"{len(hypotheses)} hypotheses but {len(references)} references"
         raise ValueError(f"{counts}: there must be one for each hypothesis, in the same order")
+
+
+def check_sources(metric: str, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> Sequence[str]:
+    """Return the sources of N hypotheses. Raises ValueError if there are none or not N, TypeError if one is no text."""
+    if sources is None:
+        raise ValueError(f"{metric} needs sources=..., the source of each text")
+    if isinstance(sources, str) or not all(isinstance(text, str) for text in sources):
+        raise TypeError("sources must be a sequence of strings, one per segment")
+    if len(sources) != len(hypotheses):
+        counts = f"{len(hypotheses)} hypotheses but {len(sources)} sources"
+        raise ValueError(f"{counts}: there must be one for each hypothesis, in the same order")
+    return sources
 
 
 def check_texts(hypotheses: Sequence[str], references: References) -> list[list[str]]:

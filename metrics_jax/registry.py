@@ -25,6 +25,7 @@ REGISTRY: dict[str, tuple[str, str]] = {  # metric name: module and class
     "rouge": ("surface.rouge", "Rouge"),
     "rouge155": ("surface.rouge155", "Rouge155"),
     "cider": ("surface.cider", "CIDEr"),
+    "sari": ("surface.sari", "SARI"),
     "meteor": ("meteor.meteor", "Meteor"),
     "meteor_nltk": ("meteor.meteor", "MeteorNLTK"),
     "meteor15": ("meteor.meteor15", "Meteor15"),

@@ -253,10 +253,11 @@ class ContextualMetric(EncoderMetric):
     def __call__(
         self, hypotheses: Sequence[str], references: References, sources: Sequence[str] | None = None
     ) -> Result:
-        """Score a corpus; `references[i]`, one string or several, belong to `hypotheses[i]`; sources are ignored.
+        """Score a corpus; `references[i]`, one string or several, belong to `hypotheses[i]`.
 
         The signature of the result contains the fingerprint of the idf counted in the references.
         """
+        self.given_sources(sources)
         grouped = check_texts(hypotheses, references)
         metric = self.fitted(grouped)
         return metric.result(metric.statistics(hypotheses, grouped), [len(group) for group in grouped])

@@ -31,6 +31,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("hypothesis", "hypothesis", "Column of the judged text.", flag_values)
     help_text = "Columns of reference texts; in JSONL also lists of texts."
     flags.DEFINE_list("reference", ["reference"], help_text, flag_values)
+    flags.DEFINE_string("source", "", "Column of what was translated, for metrics that read it.", flag_values)
     flags.DEFINE_string("system", "", "Column of the system that wrote the text.", flag_values)
     flags.DEFINE_string("item", "", "Column of the source segment, document or topic of the text.", flag_values)
     flags.DEFINE_string("outputs", "", "JSONL: field with a list of judged texts, one object each.", flag_values)
@@ -62,7 +63,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Print the table of coefficients."""
     columns = Columns(
-        **values(flag_values, "hypothesis", "system", "item", "outputs", "worse"),
+        **values(flag_values, "hypothesis", "source", "system", "item", "outputs", "worse"),
         reference=tuple(flag_values.reference),
         human=tuple(flag_values.human),
     )

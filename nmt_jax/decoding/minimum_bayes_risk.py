@@ -6,7 +6,7 @@ Eikema and Aziz (2020, 2022); with neural metrics as utilities Freitag et al. (2
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -104,30 +104,40 @@ class MinimumBayesRisk:
         candidates: Sequence[Sequence[str]],
         log_probs: Sequence[Sequence[float]] | None = None,
         references: Sequence[Sequence[str]] | None = None,
+        sources: Sequence[str] | None = None,
     ) -> list[Choice]:
         """Return the choice for each of N lists of candidates, which may differ in length.
 
         references: N lists of pseudo-references, by default the candidates themselves. log_probs: N lists, of the
-        pseudo-references. Repeated texts count as often as they occur, but are compared once. A choice does not depend
-        on other lists nor, ties apart, on the order of the candidates. Metrics read each text once per call, so one
-        call with many lists is faster than many calls. Raises UserError if a list is empty, if lengths differ, or if
-        log-probabilities are missing for weights="probability".
+        pseudo-references. sources: N texts, for metrics that read them. Repeated texts count as often as they occur,
+        but are compared once. A choice does not depend on other lists nor, ties apart, on the order of the candidates.
+        Metrics read each text once per call, so one call with many lists is faster than many calls. Raises UserError if
+        a list is empty, if lengths differ, or if log-probabilities are missing for weights="probability".
         """
         others = candidates if references is None else references
-        if len(others) != len(candidates) or (log_probs is not None and len(log_probs) != len(candidates)):
+        if any(one is not None and len(one) != len(candidates) for one in (others, log_probs, sources)):
             raise UserError(
-                f"{len(candidates)} lists of candidates need as many lists of pseudo-references and log_probs"
+                f"{len(candidates)} lists of candidates need as many lists of pseudo-references and log_probs, and as "
+                "many sources"
             )
-        texts = sorted({text for side in (candidates, others) for group in side for text in group})
+        origins = [""] * len(candidates) if sources is None else sources  # equal texts of two sources are two texts
+        texts = sorted(
+            {
+                (text, origin)
+                for side in (candidates, others)
+                for origin, group in zip(origins, side, strict=True)
+                for text in group
+            }
+        )
         numbers = {text: number for number, text in enumerate(texts)}
-        mixed = [(utility.metric.index_texts(texts), self._factor(utility)) for utility in self.utilities]
-        evaluated = self.evaluated.index_texts(texts)
+        mixed = [(_index(utility.metric, texts), self._factor(utility)) for utility in self.utilities]
+        evaluated = _index(self.evaluated, texts)
         choices = []
         for n, (group, other) in enumerate(zip(candidates, others, strict=True)):
             if not group or not other:
                 raise UserError(f"list {n + 1} has no candidates or no pseudo-references")
             shares = self._shares(n, len(other), None if log_probs is None else log_probs[n])
-            rows, columns = ([numbers[text] for text in side] for side in (group, other))
+            rows, columns = ([numbers[text, origins[n]] for text in side] for side in (group, other))
             choices.append(self._choose(_Line.of(rows, columns, shares, mixed), evaluated))
         return choices
 
@@ -185,6 +195,12 @@ class MinimumBayesRisk:
             left = left[(means[:, 1:] >= means[best, 1:]).mean(axis=1) > 1 - self.confidence]
             seen *= 2
         return left
+
+
+def _index(metric: Any, texts: Sequence[tuple[str, str]]) -> IndexedTexts:
+    """Prepare texts, each with its source, for a metric, which may not read sources."""
+    read = [[source for _, source in texts]] if "sources" in metric.needs else []
+    return metric.index_texts([text for text, _ in texts], *read)
 
 
 @dataclasses.dataclass(eq=False)

@@ -23,7 +23,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.judging.agreement_table import Column
 from nmt_jax.judging.judgement_files import Protocol, read_judged_files
 from nmt_jax.judging.metric_scores import JudgedTexts, given_scores
-from nmt_jax.pretrained.metrics import open_metric
+from nmt_jax.pretrained.metrics import check_sources, open_metric
 
 TESTS = ("permutation", "williams")
 
@@ -114,7 +114,9 @@ def evaluate_metrics(
     num_files = sum(len(entry.files) for entry in found)
     given = {one.removeprefix("-").partition("=")[0]: one for one in scores}
     tables = Tables(shared)
-    with _opened(metrics, options) as opened:
+    sources = all(judged.sources is not None for entry in found for judged in entry.files)
+    with _opened(metrics, {**options, "sources": sources}) as opened:
+        check_sources(opened.values(), sources)
         names = [*opened, *given]
         texts = [[JudgedTexts(judged) for judged in entry.files] for entry in found]
         for one, (name, metric) in itertools.product(itertools.chain(*texts), opened.items()):

@@ -18,7 +18,8 @@ class JudgedTexts:
 
     def __init__(self, judged: Judged):
         self.judged = judged
-        texts = list(zip(judged.hypotheses, map(tuple, judged.references), strict=True))
+        sources = judged.sources or [""] * len(judged.hypotheses)
+        texts = list(zip(judged.hypotheses, map(tuple, judged.references), sources, strict=True))
         self._distinct = sorted(dict.fromkeys(texts), key=lambda text: text[1])
         rank = {text: row for row, text in enumerate(self._distinct)}
         self._order = np.array([rank[text] for text in texts])
@@ -30,11 +31,12 @@ class JudgedTexts:
         Metrics that are fitted to references are fitted to the distinct ones. Raises UserError, with FILE:LINE, for a
         text that is too long.
         """
-        hypotheses, references = map(list, zip(*self._distinct, strict=True))
+        hypotheses, references, *sources = map(list, zip(*self._distinct, strict=True))
+        read = sources if "sources" in metric.needs else []
 
         def compute(first: int, stop: int) -> np.ndarray:
             try:
-                return np.asarray(metric.statistics(hypotheses[first:stop], references[first:stop]))
+                return np.asarray(metric.statistics(*(side[first:stop] for side in (hypotheses, references, *read))))
             except TextTooLongError as error:
                 text = int(np.argmax(self._order == first + error.segment))
                 location = self.judged.locations[text]

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import metrics_jax
@@ -35,6 +35,7 @@ def open_metric(
     cache: str | None = None,
     bleurt: str | None = None,
     ruse: str | None = None,
+    sources: bool = False,
 ) -> AdditiveMetric:
     """The metric of a name or signature, such as `bleu` or `bertscore|layer:9`; unneeded options are ignored.
 
@@ -43,14 +44,18 @@ def open_metric(
     products. cache: a folder for encoded texts. baseline, idf: files that `Baseline.save` and `Idf.save` wrote; the
     frequencies in `idf` are used with the metric's own formula, unless the signature specifies idf. bleurt: a workdir,
     a folder, or with `download` a name, of a trained BLEURT. ruse: a workdir of a trained RUSE. Every file is read once
-    for all metrics.
+    for all metrics. sources: whether the caller has the source of each text.
 
-    Raises UserError if the metric or an option does not exist, or a needed file is missing or damaged.
+    Raises UserError if the metric or an option does not exist, or a needed file is missing or damaged, or sources are.
     """
     named = {"vectors": vectors, "encoder": encoder, "bleurt": bleurt, "ruse": ruse}
-    sources = types.SimpleNamespace(**named, dtype=dtype, download=download, cache=cache)
+    options = types.SimpleNamespace(**named, dtype=dtype, download=download, cache=cache)
     try:
         kind = metric_class(spec)
+        if "sources" in kind.needs and not sources:
+            raise UserError(
+                f"--metrics={spec} needs the source of each text: nmt-jax score, mbr and judge read it with --source"
+            )
         openers = {name: OPENERS[name] for name in needs(spec) if name in OPENERS}
         if openers.keys() - {"vectors"}:
             from nmt_jax import platforms  # late: other metrics do not need JAX
@@ -61,7 +66,7 @@ def open_metric(
         for name, opener in openers.items():
             if all(named[option] is None for option in opener.options):
                 raise UserError(f"--metrics={spec} needs {opener.missing}")
-            objects[name] = opener.open(sources)
+            objects[name] = opener.open(options)
         fields = {field.name for field in dataclasses.fields(kind)}
         if baseline is not None and "baseline" in fields:
             objects["baseline"] = _loaded("Baseline", baseline)
@@ -70,6 +75,12 @@ def open_metric(
         return metrics_jax.load(spec, **objects)
     except ValueError as error:
         raise UserError(f"--metrics: {error}") from error
+
+
+def check_sources(metrics: Iterable[AdditiveMetric], given: bool) -> None:
+    """Raise UserError if --source is given and no metric reads it."""
+    if given and not any("sources" in metric.needs for metric in metrics):
+        raise UserError("--source has no effect: none of the metrics reads sources, such as sari")
 
 
 def metric_error(error: Exception, where: str = "--metrics") -> UserError:
@@ -115,26 +126,26 @@ OPENERS = {  # by the name of the metric's field
     "vectors": _Opener(
         ("vectors",),
         "word vectors: --vectors=FILE, in GloVe or word2vec format",
-        lambda sources: _loaded("Vectors", sources.vectors),
+        lambda options: _loaded("Vectors", options.vectors),
     ),
     "encoder": _Opener(
         ("encoder", "vectors"),
         "an encoder: --encoder=PLACE, a model folder in Hugging Face's format, a workdir, or an installed package with "
         "a model; or --vectors=FILE, word vectors in GloVe or word2vec format",
-        lambda sources: (
-            _static_encoder(sources.vectors)
-            if sources.encoder is None
-            else _encoder(sources.encoder, sources.dtype, sources.download, sources.cache)
+        lambda options: (
+            _static_encoder(options.vectors)
+            if options.encoder is None
+            else _encoder(options.encoder, options.dtype, options.download, options.cache)
         ),
     ),
     "scorer": _Opener(
         ("bleurt",),
         "a trained model: --bleurt=PLACE, a workdir of configs/bleurt.py or the folder of a published model",
-        lambda sources: _scorer(sources.bleurt, sources.dtype, sources.download),
+        lambda options: _scorer(options.bleurt, options.dtype, options.download),
     ),
     "regressor": _Opener(
         ("ruse",),
         "a trained model: --ruse=WORKDIR, a workdir of configs/ruse.py",
-        lambda sources: _regressor(sources.ruse, sources.dtype, sources.cache),
+        lambda options: _regressor(options.ruse, options.dtype, options.cache),
     ),
 }

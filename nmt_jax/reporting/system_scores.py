@@ -17,7 +17,7 @@ from nmt_jax.data.lines import decode_lines, read_lines
 from nmt_jax.distributed.shared_output import SharedOutput
 from nmt_jax.distributed.tables import Tables
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.metrics import metric_error, open_metric
+from nmt_jax.pretrained.metrics import check_sources, metric_error, open_metric
 from nmt_jax.reporting.score_table import Score
 
 PAIRED = {"bootstrap": significance.paired_bootstrap, "randomisation": significance.paired_randomisation}
@@ -36,6 +36,7 @@ def score_files(
     hypotheses: Sequence[str],
     references: Sequence[str],
     *,
+    source: str | None = None,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
     inference: Inference | None = None,
     shared: SharedOutput | None = None,
@@ -43,7 +44,8 @@ def score_files(
 ) -> list[Score] | None:
     """Score files of hypotheses ("-" is stdin) against one or more files of references, line N against line N.
 
-    metrics: names or signatures, with `options` of `open_metric`. Returns the scores of all systems by the first
+    source: the file of what was translated, for metrics that read it. metrics: names or signatures, with `options` of
+    `open_metric`. Returns the scores of all systems by the first
     metric, then by the second, and so on; with `shared`, processes divide the lines, and only one of them gets scores,
     the others None. Raises UserError for files that are missing, empty, not UTF-8 or of unequal
     length, and for a metric or option that does not exist.
@@ -59,35 +61,39 @@ def score_files(
         raise UserError("--paired compares systems: give the baseline first, then the others")
     if repeated := [name for i, name in enumerate(hypotheses) if name in hypotheses[:i]]:
         raise UserError(f"{repeated[0]} is given twice; systems are named by their files")
-    opened = [(spec, open_metric(spec, **options)) for spec in metrics]
+    opened = [(spec, open_metric(spec, sources=source is not None, **options)) for spec in metrics]
     by_name = {_metric_name(spec, metric): metric for spec, metric in opened}
+    check_sources(by_name.values(), source is not None)
     reference_lines, systems = (
         {"stdin" if name == "-" else name: _read(name) for name in names} for names in (references, hypotheses)
     )
-    for (system, lines), (name, others) in itertools.product(systems.items(), reference_lines.items()):
+    sources = {} if source is None else {source: _read(source)}
+    for (system, lines), (name, others) in itertools.product(systems.items(), (reference_lines | sources).items()):
         if len(lines) != len(others):
             raise UserError(
                 f"{system} has {len(lines)} lines but {name} has {len(others)}: line N must be the translation of line "
                 "N; an empty translation is an empty line"
             )
-    return score_texts(systems, reference_lines, by_name, inference=inference, shared=shared)
+    return score_texts(systems, reference_lines, by_name, sources.get(source or ""), inference=inference, shared=shared)
 
 
 def score_texts(
     systems: Mapping[str, Sequence[str]],
     references: Mapping[str, Sequence[str]],
     metrics: Mapping[str, AdditiveMetric],
+    sources: Sequence[str] | None = None,
     *,
     inference: Inference,
     shared: SharedOutput | None = None,
 ) -> list[Score] | None:
     """Score systems, lists of N lines by name, against one or more lists of N references by metrics, all by name.
 
-    Returns as `score_files`. Raises UserError if a metric cannot score a line.
+    sources: what was translated, for metrics that read it. Returns as `score_files`. Raises UserError if a metric
+    cannot score a line.
     """
     grouped = list(zip(*references.values(), strict=True))
     tables = Tables(shared)
-    fitted = {name: _add_table(tables, metric, systems, grouped) for name, metric in metrics.items()}
+    fitted = {name: _add_table(tables, metric, systems, grouped, sources) for name, metric in metrics.items()}
     arrays = tables.collect()
     if arrays is None:
         return None
@@ -99,17 +105,24 @@ def score_texts(
 
 
 def _add_table(
-    tables: Tables, metric: AdditiveMetric, systems: Mapping[str, Sequence[str]], references: list[tuple[str, ...]]
+    tables: Tables,
+    metric: AdditiveMetric,
+    systems: Mapping[str, Sequence[str]],
+    references: list[tuple[str, ...]],
+    sources: Sequence[str] | None,
 ) -> AdditiveMetric:
     """Add a metric's table of statistics, float[N, number of systems, K]; returns the metric fitted to the references.
 
     The translations of a line by all systems go together, so that its references are processed once.
     """
 
+    read = [sources] if sources is not None and "sources" in metric.needs else []
+
     def compute(first: int, stop: int) -> np.ndarray:
         lines = [line for system in systems.values() for line in system[first:stop]]
+        given = [[*source[first:stop]] * len(systems) for source in read]
         try:
-            table = metric.statistics(lines, references[first:stop] * len(systems))
+            table = metric.statistics(lines, references[first:stop] * len(systems), *given)
         except TextTooLongError as error:
             system, line = divmod(error.segment, stop - first)
             location = f"{list(systems)[system]}:{first + line + 1}"

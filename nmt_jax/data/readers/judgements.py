@@ -27,7 +27,7 @@ class Columns:
     reference: one or more columns, each a text or, in JSONL, a list of texts. human: columns of human judgements.
     scores: columns of metric scores. system, item: empty if the file has none. outputs: in JSONL, the field with a list
     of objects, each a text and its judgements, which inherit the other fields of their row. worse: for pairwise
-    rankings, the column of the text that is worse than `hypothesis`.
+    rankings, the column of the text that is worse than `hypothesis`. source: the column of what was translated.
     """
 
     hypothesis: str = "hypothesis"
@@ -38,6 +38,7 @@ class Columns:
     outputs: str = ""
     worse: str = ""
     scores: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Judged:
     systems: list[str] | None
     items: list[str] | None
     system_human: dict[str, dict[str, float]]
+    sources: list[str] | None = None
 
 
 def judged_files(path: str) -> list[pathlib.Path]:
@@ -87,7 +89,7 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
     if not columns.human and not columns.worse:
         raise UserError(f"{path}: name the columns of human judgements with --human=COLUMN")
     texts: list[str] = []
-    references, locations, names, items = [], [], [], []
+    references, locations, names, items, sources = [], [], [], [], []
     human: dict[str, list[float]] = {name: [] for name in columns.human or ("rank",)}
     scores: dict[str, list[float]] = {name: [] for name in columns.scores}
     seen: dict[tuple[str, str], str] = {}
@@ -99,6 +101,7 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
                 raise UserError(f"{row.location}: {side!r} is not a string")
             texts.append(text)
             references.append(row_references)
+            sources += row.texts(columns.source, at_least=1)[:1] if columns.source else []
             locations.append(row.location)
             names.append(str(row.value(columns.system)) if columns.system else "")
             items.append(row.location if columns.worse else str(row.value(columns.item)) if columns.item else "")
@@ -130,6 +133,7 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
         names if columns.system and not columns.worse else None,
         items if columns.item or columns.worse else None,
         by_system,
+        sources if columns.source else None,
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from metrics_jax import ChrF
+from metrics_jax import SARI, ChrF
 from nmt_jax import __main__ as cli
 from tests.fixtures.judged_texts import rows, write
 
@@ -185,3 +185,15 @@ def test_a_score_that_is_no_number_is_named_with_its_place(tmp_path, capsys):
     (tmp_path / "nan.txt").write_text("1\n" * 4 + "nan\n" + "1\n" * 27)
     assert cli.main(["judge", path, "--human=human", f"--scores=mine={tmp_path / 'nan.txt'}"]) == 2
     assert f"{path}:6: the mine score of this text is nan" in capsys.readouterr().err
+
+
+def test_a_metric_of_sources_is_judged(tmp_path, capsys):
+    given = [("a b c", "a b", "a b c d", 3.0), ("d e", "d e f", "x e f", 1.0), ("a", "a", "a b", 2.0)]
+    path = tmp_path / "s.tsv"
+    path.write_text(
+        "hypothesis\treference\tsource\thuman\n" + "".join("{}\t{}\t{}\t{}\n".format(*row) for row in given)
+    )
+    found = judge(capsys, str(path), "--human=human", "--metrics=sari", "--source=source", "--correlation=pearson")
+    hypotheses, references, sources, human = zip(*given, strict=True)
+    expected = scipy.stats.pearsonr(SARI()(hypotheses, references, sources).segments, human).statistic
+    assert float(found.splitlines()[0].split("\t")[4]) == pytest.approx(expected, abs=1e-6)

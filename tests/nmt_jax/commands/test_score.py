@@ -9,7 +9,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from metrics_jax import BLEU, BERTScore
+from metrics_jax import BLEU, SARI, BERTScore
 from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding import forward
 from nmt_jax import __main__ as cli
@@ -308,3 +308,21 @@ def test_no_metric_at_all(files, mistake):
     hypothesis, *_ = files(h="a b c d\n")
     assert "--metrics is empty" in mistake("score", hypothesis, f"--reference={hypothesis}", "--metrics=")
     assert "--metrics is empty" in mistake("perturb", "--metrics=", stdin="a b c d\n")
+
+
+def test_a_metric_of_sources(files, capsys):
+    texts = {"h": "a b c\nd e\n", "r": "a b\nd e f\n", "s": "a b c d\nx e f\n"}
+    hypothesis, reference, source = files(**texts)
+    expected = SARI()(*(text.splitlines() for text in texts.values()))
+    flags = [hypothesis, f"--reference={reference}", "--metrics=sari,chrf"]
+    assert cli.main(["score", *flags, f"--source={source}", "--format=json"]) == 0
+    row = json.loads(capsys.readouterr().out)[0]
+    assert row["score"] == pytest.approx(expected.score)
+    assert row["signature"] == expected.signature
+    for wrong, words in (
+        (flags, "--metrics=sari needs the source of each text: nmt-jax score, mbr and judge read it with --source"),
+        ([*flags[:2], f"--source={source}"], "--source has no effect: none of the metrics reads sources"),
+        ([*flags, f"--source={files(short='a')[0]}"], "short has 1: line N must be"),
+    ):
+        assert cli.main(["score", *wrong]) == 2
+        assert words in capsys.readouterr().err

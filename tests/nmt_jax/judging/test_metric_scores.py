@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from metrics_jax import BLEU, ChrF
+from metrics_jax.api import AdditiveMetric
 from metrics_jax.embedding.contextual import TextTooLongError
 from nmt_jax.data.readers.judgements import Judged
 from nmt_jax.distributed.tables import Tables
@@ -33,7 +34,7 @@ def test_contributions_average_to_the_corpus_score():
 
 
 def test_metrics_are_fitted_to_distinct_references():
-    class LengthMetric:
+    class LengthMetric(AdditiveMetric):
         name, segments_per_call, higher_is_better = "seen", 2, False
 
         def fitted(self, references):
@@ -52,7 +53,7 @@ def test_metrics_are_fitted_to_distinct_references():
 
 
 def test_a_text_that_is_too_long_is_located_in_every_block():
-    class Short:
+    class Short(AdditiveMetric):
         name, segments_per_call, higher_is_better = "short", 1, True
 
         def fitted(self, references):
