@@ -39,6 +39,7 @@ REGISTRY: dict[str, tuple[str, str]] = {  # metric name: module and class
     "ruse": ("embedding.ruse", "RUSE"),
 }
 SHORTHANDS = {
+    "spBLEU": "bleu|tokenize:flores200",
     "chrf++": "chrf|word_order:2",
     **{f"rouge{n}": f"rouge|variant:{n}" for n in range(1, 10)},
     "rougeL": "rouge|variant:L",

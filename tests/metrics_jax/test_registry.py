@@ -13,6 +13,7 @@ from metrics_jax.registry import metric_class, needs
         ("bleu", BLEU()),
         ("bleu|tokenize:zh|smooth_value:0.5|smooth_method:floor", BLEU("zh", smooth_value=0.5, smooth_method="floor")),
         ("chrf++", ChrF(word_order=2)),
+        ("spBLEU", BLEU("flores200")),
         ("chrf++|beta:1", ChrF(word_order=2, beta=1)),
     ],
 )
