@@ -21,7 +21,7 @@ USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 LOG = "nmt_jax.log"
-MANY = 20_000  # new objects between two collections; by default 700, which slows down imports of many modules
+MANY = 100_000  # new objects between two collections; by default 700, which slows down imports of many modules
 PACKAGES = tuple(str(pathlib.Path(__file__).parent.parent / name) for name in ("nmt_jax", "metrics_jax"))
 
 
