@@ -1,6 +1,7 @@
 """Optimal transport by a named method: exact on the host, or Sinkhorn's algorithm on JAX's devices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,18 +20,37 @@ def solve(problems: Sequence[Problem], method: str = "exact") -> tuple[np.ndarra
     few shapes that depend on problem sizes only. Raises ValueError if the method does not exist.
     """
     check_method(method)
+    value, lower = np.zeros(len(problems)), np.zeros(len(problems))
+    solve_batch, share = (_exact, 1) if method == "exact" else (_sinkhorn, _num_devices())
+    for chosen, rows, size in _batches(problems, share):
+        found = solve_batch([problems[number] for number in chosen], rows, size)
+        value[chosen], lower[chosen] = found.value[: len(chosen)], found.lower[: len(chosen)]
+    return value, lower
+
+
+def sinkhorn_plans(problems: Sequence[Problem], **options: Any) -> list[np.ndarray]:
+    """The plan float32[n, m] of each of P problems of any sizes; options: those of `sinkhorn`.
+
+    A plan does not depend on the other problems.
+    """
+    plans = [np.zeros(0, np.float32)] * len(problems)
+    for chosen, rows, size in _batches(problems, _num_devices()):
+        batch = [problems[number] for number in chosen]
+        found = _sinkhorn(batch, rows, size, **options)
+        for number, (a, b, _), plan in zip(chosen, batch, found.plan, strict=False):
+            plans[number] = plan[: len(a), : len(b)]
+    return plans
+
+
+def _batches(problems: Sequence[Problem], share: int) -> Iterator[tuple[list[int], int, int]]:
+    """The numbers of problems to solve together for `share` devices, the rows of their batch, and their padded size."""
     groups: dict[int, list[int]] = {}
     for number, (a, b, _) in enumerate(problems):
         groups.setdefault(bucket(max(len(a), len(b), 1)), []).append(number)
-    value, lower = np.zeros(len(problems)), np.zeros(len(problems))
-    solve_batch, share = (_exact, 1) if method == "exact" else (_sinkhorn, _num_devices())
     for size, numbers in groups.items():
         rows = share * batch_rows(size)
         for start in range(0, len(numbers), rows):
-            chosen = numbers[start : start + rows]
-            batch = [problems[number] for number in chosen]
-            value[chosen], lower[chosen] = (found[: len(chosen)] for found in solve_batch(batch, rows, size))
-    return value, lower
+            yield numbers[start : start + rows], rows, size
 
 
 def batch_rows(size: int) -> int:
@@ -44,18 +64,17 @@ def _num_devices() -> int:
     return local_mesh().size
 
 
-def _exact(problems: Sequence[Problem], rows: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    found = exact(*_padded(problems, len(problems), size))
-    return found.value, found.lower
+def _exact(problems: Sequence[Problem], rows: int, size: int) -> Solution:
+    return exact(*_padded(problems, len(problems), size))
 
 
-def _sinkhorn(problems: Sequence[Problem], rows: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+def _sinkhorn(problems: Sequence[Problem], rows: int, size: int, **options: Any) -> Solution:
     from metrics_jax.embedding import devices
     from metrics_jax.embedding.sinkhorn import sinkhorn
 
     batch = devices.put(_padded(problems, rows, size), devices.by_rows(devices.local_mesh()))
-    found = sinkhorn(*batch)
-    return devices.gathered((found.value, found.lower))
+    found: Solution = devices.gathered(sinkhorn(*batch, **options))
+    return found
 
 
 def solution(a: np.ndarray, b: np.ndarray, cost: np.ndarray, method: str = "exact") -> Solution:

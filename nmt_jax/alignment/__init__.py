@@ -14,6 +14,12 @@ word or by the NULL word. Two directions are trained and then symmetrized.
     fertility                    the HMM with fertilities: conditional distributions of links, and counts
     sampler                      sweeps over the batches and devices, and the links most samples agree on
 
+Neural word alignment uses models that were trained before:
+
+    similarity                   links from a matrix of similarities
+    embeddings                   the vectors of a pretrained encoder (SimAlign)
+    attention                    the attention of a translator to given pairs
+
 Sentence alignment needs no training:
 
     paragraphs                   documents of one sentence per line

@@ -1,6 +1,7 @@
 """Training of both directions by EM, and the links that they find."""
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from nmt_jax.alignment.bitext import SPECIAL, Batch, Bitext, Sentence
 from nmt_jax.alignment.diagonal import Diagonal
 from nmt_jax.alignment.hmm import HMM
 from nmt_jax.alignment.ibm1 import IBM1, Expectations, Lexical
-from nmt_jax.alignment.links import Link
+from nmt_jax.alignment.links import Alignment
 from nmt_jax.alignment.translation_table import Rows, Table
 
 FLOOR = 1e-20  # probability of pairs of words that did not occur in training, or whose probability vanished
@@ -34,13 +35,6 @@ class Totals(NamedTuple):
     counts: Table
     statistics: Any
     log_likelihood: Array
-
-
-class Alignment(NamedTuple):
-    """The links of a sentence pair in ascending order, and the mean of their posteriors in both directions."""
-
-    links: list[Link]
-    posteriors: list[float]
 
 
 def stages(model: str, null_probability: float) -> list[Any]:
@@ -99,13 +93,11 @@ class Aligner:
 
     def _iterate(self, batches: Iterator[Batch], alpha: float) -> None:
         """One iteration of EM."""
-        totals = functools.reduce(
-            _add,
-            (
-                expected_totals(self.directions, _arrays(next(batches)), model=self._model, mesh=self._mesh)
-                for _ in range(self.num_batches)
-            ),
-        )
+        totals: list[Totals] = []
+        for batch in itertools.islice(batches, self.num_batches):
+            found = expected_totals(self.directions, _arrays(batch), model=self._model, mesh=self._mesh)
+            totals = _add(totals, found) if totals else found
+            jax.block_until_ready(totals)  # many collectives in flight can abort on simulated devices
         self._counts = totals[0].counts
         self.directions = [
             Direction(
@@ -120,6 +112,8 @@ class Aligner:
         self, source: Sequence[Sentence], target: Sequence[Sentence], method: str = "grow-diag-final-and"
     ) -> list[Alignment]:
         """Returns the alignment of each sentence pair; it is empty if a sentence is.
+
+        The posterior of a link is the mean of both directions.
 
         In each direction a word is linked to the word that most probably generated it, unless NULL is more probable.
         method: combines both directions, one of `symmetrization.METHODS`.

@@ -1,5 +1,6 @@
 """Alignments as text: links `i-j` of word i of the source and word j of the target, as in Pharaoh."""
 
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,13 @@ from nmt_jax.errors import UserError
 
 Link = tuple[int, int]  # source position, target position, counted from 0
 _LINK = re.compile(r"(\d+)([-p?])(\d+)")
+
+
+class Alignment(NamedTuple):
+    """The links of a sentence pair in ascending order, and the posterior probability or the weight of each, 0 to 1."""
+
+    links: list[Link]
+    posteriors: list[float]
 
 
 class Gold(NamedTuple):
@@ -51,11 +59,35 @@ def parse_links(line: str, lengths: tuple[int, int], where: str, first: int = 0)
         if not (match := _LINK.fullmatch(word)):
             raise UserError(f"{where}: {word[:40]!r} is not a link; write i-j if it is sure, ipj if possible")
         link = (int(match[1]) - first, int(match[3]) - first)
-        for position, length, side in zip(link, lengths, ("source", "target"), strict=True):
-            if not 0 <= position < length:
-                counted = f"counted from {first}, the {side} has {length} words"
-                raise UserError(f"{where}: the link {word} names a word that is not there: {counted}")
+        _check(link, lengths, f"{where}: the link {word}", first)
         possible.add(link)
         if match[2] == "-":
             sure.add(link)
     return Gold(frozenset(sure), frozenset(possible))
+
+
+def parse_alignment(line: str, lengths: tuple[int, int], where: str) -> Alignment:
+    """Parses a line that `nmt-jax align` wrote, as JSON or in the Pharaoh format, which has no posteriors.
+
+    lengths, where: as for `parse_links`. Raises UserError for anything else, and for links of absent words.
+    """
+    if not line.startswith("{"):
+        return Alignment(sorted(parse_links(line, lengths, where).possible), [])
+    try:
+        rows = sorted((int(i), int(j), float(p)) for i, j, p in json.loads(line)["links"])
+    except (ValueError, TypeError, KeyError):
+        form = "links [source, target, posterior], as of nmt-jax align --format=json"
+        raise UserError(f'{where}: not {{"links": …}} with {form}; write the file again') from None
+    for i, j, p in rows:
+        _check((i, j), lengths, f"{where}: the link {i}-{j}")
+        if not 0 <= p <= 1:
+            raise UserError(f"{where}: the link {i}-{j} has the posterior {p}, which must be between 0 and 1")
+    return Alignment([(i, j) for i, j, _ in rows], [p for _, _, p in rows])
+
+
+def _check(link: Link, lengths: tuple[int, int], name: str, first: int = 0) -> None:
+    """Raises UserError for a link of absent words; name: FILE:LINE and the link."""
+    for position, length, side in zip(link, lengths, ("source", "target"), strict=True):
+        if not 0 <= position < length:
+            counted = f"counted from {first}, the {side} has {length} words"
+            raise UserError(f"{name} names a word that is not there: {counted}")

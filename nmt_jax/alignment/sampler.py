@@ -11,9 +11,10 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from nmt_jax.alignment import fertility, symmetrization
-from nmt_jax.alignment.aligner import Alignment, lexicon_rows
+from nmt_jax.alignment.aligner import lexicon_rows
 from nmt_jax.alignment.bitext import SPECIAL, Batch, Bitext, Sentence
 from nmt_jax.alignment.fertility import Counts, Prior, Sentences, Stage, Vocabulary
+from nmt_jax.alignment.links import Alignment
 
 IBM1, HMM, FERTILITY = Stage(0.0, 0.0), Stage(1.0, 0.0), Stage(1.0, 1.0)
 

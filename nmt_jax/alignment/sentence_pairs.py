@@ -8,6 +8,7 @@ from nmt_jax.data.lines import find
 from nmt_jax.errors import UserError
 
 SEPARATOR = "|||"
+BLOCK = 512  # pairs that a neural model reads together
 
 
 class SentencePairs(NamedTuple):
@@ -36,11 +37,15 @@ def lengths(pairs: SentencePairs) -> list[tuple[int, int]]:
 
 def _split(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(lines, start=1):
-        separator = SEPARATOR if SEPARATOR in line else "\t"
-        sides = line.split(separator)
-        if len(sides) != 2:
-            raise UserError(f"{name}:{number}: not a sentence pair; write SOURCE {SEPARATOR} TARGET, or use a tab")
-        yield sides[0], sides[1]
+        yield split_pair(line, f"{name}:{number}")
+
+
+def split_pair(line: str, where: str) -> tuple[str, str]:
+    """Returns the two sides of a line; where: FILE:LINE. Raises UserError if it has not two."""
+    sides = line.split(SEPARATOR if SEPARATOR in line else "\t")
+    if len(sides) != 2:
+        raise UserError(f"{where}: not a sentence pair; write SOURCE {SEPARATOR} TARGET, or use a tab")
+    return sides[0], sides[1]
 
 
 def _checked(pairs: Iterable[tuple[str, str]], name: str) -> SentencePairs:

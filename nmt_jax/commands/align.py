@@ -1,32 +1,39 @@
-"""`nmt-jax align`: aligns the words of sentence pairs, with a model trained on these pairs."""
+"""`nmt-jax align`: aligns the words of sentence pairs, with a model trained on these pairs, or a neural one."""
 
+import functools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
 from metrics_jax.prediction.alignments import alignment_scores, alignment_statistics
 from nmt_jax import platforms
-from nmt_jax.alignment.links import Gold, format_links, read_gold
+from nmt_jax.alignment import similarity
+from nmt_jax.alignment.attention import AttentionAligner
+from nmt_jax.alignment.links import Alignment, Gold, format_links, read_gold
 from nmt_jax.alignment.sentence_pairs import SentencePairs, lengths, read_files, read_pairs
 from nmt_jax.alignment.symmetrization import METHODS
 from nmt_jax.commands import streams
 from nmt_jax.commands.output import define_output_flags, open_output
-from nmt_jax.commands.shared_flags import values
+from nmt_jax.commands.shared_flags import ENCODER_FLAGS, define_encoder_flags, define_gold_flags, values
 from nmt_jax.errors import UserError
 from nmt_jax.progress import track
 from nmt_jax.schema.number_flags import define_float, define_integer, define_seed
 from nmt_jax.storage.files import whole_file
 from nmt_jax.storage.paths import path_of
+from nmt_jax.training.trained import open_translator
+from nmt_jax.workdir import Workdir
 
 if TYPE_CHECKING:
-    from nmt_jax.alignment.aligner import Aligner, Alignment
+    from nmt_jax.alignment.aligner import Aligner
+    from nmt_jax.alignment.embeddings import EmbeddingAligner
     from nmt_jax.alignment.sampler import Sampler
 
 CHUNK = 1 << 16  # large, so that blocks are padded to the shapes of training
 MODELS = ("ibm1", "diagonal", "hmm", "fertility")
 SAMPLER, EM = ("sweeps", "chains", "seed"), ("iterations", "alpha")  # flags of fertility only, of the other models only
+TRAINING = ("model", "symmetrize", "null_probability", *SAMPLER, *EM, "lexicon", "lexicon_minimum")
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -61,13 +68,25 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "For fertility: number of independent samplers whose posteriors are averaged."
     define_integer(flag_values, "chains", 3, help_text, low=1, high=1000)
     define_seed(flag_values, 0, "For fertility: random seed.")
+    help_text = "Instead of training: align by vectors of this encoder, a model folder, workdir or installed package."
+    define_encoder_flags(flag_values, help_text)
+    help_text = "With --encoder: argmax, itermax or match (Jalili Sabet et al., 2020), or entropic optimal transport."
+    flags.DEFINE_enum("method", "argmax", similarity.METHODS, help_text, flag_values)
+    help_text = "With --encoder: layer of the vectors, 0 for the embeddings. Default: at two thirds, 8 of 12."
+    define_integer(flag_values, "layer", None, help_text, low=0)
+    help_text = "Instead of training: folder of a translator, whose attention aligns the pairs."
+    flags.DEFINE_string("workdir", None, help_text, flag_values)
+    streams.define_checkpoint_flags(flag_values)
+    help_text = (
+        "Smallest attention weight of a link; default: each target word is linked to the source word with the largest. "
+        "For transport, the smallest share of a piece; default: 0.5."
+    )
+    define_float(flag_values, "threshold", None, help_text, above=0, high=1)
     help_text = "Write this file of SOURCE, TARGET, PROBABILITY rows, which config.vocab.lexicon can read."
     flags.DEFINE_string("lexicon", None, help_text, flag_values)
     define_float(flag_values, "lexicon_minimum", 0.01, "Smallest probability in the lexicon.", above=0, high=1)
     help_text = "File of alignments made by people, i-j if sure, ipj if possible; prints AER to stderr."
-    flags.DEFINE_string("gold", None, help_text, flag_values)
-    help_text = "Number of the first word of a sentence in that file, 0 or 1."
-    define_integer(flag_values, "gold_first", 1, help_text, low=0, high=1)
+    define_gold_flags(flag_values, help_text)
     help_text = "Output format; json writes one object per line, with posterior probabilities."
     flags.DEFINE_enum("format", "pharaoh", ["pharaoh", "json"], help_text, flag_values)
     streams.define_chunk_flag(flag_values, CHUNK)
@@ -77,25 +96,19 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     """Train on the pairs, write the links of each, and on stderr the scores against gold links."""
     streams.check_no_arguments("align", positional)
-    streams.check_effect(flag_values, ["null_probability"], flag_values.model != "ibm1", "with --model=ibm1")
-    sampled = flag_values.model == "fertility"
-    streams.check_effect(flag_values, SAMPLER, sampled, "without --model=fertility")
-    streams.check_effect(flag_values, EM, not sampled, "with --model=fertility; see --sweeps")
-    streams.check_effect(flag_values, ["lexicon_minimum"], bool(flag_values.lexicon), "without --lexicon=FILE")
-    streams.check_effect(flag_values, ["gold_first"], bool(flag_values.gold), "without --gold=FILE")
-    options = SAMPLER if sampled else EM
+    _check_request(flag_values)
     inputs = _inputs(flag_values)
     if flag_values.lexicon:
         streams.check_new(flag_values, flag_values.lexicon)
-    with open_output("align", flag_values, inputs, streams.chunk_size(flag_values)) as output:
+    workdirs = [flag_values.workdir] if flag_values.workdir else []
+    with open_output("align", flag_values, inputs, streams.chunk_size(flag_values), workdirs=workdirs) as output:
         text = _read(flag_values)
         gold = read_gold(flag_values.gold, lengths(text), flag_values.gold_first) if flag_values.gold else None
-        aligner = train(text, flag_values.model, flag_values.null_probability, **values(flag_values, *options))
+        aligner, align_lines = _open_aligner(flag_values, text)
         counts = Counts(gold)
 
         def answer(first: int, pairs: Sequence[tuple[list[str], list[str]]]) -> Iterator[bytes]:
-            aligned = aligner.align_lines(first, len(pairs), flag_values.symmetrize)
-            counts.add(first, aligned)
+            aligned = counts.added(first, align_lines(first, len(pairs)))
             return streams.encoded(_rows(aligned, flag_values.format == "json", first))
 
         total = len(text.source)
@@ -107,6 +120,75 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         with whole_file(path_of(flag_values.lexicon)) as file:
             file.writelines(row.encode() for row in rows)
     return 0
+
+
+def _check_request(flag_values: flags.FlagValues) -> None:
+    """Raise UserError for flags that exclude each other, or that have no effect with or without another."""
+    encoder, workdir = flag_values.encoder is not None, flag_values.workdir is not None
+    if encoder and workdir:
+        raise UserError(
+            "--encoder and --workdir exclude each other: align by the vectors of an encoder or by attention"
+        )
+    neural = encoder or workdir
+    streams.check_effect(flag_values, TRAINING, not neural, f"with --{'encoder' if encoder else 'workdir'}")
+    streams.check_effect(flag_values, (*ENCODER_FLAGS, "method", "layer"), encoder, "without --encoder=PLACE")
+    streams.check_effect(flag_values, ("checkpoint", "average"), workdir, "without --workdir=FOLDER")
+    transported = encoder and flag_values.method == similarity.TRANSPORT
+    because = "without --workdir=FOLDER, or --encoder=PLACE --method=transport"
+    streams.check_effect(flag_values, ["threshold"], workdir or transported, because)
+    streams.check_effect(flag_values, ["null_probability"], flag_values.model != "ibm1", "with --model=ibm1")
+    sampled = flag_values.model == "fertility"
+    streams.check_effect(flag_values, SAMPLER, sampled, "without --model=fertility")
+    streams.check_effect(flag_values, EM, not sampled, "with --model=fertility; see --sweeps")
+    streams.check_effect(flag_values, ["lexicon_minimum"], bool(flag_values.lexicon), "without --lexicon=FILE")
+    streams.check_effect(flag_values, ["gold_first"], bool(flag_values.gold), "without --gold=FILE")
+
+
+def _open_aligner(
+    flag_values: flags.FlagValues, text: SentencePairs
+) -> tuple[Any, Callable[[int, int], Iterable[Alignment]]]:
+    """Return the aligner that the flags describe, and a function from the first line and a number to alignments."""
+    aligner: Any
+    if flag_values.encoder is not None:
+        aligner = open_encoder(text, **values(flag_values, *ENCODER_FLAGS, "method", "layer", "threshold"))
+    elif flag_values.workdir is not None:
+        name = flag_values.source or flag_values.input or "stdin"
+        checkpoint = streams.chosen_checkpoint(flag_values)
+        aligner = open_attention(text, flag_values.workdir, checkpoint, flag_values.threshold, name)
+    else:
+        options = SAMPLER if flag_values.model == "fertility" else EM
+        aligner = train(text, flag_values.model, flag_values.null_probability, **values(flag_values, *options))
+        return aligner, functools.partial(aligner.align_lines, method=flag_values.symmetrize)
+    return aligner, aligner.align_lines
+
+
+def open_encoder(
+    text: SentencePairs,
+    encoder: str,
+    dtype: str,
+    download: bool,
+    method: str,
+    layer: int | None,
+    threshold: float | None,
+) -> "EmbeddingAligner":
+    """Open an encoder that aligns; the options are those of `pretrained.load` and `EmbeddingAligner`."""
+    platforms.configure_compilation()
+    platforms.keep_freed_memory()
+    from nmt_jax.alignment.embeddings import THRESHOLD, EmbeddingAligner
+    from nmt_jax.pretrained import load
+
+    return EmbeddingAligner(load(encoder, dtype, download), text, method, layer, threshold or THRESHOLD)
+
+
+def open_attention(
+    text: SentencePairs, workdir: str, checkpoint: str | int | None, threshold: float | None, name: str
+) -> AttentionAligner:
+    """Open a translator whose attention aligns; the options are those of `open_translator` and `AttentionAligner`."""
+    translator, params = open_translator([Workdir(workdir)], checkpoint=checkpoint)
+    try:
+        return AttentionAligner(translator, params, text, threshold, name)
+    except UserError as error:
+        raise UserError(f"{workdir}: {error}") from None
 
 
 def train(
@@ -135,12 +217,13 @@ class Counts:
         self._gold = gold
         self._rows: list[list[int]] = []
 
-    def add(self, first: int, aligned: Sequence["Alignment"]) -> None:
-        """Add lines; first: number of lines before them."""
-        if self._gold:
-            gold = self._gold[first : first + len(aligned)]
-            links = [set(one.links) for one in aligned]
-            self._rows += alignment_statistics(links, [g.sure for g in gold], [g.possible for g in gold]).tolist()
+    def added(self, first: int, aligned: Iterable[Alignment]) -> Iterator[Alignment]:
+        """Yield the alignments of lines, and count them; first: number of lines before them."""
+        for number, one in enumerate(aligned, start=first):
+            if self._gold:
+                gold = self._gold[number]
+                self._rows += alignment_statistics([set(one.links)], [gold.sure], [gold.possible]).tolist()
+            yield one
 
     def take(self) -> list[list[int]]:
         """Return the counts of each line since the last call."""
@@ -171,7 +254,7 @@ def _read(flag_values: flags.FlagValues) -> SentencePairs:
     return read_pairs(streams.open_lines(flag_values.input), flag_values.input or "stdin")
 
 
-def _rows(aligned: Iterable["Alignment"], as_json: bool, first: int) -> Iterator[str]:
+def _rows(aligned: Iterable[Alignment], as_json: bool, first: int) -> Iterator[str]:
     """Yield the output of each line; first: number of lines before."""
     for number, (links, posteriors) in enumerate(aligned, start=first + 1):
         rounded = [[*link, round(p, 6)] for link, p in zip(links, posteriors, strict=True)]

@@ -1,4 +1,4 @@
-"""`nmt-jax plot`: learning curves, attention, layer weights, BLEU by source length, sweeps, comparisons of texts."""
+"""`nmt-jax plot`: learning curves, attention, layer weights, BLEU by source length, sweeps, comparisons, alignments."""
 
 import pathlib
 from collections.abc import Sequence
@@ -6,18 +6,24 @@ from collections.abc import Sequence
 from absl import flags
 
 from nmt_jax.commands import streams
-from nmt_jax.commands.shared_flags import METRIC_FLAGS, define_metric_flags, metric_options
+from nmt_jax.commands.shared_flags import (
+    ENCODER_FLAGS,
+    METRIC_FLAGS,
+    define_gold_flags,
+    define_metric_flags,
+    metric_options,
+)
 from nmt_jax.errors import UserError
 from nmt_jax.reporting import plot_kinds
 from nmt_jax.schema.number_flags import define_integer
 from nmt_jax.storage.paths import local_path_of
 
-KINDS = ("curves", "attention", "layers", "length", "sweep", *plot_kinds.DEFAULT_METRICS)
-ENCODER_FLAGS = ("encoder", "dtype", "download")
+KINDS = ("curves", "attention", "layers", "length", "sweep", "alignment", *plot_kinds.DEFAULT_METRICS)
 USED_BY = {  # flags that not every kind uses
     ("attention",): ("sentence", "target", "attention", "texts", "checkpoint", "average"),
     ("length",): ("source", "reference", "buckets"),
     ("sweep",): ("measure",),
+    ("alignment",): ("pairs", "line", "gold", "gold_first"),
     ("attention", *plot_kinds.DEFAULT_METRICS): ENCODER_FLAGS,
     tuple(plot_kinds.DEFAULT_METRICS): ("metric", *(name for name in METRIC_FLAGS if name not in ENCODER_FLAGS)),
 }
@@ -40,6 +46,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "sweep: dev/bleu, another key of metrics.jsonl, parameters or minutes."
     flags.DEFINE_string("measure", None, help_text, flag_values)
     define_integer(flag_values, "buckets", 6, "length: number of groups of sentences.", low=2, high=100)
+    help_text = "alignment: file of sentence pairs, SOURCE ||| TARGET or with a tab; the argument is a file of links."
+    flags.DEFINE_string("pairs", None, help_text, flag_values)
+    define_integer(flag_values, "line", 1, "alignment: number of the sentence pair.", low=1)
+    define_gold_flags(flag_values, "alignment: file of alignments made by people, whose links are marked.")
     help_text = (
         "similarity: bertscore (default) or yisi1. flow: moverscore (default) or wmd (default with only --vectors)."
     )
@@ -69,6 +79,15 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         texts = (flag_values.source, flag_values.reference)
         assert output
         print(*plot_kinds.plot_length(positional, *texts, flag_values.buckets, output), sep="\n")
+    elif kind == "alignment":
+        streams.check_effect(flag_values, ["gold_first"], bool(flag_values.gold), "without --gold=FILE")
+        streams.check_effect(flag_values, ["workdir"], False, "with --kind=alignment")
+        if len(positional) != 1 or not flag_values.pairs:
+            needs = "one file of links and its text: LINKS --pairs=FILE [--line=N] [--gold=FILE]"
+            raise UserError(f"nmt-jax plot --kind=alignment needs {needs}")
+        assert output
+        chosen = flag_values.pairs, flag_values.line, output, flag_values.gold, flag_values.gold_first
+        print(plot_kinds.plot_alignment(positional[0], *chosen))
     elif kind == "layers":
         folders = [*([flag_values.workdir] if workdir else []), *positional]
         if not folders:
@@ -109,7 +128,7 @@ def _output(flag_values: flags.FlagValues, kind: str, positional: Sequence[str])
     """
     path = flag_values.output
     elsewhere = {"layers": bool(positional), "attention": flag_values.encoder is not None}  # not in a workdir
-    if not path and (kind in ("length", *plot_kinds.DEFAULT_METRICS) or elsewhere.get(kind)):
+    if not path and (kind in ("length", "alignment", *plot_kinds.DEFAULT_METRICS) or elsewhere.get(kind)):
         path = f"{kind}.png"
     if not path:
         return None

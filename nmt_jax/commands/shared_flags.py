@@ -19,7 +19,8 @@ SEARCH = (
     *("beam_size", "length_penalty", "normalization", "coverage_penalty", "stopping", "min_length"),
     *("no_repeat_ngram_size", "repetition_penalty", "num_groups", "diversity"),
 )
-METRIC_FLAGS = ("encoder", "dtype", "download", "cache", "vectors", "bleurt", "ruse")
+ENCODER_FLAGS = ("encoder", "dtype", "download")
+METRIC_FLAGS = (*ENCODER_FLAGS, "cache", "vectors", "bleurt", "ruse")
 
 
 def values(flag_values: flags.FlagValues, *names: str) -> dict[str, Any]:
@@ -100,12 +101,24 @@ def define_metrics_flag(flag_values: flags.FlagValues, default: Sequence[str]) -
     flags.DEFINE_list("metrics", list(default), help_text, flag_values)
 
 
-def define_metric_flags(flag_values: flags.FlagValues) -> None:
-    """Define `--encoder` … `--ruse`, options of `pretrained.metrics.open_metric`."""
-    help_text = "Encoder of embedding metrics (bertscore, moverscore, yisi1 …): model folder or installed package."
+def define_encoder_flags(flag_values: flags.FlagValues, help_text: str) -> None:
+    """Define `--encoder`, `--dtype` and `--download`, the arguments of `pretrained.load`."""
     flags.DEFINE_string("encoder", None, help_text, flag_values)
     flags.DEFINE_enum("dtype", "float32", DTYPES, "Data type of the encoder's matrix products.", flag_values)
     flags.DEFINE_boolean("download", False, "Download the encoder of this name from the Hugging Face Hub.", flag_values)
+
+
+def define_gold_flags(flag_values: flags.FlagValues, help_text: str) -> None:
+    """Define `--gold` and `--gold_first`, arguments of `alignment.links.read_gold`."""
+    flags.DEFINE_string("gold", None, help_text, flag_values)
+    help_text = "Number of the first word of a sentence in that file, 0 or 1."
+    define_integer(flag_values, "gold_first", 1, help_text, low=0, high=1)
+
+
+def define_metric_flags(flag_values: flags.FlagValues) -> None:
+    """Define `--encoder` … `--ruse`, options of `pretrained.metrics.open_metric`."""
+    help_text = "Encoder of embedding metrics (bertscore, moverscore, yisi1 …): model folder or installed package."
+    define_encoder_flags(flag_values, help_text)
     flags.DEFINE_string("cache", None, "Folder in which embeddings are kept between runs.", flag_values)
     help_text = "Word vectors of wmd and sms, or in place of an encoder: GloVe or word2vec file, text or binary."
     flags.DEFINE_string("vectors", None, help_text, flag_values)

@@ -7,6 +7,7 @@ import functools
 import json
 import math
 import pathlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -122,6 +123,20 @@ class Tokenizer:
             ids[row, : lengths[row]] = encoding.ids
             special[row, : lengths[row]] = encoding.special_tokens_mask
         return ids, mask, special
+
+    def word_numbers(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The number int[S] of the word, separated by blanks, that each piece of a text ends in.
+
+        It is -1 for special pieces and for a blank. The pieces are those of `__call__`.
+        """
+        clean = [text.encode("utf-8", "replace").decode() for text in texts]
+        numbers = []
+        for text, encoding in zip(clean, self._tokenizer.encode_batch(clean), strict=True):
+            words = np.full(1 + len(text), -1)  # that of no character, then those of all characters
+            for word, found in enumerate(re.finditer(r"\S+", text)):
+                words[1 + found.start() : 1 + found.end()] = word
+            numbers.append(words[[end if end > start else 0 for start, end in encoding.offsets]])
+        return numbers
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without [CLS] and [SEP]."""

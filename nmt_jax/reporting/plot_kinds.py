@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from nmt_jax.alignment.links import parse_alignment, parse_links
+from nmt_jax.alignment.sentence_pairs import split_pair
 from nmt_jax.data.lines import read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import open_metric
@@ -186,6 +188,38 @@ def plot_layers(workdirs: Sequence[str], output: pathlib.Path) -> tuple[str, pat
     with drawing():
         save(draw_layers(mixtures), output)
     return layer_table(mixtures), output
+
+
+def plot_alignment(
+    links: str, pairs: str, line: int, output: pathlib.Path, gold: str | None = None, gold_first: int = 1
+) -> pathlib.Path:
+    """Draws the links between the words of a sentence pair; returns the file.
+
+    links: a file that `nmt-jax align` wrote; with `--format=json`, links are shaded by their posteriors. pairs: a file
+    of lines SOURCE ||| TARGET, or separated by a tab. line: the number of the pair, from 1. gold, gold_first: see
+    `read_gold`; its links are marked. Raises UserError if a file has no such line, or a sentence has no words.
+    """
+    from nmt_jax.reporting.plots.alignment_matrix import draw_alignment
+
+    check_output(output)
+    source, target = (side.split() for side in split_pair(_line(pairs, line), f"{pairs}:{line}"))
+    if not (source and target):
+        raise UserError(f"{pairs}:{line}: a side has no words; choose another --line")
+    lengths = len(source), len(target)
+    alignment = parse_alignment(_line(links, line), lengths, f"{links}:{line}")
+    people = parse_links(_line(gold, line), lengths, f"{gold}:{line}", gold_first) if gold else None
+    with drawing():
+        save(draw_alignment(source, target, alignment, people), output)
+    return output
+
+
+def _line(path: str, number: int) -> str:
+    """Returns a line of a file, counted from 1."""
+    count = 0
+    for count, line in enumerate(read_lines(path), start=1):
+        if count == number:
+            return line
+    raise UserError(f"{path}:{number}: no such line; the file has {count:,}")
 
 
 def plot_sweep(folder: pathlib.Path, measure: str | None = None, output: pathlib.Path | None = None) -> pathlib.Path:

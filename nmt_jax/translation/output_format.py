@@ -5,15 +5,14 @@ Alignments come from attention between pieces. They are written in the Pharaoh f
 
 import dataclasses
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from nmt_jax.alignment.attention import attention_links, between_words
+from nmt_jax.alignment.links import format_links
 from nmt_jax.errors import UserError
 from nmt_jax.translation.requests import Hypothesis
-
-SPACE = "▁"  # prefix of a piece that begins a word
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +68,7 @@ class TranslationFormat:
         text = " ".join(hypothesis.text.split("\n"))
         if self.rows or self.aligned:
             text = " ".join(text.split("\t"))
-        return [text, pharaoh(links(_weights(hypothesis), self.threshold))] if self.aligned else [text]
+        return [text, format_links(attention_links(_weights(hypothesis), self.threshold))] if self.aligned else [text]
 
     def _object(self, hypothesis: Hypothesis) -> dict[str, Any]:
         text, *alignment = self._columns(hypothesis)
@@ -87,54 +86,3 @@ def _weights(hypothesis: Hypothesis) -> np.ndarray:
     """Attention between words, float[T, S]."""
     scored = hypothesis.scored
     return between_words(scored.attention, scored.source_pieces, scored.pieces) if scored else np.zeros((0, 0))
-
-
-# Word alignments
-
-
-def word_numbers(pieces: Sequence[str]) -> np.ndarray:
-    """Return the number of the word that each piece belongs to.
-
-    It is -1 for special pieces, such as </s>, and for a blank that begins no word.
-    """
-    numbers = np.full(len(pieces), -1)
-    word, begins = -1, True
-    for position, piece in enumerate(pieces):
-        if piece in ("<s>", "</s>", "<pad>"):
-            continue
-        if piece.startswith(SPACE):
-            begins = True
-        if piece.strip(SPACE):
-            word += begins
-            begins = False
-            numbers[position] = word
-    return numbers
-
-
-def between_words(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> np.ndarray:
-    """Return attention weights between words, from those of target pieces on source pieces, float[T, S].
-
-    Weights are averaged over the pieces of a target word and summed over the pieces of a source word.
-    """
-    rows, columns = word_numbers(target), word_numbers(source)
-    num_rows, num_columns = rows.max(initial=-1) + 1, columns.max(initial=-1) + 1
-    in_target = (rows[None] == np.arange(num_rows)[:, None]).astype(float)
-    in_source = (columns[:, None] == np.arange(num_columns)[None]).astype(float)
-    return in_target / np.maximum(in_target.sum(axis=1, keepdims=True), 1) @ weights @ in_source
-
-
-def links(weights: np.ndarray, threshold: float | None = None) -> list[tuple[int, int]]:
-    """Return (source, target) links from word weights float[T, S]: each target word with its best source word.
-
-    With a threshold, all links of at least that weight.
-    """
-    if not weights.size:
-        return []
-    if threshold is None:
-        return [(int(source), target) for target, source in enumerate(weights.argmax(axis=1))]
-    return [(int(source), int(target)) for target, source in np.argwhere(weights >= threshold)]
-
-
-def pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
-    """Return (source, target) links as "0-0 1-2", in the order of the source."""
-    return " ".join(f"{source}-{target}" for source, target in sorted(pairs))

@@ -240,8 +240,7 @@ class Translator:
         replace_unknown: <unk> becomes the source word with the highest attention weight; for vocabularies of words.
         Raises UserError if a model has no attention.
         """
-        if any(getattr(model, "attention", "") == "none" for model in self.models):
-            raise UserError("a model without attention gives no alignment and cannot replace unknown words")
+        self.check_attention()
         texts = [line.text for line, group in zip(lines, hypotheses, strict=True) for _ in group]
         scored = iter(
             self.score(params, texts, [one.ids for group in hypotheses for one in group], with_attention=True)
@@ -254,6 +253,11 @@ class Translator:
     def padded_length(self, line: Line) -> int:
         """Return the length in pieces to which `translate` pads a line, or the first part of a long one."""
         return padded_length([*self._parts(line)[0].source, EOS])
+
+    def check_attention(self) -> None:
+        """Raise UserError if a model has no attention."""
+        if any(getattr(model, "attention", "") == "none" for model in self.models):
+            raise UserError("a model without attention gives no alignment and cannot replace unknown words")
 
     # Parts and batches
 

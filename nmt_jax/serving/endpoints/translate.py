@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmt_jax.alignment.attention import between_words, word_numbers
 from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.decoding.stepwise import Method
 from nmt_jax.errors import UserError
 from nmt_jax.schema.key import Key, count
 from nmt_jax.serving.endpoints.endpoint import MODEL, MOST_LINES, Endpoint
 from nmt_jax.serving.models import Models
-from nmt_jax.translation.output_format import between_words, word_numbers
 from nmt_jax.translation.requests import Hypothesis, Line
 
 SEARCH = ("n_best", "beam_size", "length_penalty", "num_groups", "diversity")

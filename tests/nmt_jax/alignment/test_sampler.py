@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrics_jax.prediction.alignments import alignment_scores, alignment_statistics
+from benchmarks.grammar_alignment import noun_links, noun_scores
 from nmt_jax.alignment.aligner import Aligner
 from nmt_jax.alignment.sampler import Sampler, default_sweeps, most_probable
 from nmt_jax.data import grammar
-from nmt_jax.data.grammar.inflection import Case
-from nmt_jax.data.grammar.lexicon import NOUNS
 from tests.conftest import ROOT, with_devices
 from tests.nmt_jax.alignment.test_aligner import dictionary_corpus, one_device
 
@@ -70,30 +68,13 @@ def test_sweeps_for_sizes_of_texts():
 @pytest.mark.slow
 def test_nouns_of_the_grammar_find_their_translations():
     """Links of nouns that occur once on both sides follow from the lexicon of the grammar."""
-    german = {}
-    for noun in (noun for nouns in NOUNS.values() for noun in nouns):
-        for english, plural in ((noun.english, False), (noun.english_plural, True)):
-            if plural and not noun.german_plural:
-                continue
-            german.setdefault(english, set()).update(noun.inflect(case, plural) for case in Case)
     text = [[re.findall(r"\w+|[^\w\s]", side) for side in pair] for pair in grammar.pairs("train", 300)]
-    gold = []
-    for source, target in text:
-        links = set()
-        for i, word in enumerate(source):
-            places = [j for j, other in enumerate(target) if other in german.get(word, ())]
-            if source.count(word) == 1 and len(places) == 1:
-                links.add((i, places[0]))
-        gold.append(links)
+    gold = [*noun_links(text)]
     assert sum(map(len, gold)) > 150
     source, target = zip(*text, strict=True)
 
     def error_rate(aligner):
-        found = []
-        for one, links in zip(aligner.align_lines(0, len(text)), gold, strict=True):
-            words, others = {i for i, _ in links}, {j for _, j in links}
-            found.append({(i, j) for i, j in one.links if i in words or j in others})
-        return alignment_scores(alignment_statistics(found, gold, gold)).error_rate
+        return noun_scores([set(one.links) for one in aligner.align_lines(0, len(text))], gold).error_rate
 
     sampled, hmm = (
         error_rate(aligner)

@@ -1,4 +1,4 @@
-"""`nmt-jax align`: one line of links per sentence pair, a lexicon, scores against gold links."""
+"""`nmt-jax align`: one line of links per sentence pair, a lexicon, scores against gold links, neural models."""
 
 import json
 
@@ -6,6 +6,7 @@ import pytest
 
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import Vocab
+from tests.fixtures import tiny_encoder_folder
 
 PAIRS = [("das haus", "the house"), ("das buch", "the book"), ("ein buch", "a book"), ("ein haus", "a house")]
 TEXT = "".join(f"{source} ||| {target}\n" for source, target in PAIRS)
@@ -59,6 +60,61 @@ def test_output_to_a_file(nmt_jax, files, tmp_path):
     output = tmp_path / "links"
     assert nmt_jax("align", *files, f"--output={output}", "--model=ibm1", "--chunk=3").code == 0
     assert output.read_text() == "0-0 1-1\n" * 4
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return tiny_encoder_folder.write(tmp_path_factory.mktemp("encoder"))
+
+
+def test_links_by_an_encoder(nmt_jax, encoder, tmp_path):
+    """Equal sentences; chunks change nothing."""
+    gold = tmp_path / "gold"
+    gold.write_text("1-1 2-2 3-3\n\n1-1 2-2\n")
+    text = "the bad film ||| the bad film\n ||| a man\ngreat man ||| great man\n"
+    flags = ["align", f"--encoder={encoder}", "--layer=1", f"--gold={gold}"]
+    code, lines, stderr = nmt_jax(*flags, stdin=text)
+    assert (code, lines) == (0, ["0-0 1-1 2-2", "", "0-0 1-1"])
+    assert "3 lines: AER 0.0000" in stderr
+    assert nmt_jax(*flags, "--chunk=1", stdin=text).lines == lines
+    rows = [json.loads(row) for row in nmt_jax(*flags, "--format=json", stdin=text).lines]
+    assert rows[1] == {"line": 2, "links": []}
+    assert rows[2]["links"] == [[0, 0, pytest.approx(1, abs=1e-5)], [1, 1, pytest.approx(1, abs=1e-5)]]
+
+
+def test_attention_gives_the_links_of_translate(nmt_jax, translator_workdir, tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_text("the old man sleeps .\nAnna sees a red house .\n")
+    target.write_text("der alte Mann schläft .\nAnna sieht ein rotes Haus .\n")
+    translated = nmt_jax(
+        "translate", f"--workdir={translator_workdir}", f"--input={source}", f"--given={target}", "--alignment=argmax"
+    )
+    aligned = nmt_jax("align", f"--workdir={translator_workdir}", f"--source={source}", f"--target={target}")
+    assert aligned.code == 0
+    assert aligned.lines == [row.split("\t")[-1] for row in translated.lines]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--encoder={encoder}", "--workdir=x"], "--encoder and --workdir exclude each other"),
+        (["--encoder={encoder}", "--model=hmm"], "--model has no effect with --encoder"),
+        (["--workdir=x", "--symmetrize=union"], "--symmetrize has no effect with --workdir"),
+        (["--encoder={encoder}", "--lexicon=x"], "--lexicon has no effect with --encoder"),
+        (["--encoder={encoder}", "--layer=3"], "--layer=3: the encoder has layers 0 (embeddings) to 2"),
+        (["--encoder={encoder}", "--threshold=0.2"], "--threshold has no effect without --workdir"),
+        (["--encoder={encoder}", "--checkpoint=last"], "--checkpoint has no effect without --workdir=FOLDER"),
+        (["--encoder=/nowhere"], "/nowhere: no such folder or installed package"),
+        (["--method=match"], "--method has no effect without --encoder"),
+        (["--layer=1"], "--layer has no effect without --encoder"),
+        (["--workdir=/nowhere"], "/nowhere"),
+        (["--workdir={language_model}"], "'language_model'"),
+        (["--encoder={language_model}"], "its task is 'language_model', but an encoder needs"),
+    ],
+)
+def test_mistakes_with_neural_models(mistake, encoder, language_model_workdir, flags, message):
+    places = {"encoder": encoder, "language_model": language_model_workdir}
+    assert message in mistake("align", *(flag.format(**places) for flag in flags), stdin=TEXT)
 
 
 @pytest.mark.parametrize(

@@ -147,3 +147,19 @@ def test_invalid_training_settings_raise_errors():
             UserError, match=r"config\.vocab\.size.* too (few|small) for the alphabet.*: .* \d+ or more"
         ):
             Tokenizer.train(sentences(), size=20, algorithm=algorithm)
+
+
+@pytest.mark.parametrize("algorithm", ["wordpiece", "unigram"])
+def test_word_numbers_count_words_between_blanks(algorithm):
+    """Of punctuation inside of words, several blanks, and a character that becomes one piece with others or none."""
+    tokenizer = Tokenizer.train(["the dog's house is near , well"] * 3, size=60, algorithm=algorithm)
+    texts = ["the  dog's house", " near\u00a0well , ", "", "\ud800 the"]
+    numbers = tokenizer.word_numbers(texts)
+    ids, mask, special = tokenizer(texts)
+    assert [len(one) for one in numbers] == mask.sum(axis=1).tolist()
+    assert [sorted({*one.tolist()} - {-1}) for one in numbers] == [[0, 1, 2], [0, 1, 2], [], [0, 1]]
+    for row, one in enumerate(numbers):
+        assert (one[special[row][mask[row]]] == -1).all()
+        words = texts[row].encode("utf-8", "replace").decode().split()
+        for piece, word in zip(tokenizer.pieces(ids[row][mask[row]]), one.tolist(), strict=True):
+            assert word < 0 or piece == "[UNK]" or piece.strip("▁#") in words[word]
