@@ -165,7 +165,8 @@ def choose(lists: Sequence[list["Hypothesis"]], spec: str, weights: str, encoder
     """Return the choice of minimum-Bayes-risk decoding for each list, and CPU-seconds without compilation."""
     from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk, Utility
     from nmt_jax.pretrained.metrics import open_metric
-    from nmt_jax.translation.reranking import CHUNK, Candidates, choose_texts
+    from nmt_jax.translation.candidates import Candidates
+    from nmt_jax.translation.reranking import CHUNK, choose_texts
 
     other = "chrf" if spec.startswith("bleu") else "bleu|effective_order:true"
     utility = Utility(open_metric(spec, encoder=encoder))

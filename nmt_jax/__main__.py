@@ -93,6 +93,11 @@ VERBS = {
         "[--utility=METRIC,…] [FLAG …] < CANDIDATES > TRANSLATION",
         "--utility=chrf < candidates.jsonl > hypothesis.txt",
     ),
+    "rerank": Verb(
+        "rerank translation candidates with a reverse translator, a language model and tuned weights",
+        "--weights=FILE|--tune=REFERENCES [--direct=FOLDER] [--channel=FOLDER --source=FILE] [FLAG …] < CANDIDATES",
+        "--channel=runs/reverse --source=test.en --weights=weights.json < candidates.jsonl > hypothesis.txt",
+    ),
     "classify": Verb(
         "label or score lines of text, or pairs of texts, with a trained classifier",
         "--workdir=FOLDER [FLAG …] < TEXTS > LABELS",

@@ -118,7 +118,7 @@ class LanguageModel(TrainedModel):
     def score(self, texts: Sequence[str]) -> np.ndarray:
         """Return the log-probability of each of N texts in nats, end of line included, float64[N]."""
         task, params = self._opened
-        return np.array([-task.surprise(params, task.encode([text]))[0] for text in _texts(texts)], np.float64)
+        return task.log_probabilities(params, _texts(texts))
 
     def perplexity(self, lines: Sequence[str]) -> float:
         """Return the perplexity per token of consecutive lines, ends of lines included."""

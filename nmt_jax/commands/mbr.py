@@ -13,17 +13,8 @@ from nmt_jax.commands.shared_flags import define_metric_flags, metric_options, v
 from nmt_jax.decoding.minimum_bayes_risk import METHODS, WEIGHTS, Choice
 from nmt_jax.errors import UserError
 from nmt_jax.schema.number_flags import define_float, define_integer, define_seed
-from nmt_jax.translation.reranking import (
-    CHUNK,
-    EVALUATED,
-    Candidates,
-    Gains,
-    Pair,
-    choose_texts,
-    make_decision,
-    paired,
-    read_candidates,
-)
+from nmt_jax.translation.candidates import Candidates, read_candidates
+from nmt_jax.translation.reranking import CHUNK, EVALUATED, Gains, Pair, choose_texts, make_decision, paired
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:

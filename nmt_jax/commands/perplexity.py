@@ -1,6 +1,5 @@
 """`nmt-jax perplexity`: measures the perplexity of a language model on the text of stdin."""
 
-import math
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,19 +8,17 @@ from absl import flags
 
 from metrics_jax.prediction.perplexity import BitsPerToken, Perplexity
 from nmt_jax.commands import streams
-from nmt_jax.data.lines import chunks, num_lines
+from nmt_jax.data.lines import num_lines
 from nmt_jax.data.vocabulary.vocab import UNK
 from nmt_jax.errors import UserError
 from nmt_jax.ngram.files import read_model
 from nmt_jax.ngram.model import NgramModel
+from nmt_jax.ngram.scoring import LN10, score_lines
 from nmt_jax.progress import track
 from nmt_jax.workdir import Workdir
 
 LANGUAGE_MODEL = "a trained language model"
 NO_TEXT = "no text to measure: every line is empty"
-CHUNK = 1 << 13  # lines that an n-gram model scores together
-LN10 = math.log(10)
-ROUNDING = 1e-3  # of log-probabilities and backoffs in a file
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -118,16 +115,3 @@ def segments(model: NgramModel, lines: Iterable[str]) -> Iterator[str]:
             unknown=int(unknown.sum()),
             log10_probabilities=log_p.round(6).tolist(),
         )
-
-
-def score_lines(model: NgramModel, lines: Iterable[str]) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray]]]:
-    """Yield each line with log-probabilities, base 10, of its words and its end, and which of them are unknown.
-
-    Raises UserError if a probability is above 1, or not a number.
-    """
-    for group in chunks(lines, CHUNK):
-        scores = model.score(group)
-        if not (scores.log_probabilities <= ROUNDING).all():
-            raise UserError("the n-gram model gives probabilities above 1; it is damaged: obtain or estimate it again")
-        scores = scores._replace(log_probabilities=np.minimum(scores.log_probabilities, 0))
-        yield from zip(group, scores.by_line(), strict=True)

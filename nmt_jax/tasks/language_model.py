@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from metrics_jax.embedding.lengths import bucket, pack_by_length
 from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.packed_lines import PackedLines
@@ -24,7 +25,7 @@ from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.text_attention import TextAttention, padded
 from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
-from nmt_jax.tasks.objectives import dropout_options, token_loss
+from nmt_jax.tasks.objectives import dropout_options, row_log_probs, token_loss
 from nmt_jax.tasks.predictions import Candidate, Prediction
 from nmt_jax.tasks.task import BatchSource, Task, in_order
 from nmt_jax.tasks.vocab_files import load_or_train_vocab
@@ -164,6 +165,35 @@ class LanguageModel(RunningText):
         nats, tokens = self._totals(self._eval_loss, params, self._scored(ids))
         check_outputs(nats)
         return nats, tokens
+
+    @compiled()
+    def _row_log_probs(self, params: Any, batch: dict[str, jax.Array]) -> jax.Array:
+        logits, out = self.model.apply({"params": params}, batch["tokens"][:, :-1])
+        return row_log_probs(logits, out, batch["tokens"][:, 1:], batch["weights"], self.model.dtype)
+
+    def log_probabilities(self, params: Any, lines: Sequence[str]) -> np.ndarray:
+        """Return the log-probability in nats of each of N lines, its end included, float64[N].
+
+        Each line follows the end of a line and depends on no other. One of more than `data.block_length` tokens is read
+        in windows, as in `surprise`.
+        """
+        settings, length = self.config.eval, self.config.data.block_length
+        options = {"block_length": length, "context": settings.context, "rows": 1}
+        rows = [(number, row) for number, line in enumerate(lines) for row in windows(self.encode([line]), **options)]
+        sizes = [int(np.flatnonzero(row["weights"][0])[-1]) + 1 for _, row in rows]
+        totals = np.zeros(len(lines))
+        padded = functools.partial(bucket, max_length=length, steps=2)
+        for chosen, count, width in pack_by_length(sizes, settings.batch_tokens, self.evaluator.row_shards, padded):
+            tokens, weights = np.full((count, width + 1), PAD, np.int32), np.zeros((count, width), np.float32)
+            for place, item in enumerate(chosen):
+                tokens[place], weights[place] = (
+                    rows[item][1]["tokens"][0, : width + 1],
+                    rows[item][1]["weights"][0, :width],
+                )
+            found = self.evaluator.run(self._row_log_probs, params, {"tokens": tokens, "weights": weights})
+            check_outputs(found[: len(chosen)])
+            np.add.at(totals, [rows[item][0] for item in chosen], found[: len(chosen)])
+        return totals
 
     @compiled(static_argnames="sampling")
     def _sample(

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.losses.cross_entropy import cross_entropy, smoothed_cross_entropy
+from nmt_jax.losses.cross_entropy import cross_entropy, sequence_log_probs, smoothed_cross_entropy
 from nmt_jax.losses.step import Step
 
 
@@ -44,3 +44,12 @@ def token_loss(
         return cross_entropy(out["hidden"], out["output_kernel"], labels, weights, smoothing, dtype, shards)
     loss = smoothed_cross_entropy(logits, labels, smoothing)
     return jnp.sum(loss * weights), jnp.sum(weights)
+
+
+def row_log_probs(
+    logits: jax.Array, out: Mapping[str, Any], labels: jax.Array, weights: jax.Array, dtype: str
+) -> jax.Array:
+    """Return the log-probability float32[B] in nats of the tokens of each row; arguments as for `token_loss`."""
+    if "output_kernel" in out:
+        return sequence_log_probs(out["hidden"], out["output_kernel"], labels, weights, dtype)
+    return -jnp.sum(smoothed_cross_entropy(logits, labels, 0.0) * weights, axis=1)

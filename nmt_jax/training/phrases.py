@@ -27,11 +27,12 @@ from nmt_jax.phrases.building import build_table
 from nmt_jax.phrases.features import initial_weights
 from nmt_jax.phrases.model import Files, PhraseModel, write_weights, write_words
 from nmt_jax.phrases.stack_decoder import Limits
-from nmt_jax.phrases.tuning import NBestLists, Sampling, fit, interpolated, normalized, sample_pairs
+from nmt_jax.phrases.tuning import NBestLists, interpolated
 from nmt_jax.progress import track
 from nmt_jax.training.lock import WorkdirLock
 from nmt_jax.training.logbook import Logbook
 from nmt_jax.training.record import best_step, has_ended, read_record
+from nmt_jax.translation.pairwise_tuning import Sampling, fit, normalized, sample_pairs
 from nmt_jax.workdir import Workdir
 
 DISCOUNTS = (0.5, 1.0, 1.5)  # of n-grams in texts that are too small to estimate them

@@ -1,9 +1,8 @@
 """Reranking of translation candidates by minimum Bayes risk, with metrics named by specifications."""
 
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,17 +10,11 @@ from nmt_jax.data.lines import chunks
 from nmt_jax.decoding.minimum_bayes_risk import Choice, MinimumBayesRisk, Utility
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.metrics import metric_error, open_metric
+from nmt_jax.translation.candidates import Candidates
 from nmt_jax.translation.requests import Hypothesis
 
 EVALUATED = ("bleu|effective_order:true", "chrf", "ter")  # default: the first that is not optimized
 CHUNK = 16  # lines whose candidates are compared together
-
-
-class Candidates(NamedTuple):
-    """The candidates of one line; a score is NaN if it is unknown."""
-
-    texts: list[str]
-    scores: list[float]
 
 
 Pair = tuple[Candidates, Candidates | None]  # candidates of a line, and its pseudo-references if they are others
@@ -101,8 +94,8 @@ def choose_texts(decide: MinimumBayesRisk, group: Sequence[Pair], first: int = 0
     texts = [own.texts for own, _ in group]
     weighted = [other or own for own, other in group]
     if decide.weights == "probability":
-        for line, (_, scores) in enumerate(weighted, start=first + 1):
-            if np.isnan(scores).any():
+        for line, one in enumerate(weighted, start=first + 1):
+            if np.isnan(one.scores).any():
                 raise UserError(f"line {line}: --weights=probability needs a score for every candidate")
     choices = _decided(decide, texts, [one.scores for one in weighted], [one.texts for one in weighted])
     yield from ((own[choice.index], choice) for own, choice in zip(texts, choices, strict=True))
@@ -126,47 +119,3 @@ def _decided(decide: MinimumBayesRisk, *arguments: Any) -> list[Choice]:
         return decide(*arguments)
     except (ValueError, MemoryError) as error:
         raise metric_error(error, "--utility") from error
-
-
-# Files of candidates
-
-
-def read_candidates(lines: Iterable[str], name: str) -> Iterator[Candidates]:
-    """Yield the candidates of each line of the source.
-
-    lines: tab-separated LINE, SCORE, TEXT, or JSON objects with "line" and "hypotheses", as written by
-    `nmt-jax translate`. Raises UserError `name:LINE` for a row in neither format, and if the rows do not belong to
-    lines 1, 2, 3 … in this order, since the output would not match the source.
-    """
-    groups = itertools.groupby(_rows(lines, name), key=lambda row: row[1])
-    for expected, (line, group) in enumerate(groups, start=1):
-        numbers, _, found = zip(*group, strict=True)
-        origin = f"{name}:{numbers[0]}"
-        if line != expected:
-            raise UserError(f"{origin}: candidates of line {line}, expected line {expected}: sort them and omit none")
-        texts = [text for one in found for text in one.texts]
-        if not texts:
-            raise UserError(f"{origin}: no candidates for line {line}")
-        yield Candidates(texts, [score for one in found for score in one.scores])
-
-
-def _rows(lines: Iterable[str], name: str) -> Iterator[tuple[int, int, Candidates]]:
-    """Parse the input; yields the number of each row, the line of the source that it belongs to, and its candidates."""
-    for number, text in enumerate(lines, start=1):
-        try:
-            if text.startswith("{"):
-                entry = json.loads(text)
-                found = entry["hypotheses"]
-                texts, scores = [one["text"] for one in found], [float(one.get("score", np.nan)) for one in found]
-                if not all(isinstance(one, str) for one in texts):
-                    raise ValueError
-                row = number, int(entry["line"]), Candidates(texts, scores)
-            else:
-                line, score, single = text.split("\t", 2)
-                row = number, int(line), Candidates([single], [float(score)])
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise UserError(
-                f'{name}:{number}: neither tab-separated LINE, SCORE, TEXT nor a JSON object with "line" and '
-                '"hypotheses": use the output of nmt-jax translate --nbest=N'
-            ) from None
-        yield row

@@ -21,7 +21,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.export import safetensors
 from nmt_jax.pretrained.huggingface import load_folder
 from nmt_jax.pretrained.tokenizer import Tokenizer
-from nmt_jax.translation.reranking import read_candidates
+from nmt_jax.translation.candidates import read_candidates
 from nmt_jax.workdir import Workdir
 from tests.fuzz.mistakes import BIG_FILES, spoil
 

@@ -38,6 +38,10 @@ COMMANDS = {
     "generate": ["--workdir={language_model} --num_samples=2 --length=5"],
     "perplexity": ["--workdir={language_model} --input={target}"],
     "mbr": ["--input={candidates} --utility=chrf", "--input={candidates} --utility=bleu@2,chrf --method=aggregate"],
+    "rerank": [
+        "--input={candidates} --weights={weights} --channel={translator} --source={two}",
+        "--input={candidates} --tune={two} --metric=chrf --language_model={language_model}",
+    ],
     "classify": ["--workdir={classifier} --input={target}"],
     "summarize": ["--input={source} --sentences=1", "--input={source} --method=sumbasic"],
     "neighbours": ["--workdir={vectors} --input={words}", "--vectors={glove} --input={words} --count=2"],
@@ -76,6 +80,8 @@ def prepare(folder: pathlib.Path) -> None:
     (folder / "candidates").write_text(
         "".join(f"{n}\t{-k}.5\t{text}\n" for n in (1, 2) for k, text in enumerate(TARGET))
     )
+    (folder / "two").write_text("\n".join(TARGET[:2]) + "\n")
+    (folder / "weights").write_text('{"weights": {"direct": 0.5, "words": 0.4}}\n')
     questions = [{"question": "Who sleeps?", "context": "The old man sleeps."}, {"question": "", "context": "No."}]
     (folder / "questions").write_text("".join(json.dumps(one) + "\n" for one in questions))
     judged_texts.write(folder / "judged.tsv", judged_texts.rows(systems=3, items=4))

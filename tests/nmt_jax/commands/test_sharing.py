@@ -24,6 +24,7 @@ COPIES = 12
 COMMANDS = {
     "summarize": "--input={source} --sentences=1 --chunk=5 --format=json",
     "mbr": "--input={candidates} --utility=chrf --format=json",
+    "rerank": "--input={candidates} --weights={weights} --format=json --chunk=5",
     "score": "{source} {target} --reference={target} --metrics=bleu,ter --paired=bootstrap --format=json --segments",
     "judge": "{judged.tsv} --human=human --system=system --item=item --metrics=chrf,bleu --confidence --trials=20",
     "perturb": "--input={source} --metrics=rougeL",
@@ -34,7 +35,7 @@ COMMANDS = {
     "tag": "--workdir={tagger} --input={source} --format=json --chunk=6",
     "answer": "--workdir={answerer} --input={questions} --format=squad --chunk=3",
 }
-FAST = ["summarize", "mbr", "score", "judge", "perturb", "neighbours"]  # without a model
+FAST = ["summarize", "mbr", "rerank", "score", "judge", "perturb", "neighbours"]  # without a model
 
 
 def write_texts(folder):
@@ -43,6 +44,7 @@ def write_texts(folder):
     target = [f"{line} {copy}" for copy in range(COPIES) for line in TARGET]
     files = {"source": source, "target": target, "words": ["der", "Mann - Frau + Haus", "Haus", ""] * COPIES}
     files["candidates"] = [f"{n}\t{-k}.5\t{text} {n}" for n in range(1, 4 * COPIES) for k, text in enumerate(TARGET)]
+    files["weights"] = ['{"weights": {"direct": 0.5, "words": 0.4}}']
     files["questions"] = [
         f'{{"id": "{n}", "question": "Who sleeps?", "context": "The man {n} sleeps."}}' for n in range(COPIES)
     ]

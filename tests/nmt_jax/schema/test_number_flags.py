@@ -47,6 +47,7 @@ def test_seeds_have_one_range_in_all_verbs():
         "generate",
         "perturb",
         "mbr",
+        "rerank",
         "score",
         "judge",
         "calibrate",

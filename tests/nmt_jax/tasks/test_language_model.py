@@ -64,6 +64,13 @@ def test_a_short_text_is_scored_with_its_whole_context(task, params):
     assert nats == pytest.approx(-by_hand(task, params, ids).sum(), rel=1e-5)
 
 
+def test_each_line_has_a_log_probability_of_its_own(task, params):
+    lines = [*LINES, " ".join(LINES * 4)]
+    assert len(task.encode(lines[-1:])) > task.config.data.block_length  # read in windows
+    expected = [-task.surprise(params, task.encode([line]))[0] for line in lines]
+    np.testing.assert_allclose(task.log_probabilities(params, lines), expected, rtol=1e-5)
+
+
 @pytest.mark.slow
 def test_perplexity_does_not_depend_on_the_batch_size(task, params):
     measures = task.evaluate(params)

@@ -78,6 +78,7 @@ def test_a_packed_language_model_reads_lines_on_their_own(tmp_path):
     alone = [apart.surprise(params, apart.encode([line])) for line in lines]
     assert tokens == sum(count for _, count in alone) == len(packed.encode(lines))
     assert nats / tokens == pytest.approx(sum(one for one, _ in alone) / tokens, abs=1e-5)
+    np.testing.assert_allclose(packed.log_probabilities(params, lines), [-one for one, _ in alone], rtol=1e-5)
     assert nats != pytest.approx(apart.surprise(params, apart.encode(lines))[0], rel=1e-4)
 
 
