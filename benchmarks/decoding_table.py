@@ -166,15 +166,15 @@ def choose(lists: Sequence[list["Hypothesis"]], spec: str, weights: str, encoder
     from nmt_jax.decoding.minimum_bayes_risk import MinimumBayesRisk, Utility
     from nmt_jax.pretrained.metrics import open_metric
     from nmt_jax.translation.candidates import Candidates
-    from nmt_jax.translation.reranking import CHUNK, choose_texts
+    from nmt_jax.translation.reranking import CHUNK, Pair, choose_texts
 
     other = "chrf" if spec.startswith("bleu") else "bleu|effective_order:true"
     utility = Utility(open_metric(spec, encoder=encoder))
     decide = MinimumBayesRisk((utility,), open_metric(other), weights=weights)
-    candidates = [Candidates([one.text for one in own], [one.score for one in own]) for own in lists]
-    list(choose_texts(decide, candidates[: 2 * CHUNK]))
+    pairs = [Pair(Candidates([one.text for one in own], [one.score for one in own]), None) for own in lists]
+    list(choose_texts(decide, pairs[: 2 * CHUNK]))
     start = time.process_time()
-    choices = [choice for _, choice in choose_texts(decide, candidates)]
+    choices = [choice for _, choice in choose_texts(decide, pairs)]
     return choices, time.process_time() - start
 
 

@@ -10,10 +10,12 @@ from absl import flags
 from nmt_jax.commands import streams
 from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.commands.shared_flags import define_metric_flags, metric_options, values
+from nmt_jax.data.lines import read_lines
 from nmt_jax.decoding.minimum_bayes_risk import METHODS, WEIGHTS, Choice
 from nmt_jax.errors import UserError
+from nmt_jax.pretrained.metrics import NO_EFFECT
 from nmt_jax.schema.number_flags import define_float, define_integer, define_seed
-from nmt_jax.translation.candidates import Candidates, read_candidates
+from nmt_jax.translation.candidates import Candidates, beside, read_candidates
 from nmt_jax.translation.reranking import CHUNK, EVALUATED, Gains, Pair, choose_texts, make_decision, paired
 
 
@@ -23,6 +25,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     define_output_flags(flag_values)
     help_text = "File of pseudo-references for the same lines, in the same format; default: the candidates."
     flags.DEFINE_string("references", None, help_text, flag_values)
+    help_text = "File whose line N was translated, for metrics that read it."
+    flags.DEFINE_string("source", None, help_text, flag_values)
     help_text = "Metrics to optimize, with optional weights: chrf@2,bleu@1 gives chrf twice the weight of bleu."
     flags.DEFINE_list("utility", ["chrf"], help_text, flag_values)
     help_text = f"Metric for the report on stderr, not one of those optimized; default: {EVALUATED[0]}, or chrf."
@@ -52,11 +56,12 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     streams.check_effect(flag_values, ("confidence", "seed"), method == "prune", "without --method=prune")
     streams.check_effect(flag_values, ("temperature",), weights == "probability", "without --weights=probability")
     settings = values(flag_values, "method", "weights", "temperature", "finalists", "confidence", "seed")
-    decide, evaluated = make_decision(
-        flag_values.utility, flag_values.evaluate, metric_options(flag_values), **settings
-    )
+    options = {**metric_options(flag_values), "sources": flag_values.source is not None}
+    decide, evaluated = make_decision(flag_values.utility, flag_values.evaluate, options, **settings)
+    if flag_values.source is not None and not decide.reads_sources:
+        raise UserError(NO_EFFECT)
     gains = Gains(evaluated)
-    inputs = [flag_values.input, *([flag_values.references] if flag_values.references else [])]
+    inputs = [flag_values.input, *filter(None, (flag_values.references, flag_values.source))]
     with open_output("mbr", flag_values, inputs, CHUNK) as output:
 
         def answer(first: int, group: Sequence[Pair]) -> Iterator[bytes]:
@@ -64,6 +69,9 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
             return streams.encoded(_rows(choices, gains, flag_values.format == "json", first))
 
         pairs = paired(_open(flag_values.input), flag_values.references and _open(flag_values.references))
+        if name := flag_values.source:
+            beside_sources = beside(pairs, flag_values.input or "stdin", read_lines(name), name)
+            pairs = (pair._replace(source=source) for source, pair in beside_sources)
         summaries = output.write(not_empty(pairs, flag_values.input), answer, "lines", summarize=gains.take)
     if summaries:
         print(gains.report(summaries), file=sys.stderr)

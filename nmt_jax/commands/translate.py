@@ -99,7 +99,9 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if flag_values.num_samples:
         sampling = make_sampling(flag_values, **values(flag_values, "num_samples", "replacement"))
     if flag_values.utility:
-        decide, evaluated = make_decision(flag_values.utility, flag_values.evaluate, metric_options(flag_values))
+        decide, evaluated = make_decision(
+            flag_values.utility, flag_values.evaluate, {**metric_options(flag_values), "sources": True}
+        )
         gains = Gains(evaluated)
     files = values(flag_values, "prefixes", "constraints", "given")
     name = flag_values.input
@@ -123,7 +125,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         def answer(first: int, group: Sequence[Line]) -> Iterator[bytes]:
             results: Iterable[list[Hypothesis]] = translate(group)
             if decide and gains:
-                results = rerank_samples(results, decide, gains, flag_values.nbest)
+                results = rerank_samples(results, [line.text for line in group], decide, gains, flag_values.nbest)
             return itertools.starmap(form.show, enumerate(results, start=first + 1))
 
         lines = sources.checked(streams.open_lines(name), num_sources, name or "stdin")

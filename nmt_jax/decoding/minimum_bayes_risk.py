@@ -16,7 +16,7 @@ from nmt_jax.errors import UserError
 
 METHODS = ("exact", "aggregate", "prune")
 WEIGHTS = ("uniform", "probability")
-PERCENT = frozenset({"bleu", "chrf", "ter", "cder", "wer", "per"})  # metrics on a scale of 0 to 100
+PERCENT = frozenset({"bleu", "chrf", "ter", "cder", "wer", "per", "sari"})  # metrics on a scale of 0 to 100
 FIRST_REFERENCES = 8  # in the first round of pruning; doubled in each further round
 NUM_BOOTSTRAPS = 500  # as Cheng and Vlachos (2023)
 
@@ -98,6 +98,11 @@ class MinimumBayesRisk:
             if not hasattr(metric, "aggregated"):
                 known = ", ".join(name for name in REGISTRY if hasattr(metric_class(name), "aggregated"))
                 raise UserError(f"{metric.name} cannot aggregate references: use one of {known}")
+
+    @property
+    def reads_sources(self) -> bool:
+        """Whether a metric reads sources."""
+        return any("sources" in metric.needs for metric in (*(one.metric for one in self.utilities), self.evaluated))
 
     def __call__(
         self,

@@ -13,6 +13,7 @@ from nmt_jax.data.lines import find
 from nmt_jax.errors import UserError
 
 DTYPES = ("float32", "bfloat16")
+NO_EFFECT = "--source has no effect: none of the metrics reads sources; sari does"
 
 
 class _Opener(NamedTuple):
@@ -80,7 +81,7 @@ def open_metric(
 def check_sources(metrics: Iterable[AdditiveMetric], given: bool) -> None:
     """Raise UserError if --source is given and no metric reads it."""
     if given and not any("sources" in metric.needs for metric in metrics):
-        raise UserError("--source has no effect: none of the metrics reads sources, such as sari")
+        raise UserError(NO_EFFECT)
 
 
 def metric_error(error: Exception, where: str = "--metrics") -> UserError:

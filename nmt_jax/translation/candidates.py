@@ -3,11 +3,13 @@
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from nmt_jax.errors import UserError
+
+Own = TypeVar("Own")  # the candidates of a line, with or without others
 
 
 class Candidates(NamedTuple):
@@ -62,9 +64,7 @@ def _rows(lines: Iterable[str], name: str) -> Iterator[tuple[int, int, Candidate
         yield row
 
 
-def beside(
-    candidates: Iterable[Candidates], name: str, lines: Iterable[str], path: str
-) -> Iterator[tuple[str, Candidates]]:
+def beside(candidates: Iterable[Own], name: str, lines: Iterable[str], path: str) -> Iterator[tuple[str, Own]]:
     """Yield each line of the file `path` with its candidates, those of the file `name`.
 
     Raises UserError `path:LINE` if there are more candidates than lines, or fewer.

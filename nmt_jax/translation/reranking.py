@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,12 @@ EVALUATED = ("bleu|effective_order:true", "chrf", "ter")  # default: the first t
 CHUNK = 16  # lines whose candidates are compared together
 
 
-Pair = tuple[Candidates, Candidates | None]  # candidates of a line, and its pseudo-references if they are others
+class Pair(NamedTuple):
+    """The candidates of a line, its pseudo-references if they are others, and its source if a metric reads it."""
+
+    own: Candidates
+    others: Candidates | None
+    source: str = ""
 
 
 class Gains:
@@ -77,13 +82,13 @@ def paired(candidates: Iterable[Candidates], references: Iterable[Candidates] | 
     Raises UserError if there are fewer or more lines of references.
     """
     if references is None:
-        yield from zip(candidates, itertools.repeat(None))
+        yield from (Pair(own, None) for own in candidates)
         return
     for number, (own, other) in enumerate(itertools.zip_longest(candidates, references), start=1):
         if own is None or other is None:
             longer, shorter = ("candidates", "references") if other is None else ("references", "candidates")
             raise UserError(f"--references: the {longer} have a line {number}, the {shorter} do not")
-        yield own, other
+        yield Pair(own, other)
 
 
 def choose_texts(decide: MinimumBayesRisk, group: Sequence[Pair], first: int = 0) -> Iterator[tuple[str, Choice]]:
@@ -91,22 +96,26 @@ def choose_texts(decide: MinimumBayesRisk, group: Sequence[Pair], first: int = 0
 
     Raises UserError if weights="probability" lacks a score, and if a metric rejects a text.
     """
-    texts = [own.texts for own, _ in group]
-    weighted = [other or own for own, other in group]
+    texts = [pair.own.texts for pair in group]
+    weighted = [pair.others or pair.own for pair in group]
     if decide.weights == "probability":
         for line, one in enumerate(weighted, start=first + 1):
             if np.isnan(one.scores).any():
                 raise UserError(f"line {line}: --weights=probability needs a score for every candidate")
-    choices = _decided(decide, texts, [one.scores for one in weighted], [one.texts for one in weighted])
+    sources = [pair.source for pair in group] if decide.reads_sources else None
+    choices = _decided(decide, texts, [one.scores for one in weighted], [one.texts for one in weighted], sources)
     yield from ((own[choice.index], choice) for own, choice in zip(texts, choices, strict=True))
 
 
 def rerank_samples(
-    results: Iterable[list[Hypothesis]], decide: MinimumBayesRisk, gains: Gains, n_best: int
+    results: Iterable[list[Hypothesis]], sources: Sequence[str], decide: MinimumBayesRisk, gains: Gains, n_best: int
 ) -> Iterator[list[Hypothesis]]:
-    """Yield the `n_best` different samples of each line with the highest expected utility, which is their score."""
-    for group in chunks(results, CHUNK):
-        for own, choice in zip(group, _decided(decide, [[one.text for one in own] for own in group]), strict=True):
+    """Yield the `n_best` different samples of each source with the highest expected utility, which is their score."""
+    for pairs in chunks(zip(results, sources, strict=True), CHUNK):
+        group, read = zip(*pairs, strict=True)
+        texts = [[one.text for one in own] for own in group]
+        choices = _decided(decide, texts, None, None, read if decide.reads_sources else None)
+        for own, choice in zip(group, choices, strict=True):
             gains.add(choice)
             order = [choice.index, *(n for n in np.argsort(-choice.utilities, kind="stable") if n != choice.index)]
             ranked = {own[n].text: own[n]._replace(score=float(choice.utilities[n])) for n in order}

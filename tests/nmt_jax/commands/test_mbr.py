@@ -2,9 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 
-from metrics_jax import BLEU, TER, ChrF
+from metrics_jax import BLEU, SARI, TER, ChrF
 from nmt_jax.translation.reranking import CHUNK
 from tests.fixtures.encoder_folders import write_folder
 
@@ -157,3 +158,22 @@ def test_lines_before_a_bad_row_are_decided(mbr):
     assert code == 2
     assert out.split("\n")[:-1] == CHOSEN[:2]
     assert "stdin:9:" in err
+
+
+def test_a_utility_that_reads_sources(mbr, tmp_path):
+    sources = ["the old cat sat on the mat", "a dog runs in the park"]
+    lists = [[(0, "the cat sat"), (0, "the cat sat down"), (0, "cats")], [(0, "the cat sat"), (0, "a dog runs")]]
+    (tmp_path / "s").write_text("".join(f"{line}\n" for line in sources))
+    code, out, err = mbr(as_rows(lists), "--utility=sari", f"--source={tmp_path / 's'}", "--format=json")
+    assert code == 0, err
+    for source, group, row in zip(sources, lists, out.splitlines(), strict=True):
+        texts = [text for _, text in group]
+        expected = SARI().pairwise(texts, texts, [source] * len(texts)).mean(axis=1) / 100
+        np.testing.assert_allclose(json.loads(row)["utilities"], expected, atol=1e-6)
+    assert "--metrics=sari needs the source of each text" in mbr(as_rows(lists), "--utility=sari")[2]
+    assert "--source has no effect" in mbr(as_rows(lists), f"--source={tmp_path / 's'}")[2]
+    (tmp_path / "s").write_text("one line\n")
+    assert (
+        "s:2: no such line, but stdin has candidates of line 2"
+        in mbr(as_rows(lists), "--utility=sari", f"--source={tmp_path / 's'}")[2]
+    )
