@@ -138,6 +138,21 @@ VERBS = {
         "FILE|FOLDER [FILE …] --human=COLUMN [--system=COLUMN] [--item=COLUMN] [--metrics=NAME,…] [FLAG …]",
         "wmt17.cs-en.tsv --human=human_z --metrics=chrf,ter --confidence",
     ),
+    "annotations": Verb(
+        "rank systems by annotations of people: MQM, ESA, scores of raters; agreement of the raters",
+        "FILE [--kind=mqm|esa|scores] [--z_scores] [--judgements=FILE.tsv] [FLAG …]",
+        "mqm_newstest2021_ende.tsv --judgements=mqm.tsv --reference=ref-A",
+    ),
+    "choose_pairs": Verb(
+        "choose pairs of texts for people to compare, on which two metrics disagree; power of the test",
+        "FILE --metrics=A,B [--difference=X] [--pairs=N] [FLAG …] > PAIRS.tsv, or --choices=PAIRS.tsv",
+        "wmt21.de-en.seg.tsv --item=seg_id --metrics=chrf,ter > pairs.tsv",
+    ),
+    "pyramid": Verb(
+        "score summaries by pyramids of content units (Nenkova and Passonneau, 2004)",
+        "FILE [FILE …] [--average] [--format=text|tsv|json]",
+        "d0601.json d0602.json --average",
+    ),
     "calibrate": Verb(
         "compute the baseline that rescales BERTScore, or token frequencies for idf weights, from a corpus",
         "CORPUS [CORPUS …] --encoder=PLACE --baseline=FILE|--idf=FILE [FLAG …]",

@@ -110,6 +110,12 @@ def read_pyramid(path: str | os.PathLike[str]) -> tuple[Pyramid, dict[str, Peer]
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return parse_pyramid(text, path)
+
+
+def parse_pyramid(text: str, path: str | os.PathLike[str]) -> tuple[Pyramid, dict[str, Peer]]:
+    """As `read_pyramid`, from the text of the file `path`."""
+    path = pathlib.Path(path)
     try:
         return _parse_json(text) if text.lstrip().startswith("{") else _parse_ducview(text, path.stem)
     except json.JSONDecodeError as error:
@@ -138,7 +144,10 @@ def _parse_json(text: str) -> tuple[Pyramid, dict[str, Peer]]:
     for name, peer in (_object(content, "summaries") if "summaries" in content else {}).items():
         if not isinstance(peer, dict) or not isinstance(peer.get("units"), list):
             raise ValueError(f'summary {name!r} needs "units", a list of names')
-        peers[name] = Peer(frozenset(map(str, peer["units"])), int(peer.get("others", 0)))
+        others = peer.get("others", 0)
+        if type(others) is not int or others < 0:
+            raise ValueError(f'summary {name!r}: "others" must be a whole number, 0 or more')
+        peers[name] = Peer(frozenset(map(str, peer["units"])), others)
         pyramid.weight(peers[name])
     return pyramid, peers
 

@@ -27,7 +27,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     define_metrics_flag(flag_values, ["bleu|effective_order:true", "chrf", "ter"])
     help_text = "Existing scores: a COLUMN, or NAME=FILE with a score per line; -COLUMN if lower is better."
     flags.DEFINE_multi_string("scores", [], help_text, flag_values)
-    flags.DEFINE_list("human", [], "Columns of human judgements, each evaluated separately.", flag_values)
+    help_text = "Columns of human judgements, each evaluated separately; -COLUMN if lower is better, such as ranks."
+    flags.DEFINE_list("human", [], help_text, flag_values)
     flags.DEFINE_string("hypothesis", "hypothesis", "Column of the judged text.", flag_values)
     help_text = "Columns of reference texts; in JSONL also lists of texts."
     flags.DEFINE_list("reference", ["reference"], help_text, flag_values)

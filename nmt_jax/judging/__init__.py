@@ -1,1 +1,1 @@
-"""Agreement of metrics with human judgements: files of judgements, metric scores of the judged texts, result tables."""
+"""Human judgements: agreement of metrics with them, annotations of raters, choice of texts to judge; result tables."""

@@ -115,7 +115,7 @@ def evaluate_metrics(
     given = {one.removeprefix("-").partition("=")[0]: one for one in scores}
     tables = Tables(shared)
     sources = all(judged.sources is not None for entry in found for judged in entry.files)
-    with _opened(metrics, {**options, "sources": sources}) as opened:
+    with opened_metrics(metrics, {**options, "sources": sources}) as opened:
         check_sources(opened.values(), sources)
         names = [*opened, *given]
         texts = [[JudgedTexts(judged) for judged in entry.files] for entry in found]
@@ -176,7 +176,7 @@ def _column(
 
 
 @contextlib.contextmanager
-def _opened(metrics: Sequence[str], options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def opened_metrics(metrics: Sequence[str], options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Open the metrics, by name; if several need the encoder, they share a cache of its output."""
     with contextlib.ExitStack() as stack:
         options = dict(options)

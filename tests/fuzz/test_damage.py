@@ -11,9 +11,11 @@ import pytest
 from metrics_jax.embedding.baseline import Baseline
 from metrics_jax.embedding.idf import Idf
 from metrics_jax.embedding.vectors import Vectors
+from metrics_jax.judging.pyramid import read_pyramid
 from nmt_jax import config as configs
 from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.data.lines import read_lines
+from nmt_jax.data.readers.annotations import read_annotations
 from nmt_jax.data.readers.judgements import Columns, read_judged
 from nmt_jax.data.readers.questions import read_asked
 from nmt_jax.data.vocabulary.vocab import Vocab
@@ -36,6 +38,9 @@ FORMATS = {
     "an encoder": ("encoder", load_folder, 600),
     "safetensors": ("exported", safetensors.load, 600),
     "judgements": ("judged.tsv", lambda path: read_judged(path, JUDGED), 1000),
+    "annotated errors": ("mqm.tsv", lambda path: read_annotations(path, "mqm"), 1000),
+    "error spans": ("esa.jsonl", lambda path: read_annotations(path, "esa"), 1000),
+    "a pyramid": ("pyramid.json", read_pyramid, 1000),
     "candidates": ("candidates", lambda path: list(read_candidates(read_lines(path), "file")), 1000),
     "questions": ("questions", lambda path: list(read_asked(read_lines(path), "file")), 1000),
     "compressed text": ("source.gz", lambda path: list(read_lines(path)), 1000),
@@ -43,7 +48,12 @@ FORMATS = {
     "a baseline": ("baseline.csv", Baseline.load, 500),
     "token frequencies": ("idf.json", Idf.load, 500),
 }
-METRIC_FILES = (Baseline.load, Idf.load, Vectors.load)  # metrics_jax raises ValueError, which verbs report as well
+METRIC_FILES = (
+    Baseline.load,
+    Idf.load,
+    Vectors.load,
+    read_pyramid,
+)  # metrics_jax raises ValueError, which verbs report as well
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,13 @@ COMMANDS = {
     ],
     "perturb": ["--input={source} --metrics=bleu"],
     "judge": ["{judged.tsv} --human=human --system=system --item=item --metrics=chrf"],
+    "annotations": [
+        "{mqm.tsv} --judgements=judgements.tsv --reference=B --agreement=alpha_ordinal,kappa",
+        "{esa.jsonl} --kind=esa --z_scores --format=json",
+        "{esa.jsonl} --kind=scores --score=-esa_score --agreement=fleiss",
+    ],
+    "choose_pairs": ["{judged.tsv} --metrics=chrf,bleu --pairs=3", "--choices={choices.tsv}"],
+    "pyramid": ["{pyramid.json}", "{pyramid.json} --average --format=json"],
     "calibrate": [
         "{source} --encoder={encoder} --idf=idf.json",
         "{source} --encoder={encoder} --baseline=baseline.csv --num_pairs=4",
@@ -85,7 +92,31 @@ def prepare(folder: pathlib.Path) -> None:
     questions = [{"question": "Who sleeps?", "context": "The old man sleeps."}, {"question": "", "context": "No."}]
     (folder / "questions").write_text("".join(json.dumps(one) + "\n" for one in questions))
     judged_texts.write(folder / "judged.tsv", judged_texts.rows(systems=3, items=4))
+    write_annotations(folder)
     tiny_encoder_folder.write(folder / "encoder")
     for name, page in PAGES.items():
         train_smoke(page, folder / f"{name}.tmp", {})
         (folder / f"{name}.tmp" / "w").rename(folder / name)
+
+
+def write_annotations(folder: pathlib.Path) -> None:
+    """Write files of annotated errors, of scores with error spans, of chosen texts, and of a pyramid."""
+    rows = [
+        ("system", "seg_id", "rater", "source", "target", "category", "severity"),
+        ("A", "1", "r", "the man", "der <v>Mann</v>", "Accuracy/Mistranslation", "Major"),
+        ("A", "1", "s", "the <v>man</v>", "der Mann", "Fluency/Punctuation", "Minor"),
+        *(("B", "1", rater, "the man", "ein Mann", "No-error", "no-error") for rater in "rs"),
+    ]
+    (folder / "mqm.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+    spans = [{"start_i": 0, "end_i": 3, "severity": "minor"}]
+    objects = [
+        {"system": system, "line_id": 1, "annotator": rater, "src": "the", "tgt": "der", "esa_score": 9 * score}
+        | {"esa_spans": spans[:score]}
+        for score, (system, rater) in enumerate(("Ar", "As", "Br", "Bs"))
+    ]
+    (folder / "esa.jsonl").write_text("".join(json.dumps(one) + "\n" for one in objects))
+    choices = [("choice", "left_metric", "right_metric"), ("left", "bleu", "chrf"), ("tie", "chrf", "bleu")]
+    (folder / "choices.tsv").write_text("".join("\t".join(row) + "\n" for row in choices))
+    units = {"1": {"label": "left", "contributors": ["A", "B"]}, "2": {"contributors": ["A"]}}
+    summaries = {"system": {"units": ["1"], "others": 2}}
+    (folder / "pyramid.json").write_text(json.dumps({"units": units, "summaries": summaries}, indent=1))

@@ -1,1 +1,1 @@
-"""Readers of corpora: parallel, monolingual, labelled, tagged, questions, human judgements."""
+"""Readers of corpora: parallel, monolingual, labelled, tagged, questions, human judgements and annotations."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import glob
-import math
 import pathlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -24,10 +23,11 @@ BETTER, WORSE = 100.0, 0.0  # scores for the two texts of a ranked pair
 class Columns:
     """Names of the columns (TSV) or fields (JSONL) of a file.
 
-    reference: one or more columns, each a text or, in JSONL, a list of texts. human: columns of human judgements.
-    scores: columns of metric scores. system, item: empty if the file has none. outputs: in JSONL, the field with a list
-    of objects, each a text and its judgements, which inherit the other fields of their row. worse: for pairwise
-    rankings, the column of the text that is worse than `hypothesis`. source: the column of what was translated.
+    reference: one or more columns, each a text or, in JSONL, a list of texts. human: columns of human judgements, with
+    `-` before the name if lower is better, as for ranks. scores: columns of metric scores. system, item: empty if the
+    file has none. outputs: in JSONL, the field with a list of objects, each a text and its judgements, which inherit
+    the other fields of their row. worse: for pairwise rankings, the column of the text that is worse than `hypothesis`.
+    source: the column of what was translated.
     """
 
     hypothesis: str = "hypothesis"
@@ -78,19 +78,21 @@ def judged_files(path: str) -> list[pathlib.Path]:
     return files
 
 
-def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None) -> Judged:
-    """Reads the judged texts of a file.
+def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None, *, unjudged: bool = False) -> Judged:
+    """Reads the judged texts of a file; with `unjudged`, texts that nobody has judged yet.
 
     systems: a file of system-level scores, with a column `system` and the same columns of judgements; the default is
     NAME.sys.tsv if the texts are in NAME.seg.tsv. Raises UserError `FILE:LINE: …` for a missing column or number, a row
     of the wrong length, a system with two texts for the same item, or a system without a score; and UserError `FILE: …`
     if all judgements are equal.
     """
-    if not columns.human and not columns.worse:
+    if not columns.human and not columns.worse and not unjudged:
         raise UserError(f"{path}: name the columns of human judgements with --human=COLUMN")
     texts: list[str] = []
     references, locations, names, items, sources = [], [], [], [], []
-    human: dict[str, list[float]] = {name: [] for name in columns.human or ("rank",)}
+    names_of_human = columns.human or (("rank",) if columns.worse else ())
+    signs = {name.removeprefix("-"): -1.0 if name.startswith("-") else 1.0 for name in names_of_human}
+    human: dict[str, list[float]] = {name: [] for name in signs}
     scores: dict[str, list[float]] = {name: [] for name in columns.scores}
     seen: dict[tuple[str, str], str] = {}
     for row in _rows(path, columns.outputs):
@@ -106,9 +108,9 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
             names.append(str(row.value(columns.system)) if columns.system else "")
             items.append(row.location if columns.worse else str(row.value(columns.item)) if columns.item else "")
             for name, numbers in human.items():
-                numbers.append((BETTER, WORSE)[number] if columns.worse else _number(row, name))
+                numbers.append((BETTER, WORSE)[number] if columns.worse else signs[name] * row.number(name))
             for name, numbers in scores.items():
-                numbers.append(_number(row, name))
+                numbers.append(row.number(name))
         if columns.system and columns.item and not columns.worse:
             key = (names[-1], items[-1])
             if key in seen:
@@ -121,8 +123,8 @@ def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None
             same = f"all {len(numbers)} judgements {name!r} are {numbers[0]:g}"
             raise UserError(f"{path}: {same}: agreement is undefined")
     by_system = {}
-    if columns.system and not columns.worse and (file := _system_file(path, systems)):
-        by_system = _read_systems(file, tuple(human), dict(zip(names, locations, strict=True)))
+    if signs and columns.system and not columns.worse and (file := _system_file(path, systems)):
+        by_system = _read_systems(file, signs, dict(zip(names, locations, strict=True)))
     return Judged(
         path.name.removesuffix(".gz").removesuffix(suffix(path)).removesuffix(".seg"),
         texts,
@@ -147,19 +149,22 @@ def _system_file(path: pathlib.Path, named: str | None) -> pathlib.Path | None:
     return next((file for file in (plain, plain.with_name(f"{plain.name}.gz")) if file.is_file()), None)
 
 
-def _read_systems(path: pathlib.Path, human: Sequence[str], texts: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """The scores of systems by column; `texts` maps each system to the location of one of its texts."""
-    scores: dict[str, dict[str, float]] = {name: {} for name in human}
+def _read_systems(
+    path: pathlib.Path, signs: Mapping[str, float], texts: Mapping[str, str]
+) -> dict[str, dict[str, float]]:
+    """The scores of systems by column, times its sign; `texts` maps each system to the location of one of its texts."""
+    scores: dict[str, dict[str, float]] = {name: {} for name in signs}
+    first = next(iter(scores.values()))
     for row in _rows(path):
         system = str(row.value(SYSTEM_COLUMN))
-        if system in scores[human[0]]:
+        if system in first:
             raise UserError(f"{row.location}: duplicate system {system}")
         for name, numbers in scores.items():
-            numbers[system] = _number(row, name)
+            numbers[system] = signs[name] * row.number(name)
     for system, location in texts.items():
-        if system not in scores[human[0]]:
+        if system not in first:
             raise UserError(f"{location}: system {system} has no score in {path}")
-    if others := [system for system in scores[human[0]] if system not in texts]:
+    if others := [system for system in first if system not in texts]:
         warnings.warn(f"{path}: systems without texts are ignored: {', '.join(others)}", stacklevel=2)
     return scores
 
@@ -174,16 +179,3 @@ def _rows(path: pathlib.Path, outputs: str = "") -> Iterator[Row]:
         if not isinstance(objects, list) or not all(isinstance(fields, dict) for fields in objects):
             raise UserError(f"{row.location}: {outputs!r} is not a list of objects")
         yield from (row._replace(fields=row.fields | fields) for fields in objects)
-
-
-def _number(row: Row, name: str) -> float:
-    value = row.value(name)
-    if value is None or value == "":
-        raise UserError(f"{row.location}: {name!r} is empty: remove rows without judgements")
-    try:
-        number = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError):
-        raise UserError(f"{row.location}: {name!r} is not a number: {value!r}") from None
-    if not math.isfinite(number):
-        raise UserError(f"{row.location}: {name!r} is {value!r}: remove rows without judgements")
-    return number

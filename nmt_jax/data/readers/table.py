@@ -1,6 +1,7 @@
 """Tables with named columns: TSV files with a header, or JSONL files with one object per line."""
 
 import json
+import math
 import os
 import pathlib
 from collections.abc import Iterator
@@ -37,6 +38,19 @@ class Row(NamedTuple):
         if not isinstance(texts, list) or len(texts) < at_least or not all(isinstance(text, str) for text in texts):
             raise UserError(f"{self.location}: {self.column(names)!r} is neither a string nor a list of strings")
         return texts
+
+    def number(self, names: str) -> float:
+        """The value of a column that is a finite number. Raises UserError for other values, and for an empty one."""
+        name, value = self.column(names), self.value(names)
+        if value is None or value == "":
+            raise UserError(f"{self.location}: {name!r} is empty: remove rows without judgements")
+        try:
+            number = float(value) if not isinstance(value, bool) else math.nan
+        except (TypeError, ValueError, OverflowError):
+            raise UserError(f"{self.location}: {name!r} is not a number: {str(value)[:40]!r}") from None
+        if not math.isfinite(number):
+            raise UserError(f"{self.location}: {name!r} is {value!r}: remove rows without judgements")
+        return number
 
 
 def suffix(path: str | os.PathLike[str]) -> str:

@@ -46,6 +46,13 @@ def test_scores_of_systems_come_from_a_file(table, tmp_path, capsys):
     assert values == [1, 1]
 
 
+def test_ranks_turned_round_change_the_sign(table, capsys):
+    flags = ("--metrics=", "--scores=human", "--correlation=pearson")
+    by_flag = judge(capsys, table, "--human=-human", *flags)
+    by_option = judge(capsys, f"{table}|human:-human", *flags)
+    assert by_flag == by_option == "human\ta\thuman\tpearson\t-1.000000\n"
+
+
 def test_several_files_a_column_each_and_the_mean(table, tmp_path, capsys):
     other = write(tmp_path / "b.tsv", rows(seed=1), "sys\tdoc\ttext\tref\tadequacy")
     own = f"{other}|system:sys|item:doc|hypothesis:text|reference:ref|human:adequacy"

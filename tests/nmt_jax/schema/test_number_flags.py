@@ -50,6 +50,7 @@ def test_seeds_have_one_range_in_all_verbs():
         "rerank",
         "score",
         "judge",
+        "choose_pairs",
         "calibrate",
     } == seeds.keys()
     assert all(bounds == (0, 2**63 - 1) for bounds in seeds.values())

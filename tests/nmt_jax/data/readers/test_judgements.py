@@ -1,5 +1,6 @@
 """Files of human judgements: scores stay with their texts, and errors name the line."""
 
+import dataclasses
 import gzip
 import json
 
@@ -43,6 +44,14 @@ def test_system_scores_in_a_separate_file(write):
     assert judged_files(str(path.parent)) == [path]
     other = write("other.tsv", "system\tz\na\t1\nb\t2\n")
     assert read_judged(path, COLUMNS, str(other)).system_human["z"] == {"a": 1, "b": 2}
+
+
+def test_ranks_are_turned_round(write):
+    path = write("wmt.seg.tsv", TSV)
+    write("wmt.sys.tsv", "system\tz\na\t1\nb\t2\n")
+    judged = read_judged(path, dataclasses.replace(COLUMNS, human=("-z",)))
+    assert judged.human["z"].tolist() == [-0.5, 1, 0]
+    assert judged.system_human == {"z": {"a": -1, "b": -2}}
 
 
 def test_objects_with_several_outputs(write):
