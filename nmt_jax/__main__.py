@@ -95,7 +95,7 @@ VERBS = {
     ),
     "rerank": Verb(
         "rerank translation candidates with a reverse translator, a language model and tuned weights",
-        "--weights=FILE|--tune=REFERENCES [--direct=FOLDER] [--channel=FOLDER --source=FILE] [FLAG …] < CANDIDATES",
+        "--weights=FILE|--tune=REFERENCES [--channel=FOLDER --source=FILE] [FLAG …] < CANDIDATES",
         "--channel=runs/reverse --source=test.en --weights=weights.json < candidates.jsonl > hypothesis.txt",
     ),
     "classify": Verb(
