@@ -1,8 +1,8 @@
 """SARI against the authors' script and the metric of Hugging Face, and its sources.
 
-The first three segments are the example of the authors' script (cocoxu/simplification at 0210f15), with the values that
-it prints; Hugging Face documents 26.953601953601954 for the first. The other values were computed with both programs
-(huggingface/evaluate at 68a4b0d); on 3,000 random texts, the largest difference from either was 2e-14.
+The values were computed with the functions of both programs (cocoxu/simplification at 0210f15, huggingface/evaluate at
+68a4b0d), which give 26.827824 and 26.953602 for the example in their documentation. On 3,000 random texts, the largest
+difference from either was 2e-14.
 """
 
 import numpy as np
@@ -11,38 +11,38 @@ import pytest
 from metrics_jax import BLEU, SARI, load
 from metrics_jax.api import check_texts
 
-SPECIES = "About 95 species are currently accepted ."
+BOATS = "the small boats were finally leaving the old harbour ."
 SOURCES = [
-    *[SPECIES] * 3,
+    *[BOATS] * 3,
     "the old boat lies on the quiet shore of the lake",
     "Two girls fly a red kite, a red kite!",
     "a man reads",
     "a dog runs",
 ]
 HYPOTHESES = [
-    "About 95 you now get in .",
-    "About 95 species are now agreed .",
-    "About 95 species are currently agreed .",
+    "the small boats you then go in .",
+    "the boats were finally leaving the port .",
+    "the small boats were leaving the old port .",
     "the old boat is on the shore",
     "two girls fly a red kite a red kite",
     "",
     "a dog runs",
 ]
-AGREED = [
-    "About 95 species are currently known .",
-    "About 95 species are now accepted .",
-    "95 species are now accepted .",
+LEFT = [
+    "the small boats left the old harbour .",
+    "the boats were leaving the port .",
+    "boats were leaving the old port at last .",
 ]
 REFERENCES = [
-    *[AGREED] * 3,
+    *[LEFT] * 3,
     ["an old boat lies on the shore", "the boat is old"],
     ["two girls are flying a red kite on the shore ."],
     ["a man reads a book", "he reads"],
     ["a dog runs", "the dog is running fast", "a dog runs"],
 ]
-XU = [0.2682782411698074, 0.5889995423074248, 0.5071608864657479, 0.4851815907522428]
+XU = [0.33756983756983755, 0.4311956440245914, 0.5638972425518932, 0.4851815907522428]
 XU += [0.49267676767676766, 0.09722222222222221, 0.20624999999999996]
-EVALUATE = [0.2695360195360195, 0.6170965608465607, 0.5088681849551415, 0.4870438589188589]
+EVALUATE = [0.3378242874210616, 0.44260944196289015, 0.5687568047744628, 0.4870438589188589]
 EVALUATE += [0.4608744082428293, 0.2638888888888889, 0.6229166666666667]
 
 
@@ -65,7 +65,7 @@ def test_a_segment_depends_on_its_source_only():
 
 
 def test_every_pair_has_the_source_of_its_hypothesis():
-    metric, references = SARI(), AGREED[:2]
+    metric, references = SARI(), LEFT[:2]
     table = metric.pairwise(HYPOTHESES[:3], references, SOURCES[2:5])
     indexed = metric.index_texts([*HYPOTHESES[:3], *references], [*SOURCES[2:5], "", ""])
     expected = [
