@@ -84,9 +84,9 @@ class SARI(SourceMetric):
         both = len(added & to_add)
         yield _f1(self._ratio(both, len(added)), self._ratio(both, len(to_add)))
 
-    def _mean(self, right: Counter[Ngram], all_: Counter[Ngram]) -> float:
+    def _mean(self, right: Counter[Ngram], counts: Counter[Ngram]) -> float:
         """The mean over the distinct n-grams of the share of their occurrences that is right."""
-        return self._ratio(sum(number / all_[ngram] for ngram, number in right.items()), len(all_))
+        return self._ratio(sum(number / counts[ngram] for ngram, number in right.items()), len(counts))
 
     def _ratio(self, numerator: float, denominator: float) -> float:
         if not denominator:

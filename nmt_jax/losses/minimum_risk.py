@@ -56,6 +56,10 @@ class MinimumRisk:
                     "use a metric of text alone, such as chrf or bleu|effective_order:true"
                 )
             metric = load(spec)
+            if "sources" in metric.needs:
+                raise UserError(
+                    f"config.loss.risk.metric={spec!r} reads sources, which training does not pass: use another metric"
+                )
         except ValueError as error:
             raise UserError(f"config.loss.risk.metric: {error}") from None
         if metric.fitted(["one text"]) is not metric:

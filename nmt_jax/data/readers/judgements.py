@@ -79,9 +79,9 @@ def judged_files(path: str) -> list[pathlib.Path]:
 
 
 def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None, *, unjudged: bool = False) -> Judged:
-    """Reads the judged texts of a file; with `unjudged`, texts that nobody has judged yet.
+    """Read the judged texts of a file.
 
-    systems: a file of system-level scores, with a column `system` and the same columns of judgements; the default is
+    unjudged: allow texts without a column of judgements. systems: a file of system-level scores, with a column `system` and the same columns of judgements; the default is
     NAME.sys.tsv if the texts are in NAME.seg.tsv. Raises UserError `FILE:LINE: …` for a missing column or number, a row
     of the wrong length, a system with two texts for the same item, or a system without a score; and UserError `FILE: …`
     if all judgements are equal.
