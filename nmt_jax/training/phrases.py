@@ -70,12 +70,17 @@ def finished_measures(config: ConfigDict, folder: Workdir) -> dict[str, float] |
 
 
 def tuning_metric(name: str) -> Any:
-    """Returns the metric that tuning optimizes. Raises UserError if there is none of this name, or it needs a model."""
+    """Returns the metric that tuning optimizes. Raises UserError for an unknown one, and if it needs more than text."""
     try:
         if wanted := needs(name):
             found = ", ".join(wanted)
             raise UserError(f"config.train.early_stopping_metric={name}: needs {found}; use one that needs no model")
-        return metrics_jax.load(name)
+        metric = metrics_jax.load(name)
+        if "sources" in metric.needs:
+            raise UserError(
+                f"config.train.early_stopping_metric={name}: reads sources, which tuning does not pass; use another one"
+            )
+        return metric
     except ValueError as error:
         raise UserError(f"config.train.early_stopping_metric: {error}") from None
 

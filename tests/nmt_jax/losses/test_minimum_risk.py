@@ -163,6 +163,7 @@ def test_a_share_of_the_loss_can_be_cross_entropy(tmp_path):
         ({"metric": "chrf|order:2"}, "chrf has no option 'order:2'"),
         ({"metric": "bertscore"}, "'bertscore' needs encoder, which is not available in training"),
         ({"metric": "nist"}, "'nist' depends on statistics of a whole corpus"),
+        ({"metric": "sari"}, "'sari' reads sources"),
         ({"num_samples": 0}, "num_samples=0: must be at least 1"),
         ({"temperature": 0.0}, "temperature=0.0: must be more than 0"),
         ({"sharpness": 0.0}, "sharpness=0.0: must be more than 0"),
