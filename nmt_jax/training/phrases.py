@@ -70,7 +70,7 @@ def finished_measures(config: ConfigDict, folder: Workdir) -> dict[str, float] |
 
 
 def tuning_metric(name: str) -> Any:
-    """Returns the metric that tuning optimizes. Raises UserError for an unknown one, and if it needs more than text."""
+    """Returns the metric that tuning optimizes. Raises UserError if it is unknown or needs more than text."""
     try:
         if wanted := needs(name):
             found = ", ".join(wanted)
