@@ -81,10 +81,10 @@ def judged_files(path: str) -> list[pathlib.Path]:
 def read_judged(path: pathlib.Path, columns: Columns, systems: str | None = None, *, unjudged: bool = False) -> Judged:
     """Read the judged texts of a file.
 
-    unjudged: allow texts without a column of judgements. systems: a file of system-level scores, with a column `system` and the same columns of judgements; the default is
-    NAME.sys.tsv if the texts are in NAME.seg.tsv. Raises UserError `FILE:LINE: …` for a missing column or number, a row
-    of the wrong length, a system with two texts for the same item, or a system without a score; and UserError `FILE: …`
-    if all judgements are equal.
+    unjudged: allow texts without a column of judgements. systems: a file of system-level scores, with a column
+    `system` and the same columns of judgements; the default is NAME.sys.tsv if the texts are in NAME.seg.tsv.
+    Raises UserError `FILE:LINE: …` for a missing column or number, a row of the wrong length, a system with two
+    texts for the same item, or a system without a score; and UserError `FILE: …` if all judgements are equal.
     """
     if not columns.human and not columns.worse and not unjudged:
         raise UserError(f"{path}: name the columns of human judgements with --human=COLUMN")
