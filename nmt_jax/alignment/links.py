@@ -1,6 +1,7 @@
 """Alignments as text: links `i-j` of word i of the source and word j of the target, as in Pharaoh."""
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,19 @@ class Alignment(NamedTuple):
 
     links: list[Link]
     posteriors: list[float]
+
+
+    def score(self, lengths: tuple[int, int]) -> float:
+        """Returns how well the words are aligned, 0 to 1: the mean of the best posterior of each word of both sides.
+
+        lengths: number of words of the source and of the target. A word without a link counts 0, and so does a pair
+        without words.
+        """
+        best: dict[tuple[int, int], float] = {}
+        for link, posterior in zip(self.links, self.posteriors, strict=True):
+            for word in enumerate(link):  # a side, and a position in it
+                best[word] = max(best.get(word, 0.0), posterior)
+        return math.fsum(best.values()) / max(sum(lengths), 1)
 
 
 class Gold(NamedTuple):

@@ -87,8 +87,11 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     define_float(flag_values, "lexicon_minimum", 0.01, "Smallest probability in the lexicon.", above=0, high=1)
     help_text = "File of alignments made by people, i-j if sure, ipj if possible; prints AER to stderr."
     define_gold_flags(flag_values, help_text)
-    help_text = "Output format; json writes one object per line, with posterior probabilities."
-    flags.DEFINE_enum("format", "pharaoh", ["pharaoh", "json"], help_text, flag_values)
+    help_text = (
+        "Output format. json: one object per line, with posterior probabilities. score: how well the words of each pair "
+        "are aligned, 0 to 1, to find bad pairs."
+    )
+    flags.DEFINE_enum("format", "pharaoh", ["pharaoh", "json", "score"], help_text, flag_values)
     streams.define_chunk_flag(flag_values, CHUNK)
     define_output_flags(flag_values)
 
@@ -109,7 +112,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 
         def answer(first: int, pairs: Sequence[tuple[list[str], list[str]]]) -> Iterator[bytes]:
             aligned = counts.added(first, align_lines(first, len(pairs)))
-            return streams.encoded(_rows(aligned, flag_values.format == "json", first))
+            return streams.encoded(_rows(aligned, pairs, flag_values.format, first))
 
         total = len(text.source)
         summaries = output.write(zip(*text, strict=True), answer, "aligned", total, summarize=counts.take)
@@ -254,8 +257,15 @@ def _read(flag_values: flags.FlagValues) -> SentencePairs:
     return read_pairs(streams.open_lines(flag_values.input), flag_values.input or "stdin")
 
 
-def _rows(aligned: Iterable[Alignment], as_json: bool, first: int) -> Iterator[str]:
+def _rows(
+    aligned: Iterable[Alignment], pairs: Iterable[tuple[list[str], list[str]]], output_format: str, first: int
+) -> Iterator[str]:
     """Yield the output of each line; first: number of lines before."""
-    for number, (links, posteriors) in enumerate(aligned, start=first + 1):
-        rounded = [[*link, round(p, 6)] for link, p in zip(links, posteriors, strict=True)]
-        yield streams.json_row(line=number, links=rounded) if as_json else format_links(links)
+    for number, (one, (source, target)) in enumerate(zip(aligned, pairs, strict=True), start=first + 1):
+        if output_format == "json":
+            rounded = [[*link, round(p, 6)] for link, p in zip(one.links, one.posteriors, strict=True)]
+            yield streams.json_row(line=number, links=rounded)
+        elif output_format == "score":
+            yield f"{one.score((len(source), len(target))):.4f}"
+        else:
+            yield format_links(one.links)

@@ -14,8 +14,8 @@ PHRASE_KEYS: dict[str, Any] = {
     "seed": Key(0, "Seed of the pairs that tuning samples.", low=TOP["seed"].low, high=TOP["seed"].high),
     "model": {
         "lowercase": Key(False, "Convert all text to lower case."),
-        "aligner": choice("hmm", "Model that aligns the words.", "ibm1", "diagonal", "hmm"),
-        "iterations": count(5, "EM iterations of each model of the aligner.", high=1000),
+        "aligner": choice("hmm", "Model that aligns the words.", "ibm1", "diagonal", "hmm", "fertility"),
+        "iterations": count(5, "EM iterations of each model of the aligner; not for fertility.", high=1000),
         "max_phrase_length": count(7, "Longest phrases.", "words", high=20),
         "max_translations": count(20, "Translations of a phrase to keep, by p(target | source).", high=10_000),
         "ngram_order": count(5, "Longest n-grams of the language model.", "words", high=20),

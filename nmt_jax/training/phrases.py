@@ -14,6 +14,7 @@ from metrics_jax.registry import needs
 from nmt_jax import platforms
 from nmt_jax.alignment.aligner import Aligner
 from nmt_jax.alignment.links import Link
+from nmt_jax.alignment.sampler import Sampler
 from nmt_jax.data.lines import chunks
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import open_text
@@ -97,7 +98,7 @@ def build_files(config: ConfigDict, files: Files) -> None:
     if not pairs:
         raise UserError("config.data: the training text has no pair of sentences of data.max_length tokens or less")
     source, target = ([pair[side] for pair in pairs] for side in (0, 1))
-    links = align(source, target, settings.aligner, settings.iterations)
+    links = align(source, target, settings.aligner, settings.iterations, config.seed)
     if not any(links):
         raise UserError("config.data: no word of the training text could be aligned; use more text")
     counts = count(map(" ".join, target), settings.ngram_order, name="training text", total=len(target))
@@ -119,16 +120,21 @@ def build_files(config: ConfigDict, files: Files) -> None:
 
 
 def align(
-    source: Sequence[Sequence[str]], target: Sequence[Sequence[str]], model: str, iterations: int
+    source: Sequence[Sequence[str]], target: Sequence[Sequence[str]], model: str, iterations: int, seed: int
 ) -> list[list[Link]]:
-    """Returns the links of each pair of sentences, by both directions combined."""
+    """Returns the links of each pair of sentences, by both directions combined; seed: of the model fertility."""
     platforms.configure_compilation()
 
     def progress(batches: Iterable[Any], total: int) -> Iterable[Any]:
         return track(batches, "aligning", total)
 
-    aligner = Aligner(source, target, sharding.make_mesh(), model=model, iterations=iterations, progress=progress)
-    return [alignment.links for alignment in aligner.align(source, target)]
+    mesh = sharding.make_mesh()
+    aligner: Aligner | Sampler
+    if model == "fertility":
+        aligner = Sampler(source, target, mesh, seed=seed, progress=progress)
+    else:
+        aligner = Aligner(source, target, mesh, model=model, iterations=iterations, progress=progress)
+    return [alignment.links for alignment in aligner.align_lines(0, len(source))]
 
 
 def tune(config: ConfigDict, folder: Workdir, files: Files, metric: Any) -> dict[str, float]:

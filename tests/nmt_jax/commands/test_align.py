@@ -48,6 +48,14 @@ def test_pairs_of_stdin_and_json(nmt_jax):
     assert all(0.5 < link[2] <= 1 for row in rows for link in row["links"])
 
 
+def test_pairs_that_do_not_belong_together_have_the_lowest_scores(nmt_jax):
+    text = TEXT * 5 + "das haus ||| a book\n"
+    code, lines, _ = nmt_jax("align", "--model=ibm1", "--format=score", stdin=text)
+    scores = [float(line) for line in lines]
+    assert code == 0
+    assert scores[-1] < 0.5 < 0.7 < min(scores[:-1]) <= max(scores) <= 1
+
+
 def test_sampled_links_do_not_depend_on_chunks(nmt_jax, files):
     flags = ["align", *files, "--sweeps=30", "--chains=2", "--seed=3", "--symmetrize=intersection"]
     whole = nmt_jax(*flags)

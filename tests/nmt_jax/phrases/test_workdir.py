@@ -26,6 +26,11 @@ def workdir(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
+def test_links_can_be_sampled(tmp_path):
+    assert train(PAGE, tmp_path / "phrase", {"train.steps": "1", "model.aligner": "fertility"})["dev/bleu"] > 1
+
+
 def interrupt(*_):
     raise KeyboardInterrupt
 
