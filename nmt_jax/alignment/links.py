@@ -20,7 +20,6 @@ class Alignment(NamedTuple):
     links: list[Link]
     posteriors: list[float]
 
-
     def score(self, lengths: tuple[int, int]) -> float:
         """Returns how well the words are aligned, 0 to 1: the mean of the best posterior of each word of both sides.
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from nmt_jax.alignment import fertility, symmetrization
 from nmt_jax.alignment.aligner import lexicon_rows
@@ -16,6 +16,7 @@ from nmt_jax.alignment.bitext import SPECIAL, Batch, Bitext, Sentence
 from nmt_jax.alignment.fertility import Counts, Prior, Sentences, Stage, Vocabulary
 from nmt_jax.alignment.links import Alignment
 
+CHAINS = PartitionSpec("chains")
 IBM1, HMM, FERTILITY = Stage(0.0, 0.0), Stage(1.0, 0.0), Stage(1.0, 1.0)
 
 
@@ -47,46 +48,38 @@ class Sampler:
 
         sweeps: over the text with the full model, by default `default_sweeps`; a quarter as many with IBM model 1 and
         with the HMM come before, and the first quarter is not averaged. chains: independent samplers of each direction.
-        Equal seeds give equal links. progress: returns batches, given them and their number.
+        Each device samples other chains, and half of the devices the other direction. Equal seeds give equal links,
+        whatever the number of devices. progress: returns batches, given them and their number.
         """
-        self.bitext = Bitext(source, target, mesh.shape["data"])
-        self._prior, self._mesh = Prior(null_probability), mesh
+        self.bitext, prior = Bitext(source, target), Prior(null_probability)
         full = sweeps or default_sweeps(len(source))
         quarter = -(-full // 4)
         self._stages = [IBM1] * quarter + [HMM] * quarter + [FERTILITY] * full
         self._first_averaged = len(self._stages) - full + full // 4
-        batches = self.bitext.batches
-        total = 2 * chains * len(self._stages) * len(batches)
+        batches, devices = self.bitext.batches, mesh.devices.ravel().tolist()
+        size = min(max(len(devices) // 2, 1), chains)
+        total = 2 * -(-chains // size) * len(self._stages) * len(batches)
         shown = iter(progress((batch for _ in range(total // len(batches)) for batch in batches), total))
-        self.posteriors = [self._direction(reverse, chains, seed, shown) for reverse in (False, True)]
+        sides = zip((False, True), (devices[:size], devices[-size:]), strict=True)
+        directions = [_Direction(self.bitext, reverse, some, seed, prior) for reverse, some in sides]
+        for first in range(0, chains, size):
+            for direction in directions:
+                direction.start(first)
+            for sweep, stage in enumerate(self._stages):
+                for number in range(len(batches)):
+                    for direction in directions:
+                        next(shown)
+                        direction.draw(sweep, number, stage, taken=sweep >= self._first_averaged)
+                for direction in directions:
+                    direction.wait()
+            for direction in directions:
+                direction.finish(min(size, chains - first))
+        samples = chains * (len(self._stages) - self._first_averaged)
+        self.posteriors = [[total / samples for total in direction.totals] for direction in directions]
         next(shown, None)  # ends the display
         self._place = {
             line: (number, row) for number, batch in enumerate(batches) for row, line in enumerate(batch.lines.tolist())
         }
-
-    def _direction(self, reverse: bool, chains: int, seed: int, shown: Iterator[Batch]) -> list[np.ndarray]:
-        """Returns the mean posteriors of each batch."""
-        split, whole = (NamedSharding(self._mesh, spec) for spec in (PartitionSpec("data"), PartitionSpec()))
-        texts = [Sentences(*jax.device_put(_arrays(batch, reverse), split)) for batch in self.bitext.batches]
-        vocabulary = jax.device_put(_vocabulary(self.bitext, reverse), whole)
-        sums = [jnp.zeros(text.pairs.shape, device=split) for text in texts]
-        for chain in range(chains):
-            counts = fertility.empty(_table_size(len(self.bitext.keys)), len(vocabulary.partners))
-            counts = jax.device_put(counts, whole)  # as they are after a sweep, or a second program would be compiled
-            links = [jnp.full(text.target.shape, fertility.UNDRAWN, device=split) for text in texts]
-            for sweep, stage in enumerate(self._stages):
-                taken = np.float32(sweep >= self._first_averaged)
-                for number, text in enumerate(texts):
-                    next(shown)
-                    random = np.random.default_rng((seed, reverse, chain, sweep, number))
-                    uniform = random.random(text.target.shape, np.float32)
-                    counts, links[number], sums[number] = _sweep(
-                        counts, links[number], sums[number], text, uniform, taken, vocabulary, stage,
-                        prior=self._prior, mesh=self._mesh,
-                    )  # fmt: skip
-                counts.null.block_until_ready()  # many collectives in flight can abort on simulated devices
-        samples = chains * (len(self._stages) - self._first_averaged)
-        return [np.asarray(total) / samples for total in sums]
 
     def align_lines(self, first: int, number: int, method: str = "grow-diag-final-and") -> list[Alignment]:
         """Returns the alignment of each of the lines from `first` on; it is empty if a sentence is.
@@ -129,13 +122,61 @@ def most_probable(posteriors: np.ndarray) -> set[tuple[int, int]]:
     return {(int(best[j]), int(j)) for j in np.flatnonzero(linked)}
 
 
+class _Direction:
+    """Chains of one direction, one on each of some devices, which exchange nothing.
+
+    totals: for each batch float32[B, T, S], the sums of the probabilities of all chains that were finished.
+    """
+
+    def __init__(self, bitext: Bitext, reverse: bool, devices: list[jax.Device], seed: int, prior: Prior):
+        self._mesh = jax.make_mesh((len(devices),), ("chains",), axis_types=(AxisType.Auto,), devices=devices)
+        self._seeds, self._prior, self._devices = (seed, reverse), prior, len(devices)
+        self._split, whole = (NamedSharding(self._mesh, spec) for spec in (CHAINS, PartitionSpec()))
+        self._texts = [Sentences(*jax.device_put(_arrays(batch, reverse), whole)) for batch in bitext.batches]
+        self._vocabulary = jax.device_put(_vocabulary(bitext, reverse), whole)
+        self._table_size = _table_size(len(bitext.keys))
+        self.totals = [np.zeros(text.pairs.shape, np.float32) for text in self._texts]
+
+    def start(self, first: int) -> None:
+        """Begins with no links; first: number of the chain on the first device."""
+        self._first = first
+        counts = fertility.empty(self._table_size, len(self._vocabulary.partners))
+        self._counts = jax.tree.map(lambda table: self._of_each(table.shape, table.dtype, 0), counts)
+        self._links = [self._of_each(text.target.shape, jnp.int32, fertility.UNDRAWN) for text in self._texts]
+        self._sums = [self._of_each(text.pairs.shape, jnp.float32, 0) for text in self._texts]
+
+    def _of_each(self, shape: tuple[int, ...], dtype: jnp.dtype, value: int) -> Array:
+        return jnp.full((self._devices, *shape), value, dtype, device=self._split)
+
+    def draw(self, sweep: int, number: int, stage: Stage, taken: bool) -> None:
+        """Draws the links of a batch; taken: whether the probabilities are added to the sums."""
+        text = self._texts[number]
+        chains = range(self._first, self._first + self._devices)
+        generators = [np.random.default_rng((*self._seeds, chain, sweep, number)) for chain in chains]
+        uniform = np.stack([generator.random(text.target.shape, np.float32) for generator in generators])
+        self._counts, self._links[number], self._sums[number] = _sweep(
+            self._counts, self._links[number], self._sums[number], uniform, text, np.float32(taken),
+            self._vocabulary, stage, prior=self._prior, mesh=self._mesh,
+        )  # fmt: skip
+
+    def wait(self) -> None:
+        """Waits for the devices, so that few random numbers are in memory."""
+        self._counts.null.block_until_ready()
+
+    def finish(self, chains: int) -> None:
+        """Adds the sums of the first `chains` devices, in their order."""
+        for total, sums in zip(self.totals, self._sums, strict=True):
+            for one in np.asarray(sums)[:chains]:
+                total += one
+
+
 @functools.partial(jax.jit, static_argnames=("prior", "mesh"), donate_argnums=(0, 1, 2))
 def _sweep(
     counts: Counts,
     links: Array,
     sums: Array,
-    sentences: Sentences,
     uniform: Array,
+    sentences: Sentences,
     taken: Array,
     vocabulary: Vocabulary,
     stage: Stage,
@@ -143,27 +184,23 @@ def _sweep(
     prior: Prior,
     mesh: Mesh,
 ) -> tuple[Counts, Array, Array]:
-    """Draws the links of a batch, whose rows are split over "data"; returns the counts, links and sums of posteriors.
+    """Draws the links of a batch in each chain; returns the counts, links and sums of posteriors.
 
-    taken: 1 if the probabilities are added to the sums, otherwise 0.
+    The chains are the first axis of counts, links, sums and uniform. taken: 1 if the probabilities are added to the
+    sums, otherwise 0.
     """
 
-    def of_rows(counts, links, sums, sentences, uniform, taken, vocabulary, stage):  # type: ignore[no-untyped-def]
+    def of_chain(chain, sentences, taken, vocabulary, stage):  # type: ignore[no-untyped-def]
+        counts, links, sums, uniform = jax.tree.map(lambda one: one[0], chain)
         new, probabilities = fertility.resampled(counts, sentences, links, uniform, vocabulary, stage, prior)
-        removed, drawn = (fertility.changes(sentences, some, sign) for some, sign in ((links, -1), (new, 1)))
-        changes = jax.tree.map(lambda *both: jnp.concatenate(both), removed, drawn)
-        # What the rows of all devices change is gathered, instead of summing tables that are much larger.
-        counts = fertility.added(counts, jax.lax.all_gather(changes, "data", tiled=True))
-        return counts, new, sums + taken * probabilities
+        for some, sign in ((links, -1), (new, 1)):
+            counts = fertility.added(counts, fertility.changes(sentences, some, sign))
+        return jax.tree.map(lambda one: one[None], (counts, new, sums + taken * probabilities))
 
-    split, whole = PartitionSpec("data"), PartitionSpec()
+    whole = PartitionSpec()
     return jax.shard_map(
-        of_rows,
-        mesh=mesh,
-        in_specs=(whole, split, split, split, split, whole, whole, whole),
-        out_specs=(whole, split, split),
-        check_vma=False,
-    )(counts, links, sums, sentences, uniform, taken, vocabulary, stage)
+        of_chain, mesh=mesh, in_specs=(CHAINS, whole, whole, whole, whole), out_specs=CHAINS, check_vma=False
+    )((counts, links, sums, uniform), sentences, taken, vocabulary, stage)
 
 
 def _arrays(batch: Batch, reverse: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -88,7 +88,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "File of alignments made by people, i-j if sure, ipj if possible; prints AER to stderr."
     define_gold_flags(flag_values, help_text)
     help_text = (
-        "Output format. json: one object per line, with posterior probabilities. score: how well the words of each pair "
+        "Output format. json: one object per line, with posterior probabilities. score: how well the words of a pair "
         "are aligned, 0 to 1, to find bad pairs."
     )
     flags.DEFINE_enum("format", "pharaoh", ["pharaoh", "json", "score"], help_text, flag_values)
