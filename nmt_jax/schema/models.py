@@ -142,6 +142,11 @@ MODELS: dict[str, dict[str, Key]] = {
         "pooling": choice("mean", "Pooling of the token states.", "mean", "first"),
         "dropout": rate(0.0, "Dropout on the pooled states."),
     },
+    "estimator_head": {  # on a pretrained encoder; encodes a translation, its reference and its source separately
+        "pooling": choice("mean", "Pooling of the token states.", "mean", "first"),
+        "hidden_sizes": Key([384, 192], "Widths of the hidden layers of the estimator.", low=1, high=262_144),
+        "dropout": rate(0.1, "Dropout before each layer of the estimator."),
+    },
     "piece_head": {  # on a pretrained encoder; one output per token
         "dropout": rate(0.1, "Dropout on the input of the head."),
     },
@@ -218,6 +223,7 @@ TINY_MODELS: dict[str, dict[str, Any]] = {
     "sentence_classifier": TINY_CLASSIFIER,
     "sentence_head": {},
     "siamese_head": {},
+    "estimator_head": {"hidden_sizes": [16]},
     "piece_head": {},
     "mlp": {"num_layers": 1, "d_hidden": 16},
     "bert": {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},

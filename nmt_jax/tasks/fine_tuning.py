@@ -37,7 +37,11 @@ from nmt_jax.tasks.vocab_files import load_or_make, write_text
 
 # Fields of Bert that are set by a run, not by the weights.
 RUN_FIELDS = ("dtype", "dropout", "attention_dropout", "pooler", "remat", "scan_layers", "parent", "name")
-HEADS = {"sentences": ("sentence_head", "siamese_head"), "tag": ("piece_head",), "span": ("piece_head",)}
+HEADS = {
+    "sentences": ("sentence_head", "siamese_head", "estimator_head"),
+    "tag": ("piece_head",),
+    "span": ("piece_head",),
+}
 SIZES = ("num_layers", "d_model", "d_ff", "num_heads")  # of a randomly initialised encoder
 
 
@@ -45,7 +49,7 @@ def check_model(config: ConfigDict) -> None:
     """Raise UserError if the head or the settings of the encoder are invalid; called before any data is read."""
     settings = config.encoder
     if config.model_name not in HEADS[config.task]:
-        heads = " or ".join(HEADS[config.task])
+        heads = ", ".join(HEADS[config.task])
         raise UserError(f"config.model_name={config.model_name!r}: task={config.task!r} needs {heads}")
     fields = {} if settings.place else {name: settings[name] for name in (*SIZES, "vocab_size")}
     # The number of layers of a pretrained encoder is not known yet.

@@ -1,4 +1,4 @@
-"""Classification and regression of one or two sentences with a pretrained encoder, such as the tasks of GLUE."""
+"""Classification and regression of one to three texts with a pretrained encoder, such as the tasks of GLUE."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,9 +35,10 @@ class Prediction(NamedTuple):
 class Sentences(FineTuning):
     """The task of one workdir: predict labels, or scores if `config.data.scores` is set.
 
-    Two columns of text are a pair, in one row, or with `siamese_head` in a row each. Scores are learned in units of the
-    standard deviation of their column; the cosine of `siamese_head` is 0 for the lowest and 1 for the highest score.
-    Several columns of scores are learned together, with one output each.
+    Two columns of text are a pair, in one row, or with `siamese_head` and `estimator_head` in a row each; the latter
+    reads a third column too. Scores are learned in units of the standard deviation of their column; the cosine of
+    `siamese_head` is 0 for the lowest and 1 for the highest score. Several columns of scores are learned together, with
+    one output each.
     """
 
     next_command = "nmt-jax classify --workdir={workdir} < texts.tsv > labels.txt"
@@ -49,20 +50,26 @@ class Sentences(FineTuning):
         num_labels = len(data.label.split(",")) if self.scores else 1
         self.targets = ["target", *(f"target_{number}" for number in range(1, num_labels))]
         self.fields = {name: Field(np.float32 if self.scores else np.int32) for name in self.targets}
-        if not 1 <= len(data.texts) <= 2:
+        self.siamese, estimator = (config.model_name == name for name in ("siamese_head", "estimator_head"))
+        if estimator and not (self.scores and 2 <= len(data.texts) <= 3):
+            raise UserError(
+                "config.model_name=estimator_head needs scores of translations: set config.data.scores, and name the "
+                "columns of the translation and its reference, its source, or both in config.data.texts"
+            )
+        if not estimator and not 1 <= len(data.texts) <= 2:
             raise UserError(f"config.data.texts={list(data.texts)}: name one column of text, or two for pairs")
-        self.siamese = config.model_name == "siamese_head"
         if self.siamese and not (self.scores and len(data.texts) == 2):
             raise UserError(
                 "config.model_name=siamese_head needs pairs with scores: two config.data.texts and config.data.scores"
             )
         if num_labels > 1 and self.siamese:
             raise UserError(f"config.data.label={data.label!r}: siamese_head learns one column of scores")
-        self.num_texts = 2 if self.siamese else 1
+        self.apart = self.siamese or estimator
+        self.num_texts = len(data.texts) if self.apart else 1
 
     @property
     def columns(self) -> int:
-        """Texts per row: 1 or 2."""
+        """Texts per row: 1, 2 or 3."""
         return len(self.config.data.texts)
 
     @functools.cached_property
@@ -111,7 +118,7 @@ class Sentences(FineTuning):
         return corpus, report + f"; {cut:,} cut to {self.reader.max_length} tokens" * bool(cut)
 
     def _texts(self, item: Labelled) -> list[str]:
-        """The one or two texts of a row; all sentences of a text of the embedded grammar are one text."""
+        """The texts of a row; all sentences of a text of the embedded grammar are one text."""
         if self.columns == 1 or (self.config.data.corpus == "grammar" and not self.scores):
             return [" ".join(item.sentences)]
         if len(item.sentences) != self.columns:
@@ -137,11 +144,11 @@ class Sentences(FineTuning):
             if not any(map(len, ids)):
                 items.append({})
                 continue
-            fitting = [self.reader.fit([text])[0] for text in ids] if self.siamese else self.reader.fit(ids)
+            fitting = [self.reader.fit([text])[0] for text in ids] if self.apart else self.reader.fit(ids)
             cut += sum(map(len, fitting)) < sum(map(len, ids))
-            if self.siamese:
-                first, second = (self.reader.row(text)[0] for text in fitting)
-                items.append({name: (first[name], second[name]) for name in first})
+            if self.apart:
+                read = [self.reader.row(text)[0] for text in fitting]
+                items.append({name: tuple(one[name] for one in read) for name in read[0]})
             else:
                 items.append(self.reader.row(*fitting)[0])
         return items, cut

@@ -62,6 +62,7 @@ VARIANTS: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [
     ("sentence_classifier", {"vocab_size": 8, "num_classes": 2}, (SOURCES,)),
     ("sentence_head", {"encoder": ENCODER, "num_outputs": 2, "layers": "mixture"}, (TOKENS, MASK)),
     ("siamese_head", {"encoder": ENCODER, "num_outputs": 2}, (SOURCES, SOURCES > 0)),
+    ("estimator_head", {"encoder": ENCODER, "num_outputs": 1}, (SOURCES, SOURCES > 0)),
     ("piece_head", {"encoder": ENCODER, "num_outputs": 2}, (TOKENS, MASK)),
     ("feature_tagger", {"vocab_size": 8, "num_outputs": 2}, (TOKENS, MASK, None, np.ones((1, 3, 2, 8)))),
     ("mlp", {}, (np.ones((1, 8)),)),

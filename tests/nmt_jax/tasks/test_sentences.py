@@ -75,7 +75,7 @@ def task_of(folder, workdir, kind="single", **changes):
     given = settings(folder, kind, **changes)
     name = given.pop("model_name", "sentence_head")
     config = ConfigDict(configs.load(f"{ROOT}/configs/glue.py:smoke=true", given).to_dict())
-    if name == "siamese_head":
+    if name != "sentence_head":
         config.model_name = name
     return make_task(config, workdir, sharding.make_mesh())
 
@@ -196,7 +196,7 @@ def test_padding_rows_do_not_count(folder, tmp_path, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model_name", ["sentence_head", "siamese_head"])
+@pytest.mark.parametrize("model_name", ["sentence_head", "siamese_head", "estimator_head"])
 def test_scores_are_learned_and_predicted_as_numbers(folder, tmp_path, model_name):
     task = task_of(folder, tmp_path, "pair", model_name=model_name)
     params = task.warm_start(jax.jit(task.init)(jax.random.key(0)))
@@ -251,7 +251,7 @@ def test_invalid_settings_are_errors(folder, tmp_path):
         ({"encoder.layers": "9"}, "layers='9'"),
         ({"data.texts": '["a", "b", "c"]'}, "one column of text, or two"),
         ({"model.pooling": "max"}, "config.model.pooling='max'"),
-        ({"model_name": "piece_head"}, "needs sentence_head or siamese_head"),
+        ({"model_name": "piece_head"}, "needs sentence_head, siamese_head, estimator_head"),
     ):
         with pytest.raises(UserError, match=words):
             train(page, tmp_path / next(iter(changes)), settings(folder, **changes))

