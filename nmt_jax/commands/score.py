@@ -22,6 +22,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_multi_string("reference", [], help_text, flag_values)
     help_text = "File of what was translated or simplified, one text per line, for metrics that read it, such as sari."
     flags.DEFINE_string("source", None, help_text, flag_values)
+    help_text = (
+        "File with the name of the document of each line: score documents instead of lines, joined by spaces (d-BLEU)."
+    )
+    flags.DEFINE_string("documents", None, help_text, flag_values)
     define_metrics_flag(flag_values, ["bleu", "chrf", "ter"])
     define_metric_flags(flag_values)
     help_text = "File of baselines to rescale bertscore with; nmt-jax calibrate --baseline writes it."
@@ -46,14 +50,15 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         raise UserError(f"--segments and --{other} exclude each other: use --format=json, which holds both")
     resampled = bool(flag_values.paired or flag_values.confidence)
     streams.check_effect(flag_values, ("seed",), resampled, "without --confidence or --paired")
-    inputs = [*positional, *flag_values.reference, *([flag_values.source] if flag_values.source else [])]
+    more = filter(None, (flag_values.source, flag_values.documents))
+    inputs = [*positional, *flag_values.reference, *more]
     with open_output("score", flag_values, inputs, ROWS, arguments=positional) as output:
         scores = score_files(
             positional,
             flag_values.reference,
             inference=Inference(flag_values.confidence, flag_values.paired, flag_values.seed),
             shared=output.shared,
-            **values(flag_values, "source", "metrics", "baseline", "idf"),
+            **values(flag_values, "source", "documents", "metrics", "baseline", "idf"),
             **metric_options(flag_values),
         )
         if scores is None:

@@ -37,6 +37,7 @@ def score_files(
     references: Sequence[str],
     *,
     source: str | None = None,
+    documents: str | None = None,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
     inference: Inference | None = None,
     shared: SharedOutput | None = None,
@@ -44,11 +45,11 @@ def score_files(
 ) -> list[Score] | None:
     """Score files of hypotheses ("-" is stdin) against one or more files of references, line N against line N.
 
-    source: the file of what was translated, for metrics that read it. metrics: names or signatures, with `options` of
-    `open_metric`. Returns the scores of all systems by the first
-    metric, then by the second, and so on; with `shared`, processes divide the lines, and only one of them gets scores,
-    the others None. Raises UserError for files that are missing, empty, not UTF-8 or of unequal
-    length, and for a metric or option that does not exist.
+    source: the file of what was translated, for metrics that read it. documents: the file with the name of the document
+    of each line; the lines of a document are scored as one, joined by spaces. metrics: names or signatures, with
+    `options` of `open_metric`. Returns the scores of all systems by the first metric, then by the second, and so on;
+    with `shared`, processes divide the lines, and only one of them gets scores, the others None. Raises UserError for
+    files that are missing, empty, not UTF-8 or of unequal length, and for a metric or option that does not exist.
     """
     inference = inference or Inference()
     if not hypotheses:
@@ -67,14 +68,36 @@ def score_files(
     reference_lines, systems = (
         {"stdin" if name == "-" else name: _read(name) for name in names} for names in (references, hypotheses)
     )
-    sources = {} if source is None else {source: _read(source)}
-    for (system, lines), (name, others) in itertools.product(systems.items(), (reference_lines | sources).items()):
+    sources, named = ({} if name is None else {name: _read(name)} for name in (source, documents))
+    all_others = (reference_lines | sources | named).items()
+    for (system, lines), (name, others) in itertools.product(systems.items(), all_others):
         if len(lines) != len(others):
             raise UserError(
                 f"{system} has {len(lines)} lines but {name} has {len(others)}: line N must be the translation of line "
                 "N; an empty translation is an empty line"
             )
+    for name, labels in named.items():
+        spans = _documents(labels, name)
+        for files in (systems, reference_lines, sources):
+            files |= {file: [" ".join(lines[span]) for span in spans] for file, lines in files.items()}
     return score_texts(systems, reference_lines, by_name, sources.get(source or ""), inference=inference, shared=shared)
+
+
+def _documents(labels: Sequence[str], name: str) -> list[slice]:
+    """Return the lines of each document, from the label of each line; name: of the file, for errors.
+
+    Raises UserError if the lines of a document are not together.
+    """
+    spans: dict[str, slice] = {}
+    for label, group in itertools.groupby(range(len(labels)), labels.__getitem__):
+        lines = [*group]
+        first, last = lines[0], lines[-1]
+        if label in spans:
+            raise UserError(
+                f"{name}:{first + 1}: document {label!r} continues after another one began; put its lines together"
+            )
+        spans[label] = slice(first, last + 1)
+    return [*spans.values()]
 
 
 def score_texts(

@@ -104,6 +104,20 @@ def test_one_row_per_line(files, capsys):
     assert cli.main([*command, "--format=latex"]) == 2
 
 
+def test_documents_are_scored_as_one_text(files, capsys):
+    """A word that moves to the next line is at the wrong place of a line, not of a document."""
+    hypothesis, reference, names = files(h="a b c\nd e f g\nx y z v\n", r="a b c d\ne f g\nx y z w\n", d="1\n1\n2\n")
+    command = ["score", hypothesis, f"--reference={reference}", "--metrics=ter", "--segments", "--format=json"]
+    assert cli.main([*command, f"--documents={names}"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["segments"] == pytest.approx([0, 25])
+    (apart,) = files(d="1\n2\n1\n")
+    assert cli.main([*command, f"--documents={apart}"]) == 2
+    assert f"{apart}:3: document '1' continues after another one began" in capsys.readouterr().err
+    (short,) = files(d="1\n2\n")
+    assert cli.main([*command, f"--documents={short}"]) == 2
+    assert f"has 3 lines but {short} has 2" in capsys.readouterr().err
+
+
 def test_bleu_of_short_lines_comes_with_a_hint(files, capsys):
     hypothesis, reference = files(h="a b\na b c d\n", r="a b\na b c d\n")
     command = ["score", hypothesis, f"--reference={reference}"]
