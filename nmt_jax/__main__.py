@@ -158,6 +158,11 @@ VERBS = {
         "CORPUS [CORPUS …] --encoder=PLACE --baseline=FILE|--idf=FILE [FLAG …]",
         "corpus.txt --encoder=models/bert --baseline=bert.csv",
     ),
+    "encoders": Verb(
+        "list published encoders that load: family, layers, width, licence, the layer for BERTScore",
+        "[--family=NAME] [--format=text|tsv|json]",
+        "--family=deberta-v2",
+    ),
     "export": Verb(
         "convert a trained model for other programs: CTranslate2, Hugging Face, word2vec, safetensors",
         "--workdir=FOLDER --to=ctranslate2|huggingface|word2vec|safetensors --output=FOLDER [FLAG …]",

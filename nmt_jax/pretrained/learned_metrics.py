@@ -96,7 +96,8 @@ def make_scorer(model: Model, params: dict[str, Any], tokenizer: Tokenizer, max_
 
     # Settings that no parameter shape reveals.
     fields = [getattr(encoder, field) for field in ("num_heads", "first_position", "activation", "epsilon", "dtype")]
-    settings = repr([*fields, model.pooling, model.layers, max_length])
+    shared = [encoder.num_layers] if encoder.share_layers else []
+    settings = repr([*fields, model.pooling, model.layers, max_length, *shared])
     score = jax.tree_util.Partial(_scoring(model), jax.device_put(params))
     hashed = fingerprint((tokenizer.model + settings).encode(), params)
     return PairScorer(tokenize, score, max_length, hashed, encoder.dtype)

@@ -17,11 +17,21 @@ from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.pretrained.huggingface import Pretrained, load_folder
 from nmt_jax.pretrained.model_files import read_json
 from nmt_jax.pretrained.tokenizer import Tokenizer
+from nmt_jax.pretrained.vocabulary_files import SENTENCEPIECE
 from nmt_jax.storage.paths import path_of
 from nmt_jax.workdir import Workdir, check_manifest
 
 FINE_TUNED = ("sentences", "tag", "span")  # tasks that fine-tune a pretrained encoder
-DOWNLOADED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
+WEIGHTS = ("config.json", "model.safetensors")
+DOWNLOADED = (
+    *WEIGHTS,
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    *SENTENCEPIECE,
+)
 
 
 def load(

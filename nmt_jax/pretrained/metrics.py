@@ -41,11 +41,12 @@ def open_metric(
     """The metric of a name or signature, such as `bleu` or `bertscore|layer:9`; unneeded options are ignored.
 
     vectors: a file of word vectors. encoder: a folder or installed package with a model, or with `download` a name on
-    the Hugging Face hub; without an encoder, the word vectors are used without context. dtype: of the encoder's matrix
-    products. cache: a folder for encoded texts. baseline, idf: files that `Baseline.save` and `Idf.save` wrote; the
-    frequencies in `idf` are used with the metric's own formula, unless the signature specifies idf. bleurt: a workdir,
-    a folder, or with `download` a name, of a trained BLEURT. ruse: a workdir of a trained RUSE. Every file is read once
-    for all metrics. sources: whether the caller has the source of each text.
+    the Hugging Face hub; without an encoder, the word vectors are used without context. BERTScore's default layer is
+    that of bert-score if the encoder is named like a model that bert-score knows, otherwise the last. dtype: of the
+    encoder's matrix products. cache: a folder for encoded texts. baseline, idf: files that `Baseline.save` and
+    `Idf.save` wrote; the frequencies in `idf` are used with the metric's own formula, unless the signature specifies
+    idf. bleurt: a workdir, a folder, or with `download` a name, of a trained BLEURT. ruse: a workdir of a trained RUSE.
+    Every file is read once for all metrics. sources: whether the caller has the source of each text.
 
     Raises UserError if the metric or an option does not exist, or a needed file is missing or damaged, or sources are.
     """
@@ -68,6 +69,11 @@ def open_metric(
             if all(named[option] is None for option in opener.options):
                 raise UserError(f"--metrics={spec} needs {opener.missing}")
             objects[name] = opener.open(options)
+        if kind.name == "bertscore" and encoder is not None:
+            from nmt_jax.pretrained.catalogue import recommended_layer
+
+            if (layer := recommended_layer(encoder, objects["encoder"])) is not None:
+                objects["layer"] = layer
         fields = {field.name for field in dataclasses.fields(kind)}
         if baseline is not None and "baseline" in fields:
             objects["baseline"] = _loaded("Baseline", baseline)

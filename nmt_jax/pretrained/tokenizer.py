@@ -1,4 +1,4 @@
-"""Subword tokenizers of pretrained models: read from `tokenizer.json` or BERT's `vocab.txt`, or trained."""
+"""Subword tokenizers of pretrained models: read from `tokenizer.json` or the files of a vocabulary, or trained."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import tokenizers
 import tokenizers.models
 import tokenizers.normalizers
 import tokenizers.pre_tokenizers
-import tokenizers.processors
 
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.model_files import read_json
+from nmt_jax.pretrained.vocabulary_files import bert_tokenizer, read_vocabulary, with_bert_pieces
 from nmt_jax.storage.files import whole_file
 
 ALGORITHMS = ("wordpiece", "unigram")  # that `Tokenizer.train` supports
@@ -28,8 +28,14 @@ SPACE = "\u2581"  # SentencePiece's symbol for a space, which begins the first p
 FIRST = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # the first pieces of a tokenizer trained here
 BYTES = 256  # byte pieces of SentencePiece, which tokenizers trained here do not keep
 
-# Names of the special pieces: begin, end, unknown, padding, mask.
-SPECIAL = (("[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"), ("<s>", "</s>", "<unk>", "<pad>", "<mask>"))
+# Names of the special pieces.
+SPECIAL = {
+    "cls_token": ("[CLS]", "<s>"),
+    "sep_token": ("[SEP]", "</s>"),
+    "unk_token": ("[UNK]", "<unk>"),
+    "pad_token": ("[PAD]", "<pad>"),
+    "mask_token": ("[MASK]", "<mask>"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,24 +45,29 @@ class Tokenizer:
     model: str = dataclasses.field(repr=False)
 
     @classmethod
-    def load(cls, folder: pathlib.Path) -> Tokenizer:
-        """Reads the tokenizer of a folder. Raises UserError if there is none or it is damaged."""
+    def load(cls, folder: pathlib.Path, kind: str = "bert") -> Tokenizer:
+        """Reads the tokenizer of a folder; kind: `model_type`, by which a SentencePiece model is interpreted.
+
+        Raises UserError if there is none or it is damaged.
+        """
         path = folder / "tokenizer.json"
         try:
             if path.is_file():
                 tokenizer = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
-            elif (folder / "vocab.txt").is_file():
-                path = folder / "vocab.txt"
-                tokenizer = _wordpiece(path, read_settings(folder))
+            elif (found := read_vocabulary(folder, kind, read_settings(folder))) is not None:
+                tokenizer = found
             else:
                 raise UserError(
-                    f"{folder}: neither tokenizer.json nor vocab.txt; write the tokenizer again, where "
-                    "transformers is installed, with AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+                    f"{folder}: neither tokenizer.json nor vocab.txt nor a model of SentencePiece; write the tokenizer "
+                    "again, where transformers is installed, with "
+                    "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
                 )
         except UserError:
             raise
-        except Exception as error:  # the library raises no narrower type
-            raise UserError(f"{path}: not a tokenizer ({error}): copy it again") from error
+        except Exception as error:  # the libraries raise no narrower type
+            where = path if path.is_file() else folder
+            problem = str(error).split("\n")[0]
+            raise UserError(f"{where}: not a tokenizer ({problem}): copy its files again") from error
         tokenizer.no_truncation()
         tokenizer.no_padding()
         return cls(tokenizer.to_str())
@@ -86,7 +97,7 @@ class Tokenizer:
             tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(scores, ids["[UNK]"]))
             tokenizer.normalizer = normalizer
             tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
-            return cls(_with_special_pieces(tokenizer, ids).to_str())
+            return cls(with_bert_pieces(tokenizer, ids).to_str())
         bert = tokenizers.normalizers.BertNormalizer(lowercase=lower_case)
         split = tokenizers.pre_tokenizers.BertPreTokenizer()
         texts = (" ".join(word for word, _ in split.pre_tokenize_str(bert.normalize_str(text))) for text in whole)
@@ -101,7 +112,7 @@ class Tokenizer:
             piece.removeprefix(SPACE) if piece[0] == SPACE else f"##{piece}" for piece in pieces if piece != SPACE
         ]
         words = dict.fromkeys([*FIRST, *letters, *(f"##{letter}" for letter in letters), *merges])
-        return cls(_bert({piece: number for number, piece in enumerate(list(words)[:size])}, bert).to_str())
+        return cls(bert_tokenizer({piece: number for number, piece in enumerate(list(words)[:size])}, bert).to_str())
 
     @functools.cached_property
     def _tokenizer(self) -> tokenizers.Tokenizer:
@@ -162,10 +173,10 @@ class Tokenizer:
         """Writes tokenizer.json and tokenizer_config.json."""
         with whole_file(folder / "tokenizer.json") as file:
             file.write(self.model.encode())
-        names = ("cls_token", "sep_token", "unk_token", "pad_token", "mask_token")
-        special = next((pieces for pieces in SPECIAL if self.id(pieces[0]) is not None), ())
         settings: dict[str, str | int] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length}
-        settings |= {name: piece for name, piece in zip(names, special, strict=False) if self.id(piece) is not None}
+        for name, pieces in SPECIAL.items():
+            if known := [piece for piece in pieces if self.id(piece) is not None]:
+                settings[name] = known[0]
         with whole_file(folder / "tokenizer_config.json") as file:
             file.write(json.dumps(settings, indent=2).encode())
 
@@ -180,42 +191,6 @@ def longest_text(folder: pathlib.Path) -> float:
     """The maximum length in tokens according to the tokenizer of a folder; infinity if it is not specified."""
     length = read_settings(folder).get("model_max_length")
     return length if isinstance(length, int) and length > 0 else math.inf
-
-
-def _wordpiece(path: pathlib.Path, settings: dict) -> tokenizers.Tokenizer:
-    """BERT's tokenizer (Devlin et al., 2019, section 3; Wu et al., 2016) from a file with one piece per line."""
-    pieces = path.read_text(encoding="utf-8").split("\n")
-    vocab = {piece.rstrip("\r"): number for number, piece in enumerate(pieces) if piece or number < len(pieces) - 1}
-    missing = [piece for piece in SPECIAL[0][:4] if piece not in vocab]
-    if missing:
-        raise UserError(f"{path}: {', '.join(missing)} not among its {len(vocab)} pieces: not a BERT vocabulary")
-    normalizer = tokenizers.normalizers.BertNormalizer(
-        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
-        strip_accents=settings.get("strip_accents"),
-        lowercase=settings.get("do_lower_case", True),
-    )
-    return _bert(vocab, normalizer)
-
-
-def _bert(vocab: dict[str, int], normalizer: tokenizers.normalizers.Normalizer) -> tokenizers.Tokenizer:
-    """A tokenizer with BERT's longest-match search for pieces in words."""
-    tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece(vocab, unk_token="[UNK]", max_input_chars_per_word=100)
-    )
-    tokenizer.normalizer = normalizer
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    return _with_special_pieces(tokenizer, vocab)
-
-
-def _with_special_pieces(tokenizer: tokenizers.Tokenizer, vocab: dict[str, int]) -> tokenizers.Tokenizer:
-    """Adds BERT's special pieces, and its templates for one text and for two."""
-    tokenizer.add_special_tokens([piece for piece in SPECIAL[0] if piece in vocab])
-    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(piece, vocab[piece]) for piece in ("[CLS]", "[SEP]")],
-    )
-    return tokenizer
 
 
 def _short(texts: Iterable[str]) -> Iterator[str]:

@@ -105,9 +105,15 @@ class FineTuning(Task):
     def _pretrained(self) -> pretrained.Pretrained:
         """The encoder that `config.encoder.place` names."""
         try:
-            return pretrained.load(self.config.encoder.place)
+            found = pretrained.load(self.config.encoder.place)
         except UserError as error:
             raise UserError(f"config.encoder.place: {error}") from None
+        if not isinstance(found.model, Bert):
+            raise UserError(
+                f"config.encoder.place={self.config.encoder.place}: a {found.kind} model is an encoder for metrics and "
+                "cannot be trained; trainable are BERT and its relatives, among them RemBERT, ALBERT, ELECTRA and MPNet"
+            )
+        return found
 
     @functools.cached_property
     def description(self) -> dict[str, Any]:

@@ -66,6 +66,7 @@ COMMANDS = {
         "{source} --encoder={encoder} --idf=idf.json",
         "{source} --encoder={encoder} --baseline=baseline.csv --num_pairs=4",
     ],
+    "encoders": ["--family=t5 --format=json", ""],
     "export": [
         "--workdir={translator} --to=safetensors --output=exported",
         "--workdir={translator} --to=ctranslate2 --output=exported",

@@ -16,7 +16,10 @@ KEY_AXES = {"rows": (0, 1, 2, 3), "columns": (0, 1, 3, 2)}
 
 
 class MultiHeadAttention(nn.Module):
-    """MultiHead(Q, K, V) = Concat(head_1 .. head_H) W_O (Vaswani et al., 2017, section 3.2.2)."""
+    """MultiHead(Q, K, V) = Concat(head_1 .. head_H) W_O (Vaswani et al., 2017, section 3.2.2).
+
+    scaled: divide scores by sqrt(d_k); T5 does not.
+    """
 
     d_model: int
     num_heads: int
@@ -25,6 +28,7 @@ class MultiHeadAttention(nn.Module):
     dropout: float
     dtype: str
     use_bias: bool = False  # as in the paper
+    scaled: bool = True
 
     def setup(self) -> None:
         self.query = Dense(self.num_heads * self.d_k, self.use_bias, self.dtype)
@@ -41,10 +45,16 @@ class MultiHeadAttention(nn.Module):
         """x float[B, S, D] -> keys float[B, H, S, Dk], values float[B, H, S, Dv]."""
         return self.heads(self.key(x)), self.heads(self.value(x))
 
-    def __call__(self, x: Array, memory: tuple[Array, Array], mask: Array, train: bool) -> tuple[Array, Array]:
-        """x float[B, T, D], mask bool[B or 1, 1, T or 1, S] -> float[B, T, D], weights float32[B, H, T, S]."""
+    def __call__(
+        self, x: Array, memory: tuple[Array, Array], mask: Array, train: bool, bias: Array | None = None
+    ) -> tuple[Array, Array]:
+        """x float[B, T, D], mask bool[B or 1, 1, T or 1, S] -> float[B, T, D], weights float32[B, H, T, S].
+
+        bias: added to the scores, float[1, H, T, S].
+        """
         query, key = self.heads(self.query(x)), self.weight_dropout.key(train)
-        context, weights = attend(query, *memory, mask, self.dropout, key)
+        scale = None if self.scaled else 1.0
+        context, weights = attend(query, *memory, mask, self.dropout, key, bias, scale)
         return self.output(context.swapaxes(1, 2).reshape(*x.shape[:2], -1)), weights
 
     def init_memory(self, batch_size: int, beam_size: int, max_length: int) -> tuple[Array, Array]:

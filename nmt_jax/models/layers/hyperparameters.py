@@ -1,7 +1,14 @@
-"""Checks of hyperparameters that several models share; each raises ValueError with the remedy."""
+"""Hyperparameters: passed on to parts of a model, and checked; checks raise ValueError with the remedy."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+
+def shared_fields(model: Any, part: type) -> dict[str, Any]:
+    """The fields of the dataclass `part` that `model` has as well, with the values of `model`."""
+    names = {field.name for field in dataclasses.fields(model)} & {field.name for field in dataclasses.fields(part)}
+    return {name: getattr(model, name) for name in names - {"parent", "name"}}
 
 
 def check_choices(model: Any, choices: Mapping[str, Sequence[str]]) -> None:

@@ -18,33 +18,51 @@ FUSED_LENGTH = 16  # the fewest queries for which a fused kernel is used
 
 
 def attend(
-    query: Array, keys: Array, values: Array, mask: Array, rate: float = 0.0, key: Array | None = None
+    query: Array,
+    keys: Array,
+    values: Array,
+    mask: Array,
+    rate: float = 0.0,
+    key: Array | None = None,
+    bias: Array | None = None,
+    scale: float | None = None,
 ) -> tuple[Array, Array]:
-    """softmax(Q K^T / sqrt(d_k)) V (Vaswani et al., 2017, eq. 1).
+    """softmax(Q K^T / sqrt(d_k) + bias) V (Vaswani et al., 2017, eq. 1, without a bias).
 
     query float[B, H, T, Dk], keys float[B, H, S, Dk], values float[B, H, S, Dv], mask bool broadcast to [B, H, T, S]
     -> context [B, H, T, Dv] of the type of the query, weights float32[B, H, T, S]; masked positions have weight exactly
     0. With a random key, dropout of this rate is applied to the weights that average the values, not to those returned.
+    bias: float[1 or B, H, T, S], added to the scores. scale: of the scores, instead of 1 / sqrt(d_k).
     """
-    if key is None and (context := fused_context(query, keys, values, mask)) is not None:
+    plain = key is None and bias is None and scale is None
+    if plain and (context := fused_context(query, keys, values, mask)) is not None:
         return context, _weights(query, keys, mask).astype(jnp.float32)  # jit drops weights that are not used
-    average: Callable[..., tuple[Array, Array]] = functools.partial(_average, rate=rate)
+    average: Callable[..., tuple[Array, Array]] = functools.partial(_average, rate=rate, scale=scale)
     if platforms.current().attention_weights == "recomputed":
         average = jax.checkpoint(average)  # the backward pass computes the weights again instead of reading them
-    return average(query, keys, values, mask, key)
+    return average(query, keys, values, mask, key, bias)
 
 
 def _average(
-    query: Array, keys: Array, values: Array, mask: Array, key: Array | None, rate: float
+    query: Array,
+    keys: Array,
+    values: Array,
+    mask: Array,
+    key: Array | None,
+    bias: Array | None,
+    rate: float,
+    scale: float | None,
 ) -> tuple[Array, Array]:
-    weights = _weights(query, keys, mask)
+    weights = _weights(query, keys, mask, bias, scale)
     kept = weights if key is None else dropout(weights, rate, key)
     return jnp.einsum("bhts,bhsd->bhtd", kept, values), weights.astype(jnp.float32)
 
 
-def _weights(query: Array, keys: Array, mask: Array) -> Array:
-    """softmax(Q K^T / sqrt(d_k)), [B, H, T, S] of the type of the query."""
-    scores = jnp.einsum("bhtd,bhsd->bhts", query, keys) * query.shape[-1] ** -0.5
+def _weights(query: Array, keys: Array, mask: Array, bias: Array | None = None, scale: float | None = None) -> Array:
+    """The weights of `attend`, [B, H, T, S] of the type of the query."""
+    scores = jnp.einsum("bhtd,bhsd->bhts", query, keys) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if bias is not None:
+        scores = scores + bias.astype(scores.dtype)
     return softmax(jnp.where(jnp.broadcast_to(mask, scores.shape), scores, MASKED))
 
 

@@ -14,9 +14,10 @@ class Sublayer(nn.Module):
 
     norm: str
     dropout: float
+    epsilon: float = 1e-6
 
     def setup(self) -> None:
-        self.layer_norm = LayerNorm()
+        self.layer_norm = LayerNorm(self.epsilon)
         self.residual_dropout = Dropout(self.dropout)
 
     def before(self, x: Array) -> Array:
@@ -36,12 +37,13 @@ class _SelfAttentionLayer(nn.Module):
     feed_forward: dict[str, Any]
     norm: str
     dropout: float
+    epsilon: float = 1e-6
 
     def setup(self) -> None:
         self.self_attention = MultiHeadAttention(**self.attention)
-        self.self_attention_residual = Sublayer(self.norm, self.dropout)
+        self.self_attention_residual = Sublayer(self.norm, self.dropout, self.epsilon)
         self.ffn = FeedForward(**self.feed_forward)
-        self.ffn_residual = Sublayer(self.norm, self.dropout)
+        self.ffn_residual = Sublayer(self.norm, self.dropout, self.epsilon)
 
     def _attend_to_itself(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
         y = self.self_attention_residual.before(x)
@@ -62,7 +64,7 @@ class _SelfAttentionLayer(nn.Module):
 class EncoderLayer(_SelfAttentionLayer):
     """Self-attention and feed-forward sublayers."""
 
-    def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
+    def __call__(self, x: Array, mask: Array, train: bool = False) -> tuple[Array, Array]:
         """x float[B, S, D], mask bool[B, 1, 1 or S, S] -> float[B, S, D], weights float[B, H, S, S]."""
         x, weights = self._attend_to_itself(x, mask, train)
         return self._feed_forward(x, train), weights
@@ -81,7 +83,7 @@ class DecoderLayer(_SelfAttentionLayer):
     def setup(self) -> None:
         super().setup()
         self.cross_attention = MultiHeadAttention(**self.attention)
-        self.cross_attention_residual = Sublayer(self.norm, self.dropout)
+        self.cross_attention_residual = Sublayer(self.norm, self.dropout, self.epsilon)
 
     def _attend_to_source(self, x: Array, memory: tuple[Array, Array], mask: Array, train: bool) -> tuple[Array, Array]:
         y, cross = self.cross_attention(self.cross_attention_residual.before(x), memory, mask, train)

@@ -21,6 +21,7 @@ from nmt_jax.tasks.registry import make_task
 from nmt_jax.training.run import train
 from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder as tiny_encoder
+from tests.fixtures.family_folders import ENCODERS, write_folder
 from tests.fixtures.parameters import draw_parameters
 
 GOOD, BAD = ("good", "great"), ("bad", "dull")
@@ -143,6 +144,29 @@ def test_training_starts_with_the_pretrained_weights(folder, tmp_path):
         task_of(folder, tmp_path, **{"encoder.place": tmp_path / "other"}).warm_start(drawn)
 
 
+RELATIVES = {
+    "rembert": {"embedding_width": 6},
+    "albert": {"embedding_width": 6, "share_layers": True},
+    "electra": {"embedding_width": 6, "pooler": False},
+    "mpnet": {"relative_buckets": 32, "num_segments": 0, "first_position": 1},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", RELATIVES)
+def test_relatives_of_bert_are_trained(folder, tmp_path, kind):
+    tiny_encoder.write(tmp_path / kind, kind, **RELATIVES[kind])
+    task = task_of(folder, tmp_path, **{"encoder.place": tmp_path / kind})
+    params = task.warm_start(draw_parameters(task.model.init, *task._inputs(task.dummy_batch((1, 1, 1))))["params"])
+    assert json.loads((tmp_path / "vocab" / "encoder.json").read_text())["kind"] == kind
+    gradient = jax.jit(jax.grad(lambda params, batch: task.loss_fn(params, batch, None)[0]))
+    found = flax.traverse_util.flatten_dict(gradient(params, task.batches(1)[0])["encoder"], sep="/")
+    flat = flax.traverse_util.flatten_dict(pretrained.load(tmp_path / kind).params, sep="/")
+    assert set(found) == {name for name in flat if not name.startswith("pooler")}
+    for name, value in found.items():
+        assert np.abs(value).max() > 0 or name.endswith("key/bias"), name  # a softmax ignores a bias of the keys
+
+
 @pytest.mark.slow
 def test_a_frozen_encoder_does_not_change(folder, tmp_path):
     changes = {"encoder.frozen": "true", "encoder.layers": "mixture", "optimizer.weight_decay": 0.0}
@@ -243,11 +267,16 @@ def test_errors_name_the_row(folder, tmp_path):
 
 
 def test_invalid_settings_are_errors(folder, tmp_path):
+    t5 = write_folder(tmp_path / "t5", ENCODERS["t5"])
     page = f"{ROOT}/configs/glue.py:smoke=true"
     for changes, words in (
         ({"encoder.layers": "two"}, "layers='two': use last, mixture or"),
         ({"encoder.dtype": "float16"}, "config.encoder.dtype='float16'"),
         ({"encoder.place": "nowhere"}, "config.encoder.place: nowhere: no such folder"),
+        (
+            {"encoder.place": t5},
+            "config.encoder.place=.*/t5: a t5 model is an encoder for metrics and cannot be trained",
+        ),
         ({"encoder.layers": "9"}, "layers='9'"),
         ({"data.texts": '["a", "b", "c"]'}, "one column of text, or two"),
         ({"model.pooling": "max"}, "config.model.pooling='max'"),
