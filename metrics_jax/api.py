@@ -134,6 +134,37 @@ class SourceMetric(AdditiveMetric):
         return IndexedSourceTexts(self, texts, check_sources(self.name, sources, texts))
 
 
+class ReferenceFreeMetric(SourceMetric):
+    """Base class of metrics that compare texts with their sources alone; they ignore references."""
+
+    needs: ClassVar[tuple[str, ...]] = ("hypotheses", "sources")
+
+    def statistics(
+        self, hypotheses: Sequence[str], references: References | None = None, sources: Sequence[str] | None = None
+    ) -> np.ndarray:
+        """Statistics float[N, K] of N segments, additive over segments. Raises as that of `SourceMetric`."""
+        raise NotImplementedError
+
+    def pairwise(
+        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
+    ) -> np.ndarray:
+        """Scores float[H, R]: the score of each hypothesis, the same for all references."""
+        check_sequences(hypotheses, references)
+        if not hypotheses:
+            return np.zeros((0, len(references)))
+        scores = self.score(self.statistics(hypotheses, None, check_sources(self.name, sources, hypotheses)))
+        return np.repeat(scores[:, None], len(references), axis=1)
+
+    def __call__(
+        self,
+        hypotheses: Sequence[str],
+        references: References | None = None,
+        sources: Sequence[str] | None = None,
+    ) -> Result:
+        """Score a corpus; `sources[i]` is the source of `hypotheses[i]`. Raises as `statistics` does."""
+        return self.result(self.statistics(hypotheses, None, sources), [0] * len(hypotheses))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class IndexedTexts:
     """N texts that a metric compares with one another, addressed by index.

@@ -37,6 +37,18 @@ REGISTRY: dict[str, tuple[str, str]] = {  # metric name: module and class
     "twmd": ("embedding.tempered_wmd", "TemperedWMD"),
     "bleurt": ("embedding.bleurt", "BLEURT"),
     "ruse": ("embedding.ruse", "RUSE"),
+    "comet": ("embedding.comet", "COMET"),
+    "cometqe": ("embedding.comet", "COMETQE"),
+    "cometkiwi": ("embedding.comet", "CometKiwi"),
+    "xcomet": ("embedding.xcomet", "XCOMET"),
+    "xcometqe": ("embedding.xcomet", "XCOMETQE"),
+    "metricx23": ("embedding.metricx", "MetricX23"),
+    "metricx23qe": ("embedding.metricx", "MetricX23QE"),
+    "metricx24": ("embedding.metricx", "MetricX24"),
+    "metricx24qe": ("embedding.metricx", "MetricX24QE"),
+    "bartscore": ("embedding.generation", "BARTScore"),
+    "bartscore_source": ("embedding.generation", "BARTScoreSource"),
+    "prism": ("embedding.generation", "Prism"),
 }
 SHORTHANDS = {
     "spBLEU": "bleu|tokenize:flores200",

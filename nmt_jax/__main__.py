@@ -168,6 +168,11 @@ VERBS = {
         "--workdir=FOLDER --to=ctranslate2|huggingface|word2vec|safetensors --output=FOLDER [FLAG …]",
         "--workdir=runs/quickstart --to=ctranslate2 --quantization=int8 --output=exported",
     ),
+    "convert": Verb(
+        "convert a checkpoint of PyTorch to safetensors, without running its code",
+        "--input=FILE|FOLDER --output=FOLDER [--base=FOLDER]",
+        "--input=models/wmt22-comet-da --base=models/xlm-roberta-large --output=models/comet",
+    ),
     "corpus": Verb(
         "write the parallel corpus of an experiment to plain text files",
         "--workdir=FOLDER|--config=FILE --output=PREFIX [--split=test] [--lines=N]",

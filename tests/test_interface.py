@@ -25,7 +25,7 @@ ARGUMENTS = {
     "ablation": ("size=paper",),
     "back_translation": ("stage=reverse", "size=small"),
     "bleurt": ("stage=pretrain",),
-    "comet": ("source=false", "reference=false"),
+    "comet": ("reference=false",),
     "rnn_luong": ("size=paper",),
     "glue": ("task=cola", "task=sst2", "task=mrpc", "task=rte", "task=sick", "task=stsb"),
 }

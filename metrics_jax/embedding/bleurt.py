@@ -10,7 +10,7 @@ import numpy as np
 
 from metrics_jax.api import References, check_sequences, flatten, pair
 from metrics_jax.embedding.contextual import LearnedMetric, TextTooLongError
-from metrics_jax.embedding.encoder import distinct_rows, progress
+from metrics_jax.embedding.row_outputs import row_outputs
 
 if TYPE_CHECKING:
     from jax import Array
@@ -94,24 +94,12 @@ def score_rows(scorer: PairScorer, rows: Sequence[PairRow]) -> np.ndarray:
     """
     import jax
 
-    from metrics_jax.embedding.forward import Forward
-
     packed = [(row.ids + SEGMENT * row.segments).astype(np.int32) for row in rows]
-    distinct, firsts = distinct_rows(packed)
-    todo = [packed[first] for first in firsts]
     partial = scorer.score if isinstance(scorer.score, jax.tree_util.Partial) else jax.tree_util.Partial(scorer.score)
-    embed = jax.tree_util.Partial(_score_packed, partial)
-    forward = Forward(embed, (0,), "concatenate", normalize=False, max_length=scorer.max_length)
-    found = np.zeros(len(todo))
-    with progress("scoring", sum(map(len, todo))) as advance:
-        for number, value in forward(todo, None):
-            found[number] = value[0, 0]
-            advance(len(todo[number]))
-    if not np.isfinite(found).all():
-        raise ValueError("a score is NaN or infinity: the weights of the pair scorer are damaged")
-    return found[distinct]
+    found = row_outputs(jax.tree_util.Partial(_score_packed, partial), packed, scorer.max_length)
+    return np.array([output[0, 0] for output in found], np.float64)
 
 
 def _score_packed(score: Callable[[Array, Array, Array], Array], packed: Array, mask: Array) -> Array:
-    """Scores of packed rows int[B, S], in the shape of an encoder's hidden states: float[1, B, 1, 1]."""
-    return score(packed % SEGMENT, mask, packed // SEGMENT)[None, :, None, None]
+    """Scores of packed rows int[B, S], float[B, 1, 1]."""
+    return score(packed % SEGMENT, mask, packed // SEGMENT)[:, None, None]

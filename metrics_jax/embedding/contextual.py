@@ -70,7 +70,8 @@ class EncoderMetric(AdditiveMetric):
 class LearnedMetric(EncoderMetric):
     """A metric whose segment scores are the outputs of a model that was trained on human ratings.
 
-    Subclasses are dataclasses with the fields multi_reference, "max" or "mean", and long, one of `long_options`.
+    Subclasses are dataclasses with the fields multi_reference, "max" ("min" for error scores) or "mean", and long, one
+    of `long_options`.
     """
 
     multi_reference: str
@@ -79,15 +80,16 @@ class LearnedMetric(EncoderMetric):
     long_options: ClassVar[tuple[str, str]]
 
     def __post_init__(self) -> None:
-        for option, known in (("multi_reference", ("max", "mean")), ("long", self.long_options)):
+        best = "max" if self.higher_is_better else "min"
+        for option, known in (("multi_reference", (best, "mean")), ("long", self.long_options)):
             if (value := getattr(self, option)) not in known:
                 raise ValueError(f"{option}={value!r}: choose {' or '.join(known)}")
 
     def segment_statistics(self, scores: np.ndarray, too_long: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """Statistics float64[N, 3] from float[R] scores and bool[R] of all references; owner int[R]: their segments."""
         first = api.starts(owner)
-        if self.multi_reference == "max":
-            combined = np.maximum.reduceat(scores, first)
+        if self.multi_reference != "mean":
+            combined = (np.maximum if self.higher_is_better else np.minimum).reduceat(scores, first)
         else:
             combined = np.add.reduceat(scores, first) / np.bincount(owner)
         cut = np.maximum.reduceat(too_long, first)

@@ -20,7 +20,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax score`."""
     help_text = "File of reference translations, one per line; repeat the flag for several references."
     flags.DEFINE_multi_string("reference", [], help_text, flag_values)
-    help_text = "File of what was translated or simplified, one text per line, for metrics that read it, such as sari."
+    help_text = "File of what was translated or simplified, one text per line, for metrics that read it: sari, comet …"
     flags.DEFINE_string("source", None, help_text, flag_values)
     help_text = (
         "File with the name of the document of each line: score documents instead of lines, joined by spaces (d-BLEU)."

@@ -8,7 +8,7 @@ from absl import flags
 from metrics_jax.registry import REGISTRY, SHORTHANDS
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
-from nmt_jax.pretrained.metrics import DTYPES
+from nmt_jax.pretrained.metrics import DTYPES, ESTIMATORS
 from nmt_jax.schema.number_flags import define_float, define_integer, define_seed
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ SEARCH = (
     *("no_repeat_ngram_size", "repetition_penalty", "num_groups", "diversity"),
 )
 ENCODER_FLAGS = ("encoder", "dtype", "download")
-METRIC_FLAGS = (*ENCODER_FLAGS, "cache", "vectors", "bleurt", "ruse")
+METRIC_FLAGS = (*ENCODER_FLAGS, "cache", "vectors", "bleurt", "ruse", *ESTIMATORS)
 
 
 def values(flag_values: flags.FlagValues, *names: str) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def define_gold_flags(flag_values: flags.FlagValues, help_text: str) -> None:
 
 
 def define_metric_flags(flag_values: flags.FlagValues) -> None:
-    """Define `--encoder` … `--ruse`, options of `pretrained.metrics.open_metric`."""
+    """Define `--encoder` … `--ruse` and others, options of `pretrained.metrics.open_metric`."""
     help_text = "Encoder of embedding metrics (bertscore, moverscore, yisi1 …): model folder or installed package."
     define_encoder_flags(flag_values, help_text)
     flags.DEFINE_string("cache", None, "Folder in which embeddings are kept between runs.", flag_values)
@@ -125,6 +125,8 @@ def define_metric_flags(flag_values: flags.FlagValues) -> None:
     help_text = "Model of bleurt: workdir of configs/bleurt.py or folder of a published model."
     flags.DEFINE_string("bleurt", None, help_text, flag_values)
     flags.DEFINE_string("ruse", None, "Model of ruse: workdir of configs/ruse.py.", flag_values)
+    for name, (_, _, place) in ESTIMATORS.items():
+        flags.DEFINE_string(name, None, f"Model of {name}: {place}.", flag_values)
 
 
 def metric_options(flag_values: flags.FlagValues) -> dict[str, Any]:

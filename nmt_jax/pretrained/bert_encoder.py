@@ -30,17 +30,17 @@ def load_encoder(
 def make_encoder(pretrained: Pretrained) -> Encoder:
     """An encoder that returns a model's hidden states, starting with its embeddings."""
     model, tokenizer = pretrained.model, pretrained.tokenizer
-    settings = _settings(model, pretrained.max_length)
+    settings = settings_of(model, pretrained.max_length)
     flat = flax.traverse_util.flatten_dict(pretrained.params, sep="/")
     if model.dtype == "bfloat16":  # products round kernels to bfloat16 anyway; this halves their memory
         flat = {name: value.astype(jnp.bfloat16) if name.endswith("/kernel") else value for name, value in flat.items()}
     params = jax.device_put(flax.traverse_util.unflatten_dict(flat, sep="/"))
     hashed = fingerprint((tokenizer.model + repr(settings)).encode(), pretrained.params, "pooler_dense/")
-    embed = jax.tree_util.Partial(_states(model), params)
+    embed = jax.tree_util.Partial(hidden_states(model), params)
     return Encoder(tokenizer, embed, tokenizer.pieces, pretrained.max_length, hashed, model.dtype)
 
 
-def _settings(model: EncoderStack, max_length: int) -> list[Any]:
+def settings_of(model: EncoderStack, max_length: int) -> list[Any]:
     """What changes the numbers of a model but is not in its parameters."""
     function = activation(model.activation, model.dtype).__name__
     if isinstance(model, Bert):
@@ -51,7 +51,7 @@ def _settings(model: EncoderStack, max_length: int) -> list[Any]:
 
 
 @functools.cache
-def _states(model: EncoderStack) -> Callable[..., Iterator[jax.Array]]:
+def hidden_states(model: EncoderStack) -> Callable[..., Iterator[jax.Array]]:
     """A function that yields the hidden states of a model; the same function for equal models.
 
     One layer is compiled for each shape, and its program runs with the weights of every equal layer. This compiles

@@ -3,6 +3,7 @@
 import functools
 
 from nmt_jax.models.layers.deberta_stack import Deberta
+from nmt_jax.models.layers.xlm_roberta_xl import XlmRobertaXL
 from nmt_jax.pretrained.family import ACTIVATIONS, Choices, Family, Tensors
 
 BERT = {
@@ -133,6 +134,20 @@ DEBERTA_CHOICES: Choices = {
     "norm_rel_ebd": {"layer_norm": {"norm_positions": True}, "none": {"norm_positions": False}},
 }
 
+XLM_ROBERTA_XL = {
+    **{name: tensor for name, tensor in EMBEDDINGS.items() if not name.endswith("norm")},
+    "layers_{}/self_attention/query": "encoder.layer.{}.attention.self.query",
+    "layers_{}/self_attention/key": "encoder.layer.{}.attention.self.key",
+    "layers_{}/self_attention/value": "encoder.layer.{}.attention.self.value",
+    "layers_{}/self_attention/output": "encoder.layer.{}.attention.output.dense",
+    "layers_{}/self_attention_residual/layer_norm": "encoder.layer.{}.attention.self_attn_layer_norm",
+    "layers_{}/ffn/hidden": "encoder.layer.{}.intermediate.dense",
+    "layers_{}/ffn/output": "encoder.layer.{}.output.dense",
+    "layers_{}/ffn_residual/layer_norm": "encoder.layer.{}.LayerNorm",
+    "layers_{}/final_norm": "encoder.LayerNorm",
+}
+TRAINING = ("dropout", "attention_dropout", "init_stddev")  # hyperparameters of models that can be trained
+
 BERT_FAMILIES = {
     "bert": _bert("BertModel"),
     "roberta": _bert("RobertaModel", pad_id=1, counts_from_pad=True),
@@ -146,7 +161,12 @@ BERT_FAMILIES = {
         constant={"num_segments": 0, "epsilon": 1e-12, "pooler": False},
         ordinary=ORDINARY,
     ),
-    "bleurt": _bert("BleurtModel"),
+    "bleurt": _bert(
+        "BleurtModel",
+        tensors={**BERT, "embeddings/projection": "encoder.embedding_projection"},
+        fields={**BERT_FIELDS, "embedding_width": "embedding_size"},
+        defaults={"embedding_size": 0},
+    ),
     "rembert": _bert(
         "RemBertModel",
         tensors={**BERT, "embeddings/projection": "encoder.embedding_hidden_mapping_in"},
@@ -169,6 +189,17 @@ BERT_FAMILIES = {
         tensors=MPNET,
         fields={**SIZES, "relative_buckets": "relative_attention_num_buckets"},
         constant={"num_segments": 0},
+        pad_id=1,
+        counts_from_pad=True,
+    ),
+    "xlm-roberta-xl": Family(
+        "XLMRobertaXLModel",
+        XLM_ROBERTA_XL,
+        {field: key for field, key in BERT_FIELDS.items() if field not in TRAINING},
+        {"hidden_act": ACTIVATIONS},
+        module=XlmRobertaXL,
+        ordinary=ORDINARY,
+        ignored=("embeddings.position_ids", "embeddings.token_type_ids"),
         pad_id=1,
         counts_from_pad=True,
     ),

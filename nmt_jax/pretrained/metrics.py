@@ -2,8 +2,9 @@
 
 import dataclasses
 import functools
+import importlib
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import metrics_jax
@@ -13,7 +14,7 @@ from nmt_jax.data.lines import find
 from nmt_jax.errors import UserError
 
 DTYPES = ("float32", "bfloat16")
-NO_EFFECT = "--source has no effect: none of the metrics reads sources; sari does"
+NO_EFFECT = "--source has no effect: none of the metrics reads sources; sari and comet do"
 
 
 class _Opener(NamedTuple):
@@ -36,6 +37,15 @@ def open_metric(
     cache: str | None = None,
     bleurt: str | None = None,
     ruse: str | None = None,
+    comet: str | None = None,
+    cometqe: str | None = None,
+    cometkiwi: str | None = None,
+    xcomet: str | None = None,
+    metricx23: str | None = None,
+    metricx23qe: str | None = None,
+    metricx24: str | None = None,
+    bartscore: str | None = None,
+    prism: str | None = None,
     sources: bool = False,
 ) -> AdditiveMetric:
     """The metric of a name or signature, such as `bleu` or `bertscore|layer:9`; unneeded options are ignored.
@@ -46,11 +56,15 @@ def open_metric(
     encoder's matrix products. cache: a folder for encoded texts. baseline, idf: files that `Baseline.save` and
     `Idf.save` wrote; the frequencies in `idf` are used with the metric's own formula, unless the signature specifies
     idf. bleurt: a workdir, a folder, or with `download` a name, of a trained BLEURT. ruse: a workdir of a trained RUSE.
-    Every file is read once for all metrics. sources: whether the caller has the source of each text.
+    comet … prism: folders of their models, see `ESTIMATORS`. Every file is read once for all metrics. sources:
+    whether the caller has the source of each text.
 
     Raises UserError if the metric or an option does not exist, or a needed file is missing or damaged, or sources are.
     """
     named = {"vectors": vectors, "encoder": encoder, "bleurt": bleurt, "ruse": ruse}
+    named |= {"comet": comet, "cometqe": cometqe, "cometkiwi": cometkiwi, "xcomet": xcomet}
+    named |= {"metricx23": metricx23, "metricx23qe": metricx23qe, "metricx24": metricx24}
+    named |= {"bartscore": bartscore, "prism": prism}
     options = types.SimpleNamespace(**named, dtype=dtype, download=download, cache=cache)
     try:
         kind = metric_class(spec)
@@ -58,7 +72,7 @@ def open_metric(
             raise UserError(
                 f"--metrics={spec} needs the source of each text: nmt-jax score, mbr and judge read it with --source"
             )
-        openers = {name: OPENERS[name] for name in needs(spec) if name in OPENERS}
+        openers = dict(_openers(kind.name, needs(spec)))
         if openers.keys() - {"vectors"}:
             from nmt_jax import platforms  # late: other metrics do not need JAX
 
@@ -128,6 +142,48 @@ def _regressor(workdir: str, dtype: str, cache: str | None) -> Any:
     encoders = tuple(dataclasses.replace(encoder, cache=cache) for encoder in found.encoders)
     return dataclasses.replace(found, encoders=encoders)
 
+
+@functools.cache
+def _estimator(flag: str, place: str, dtype: str, download: bool, cache: str | None) -> Any:
+    module, function, _ = ESTIMATORS[flag]
+    found = getattr(importlib.import_module(f"nmt_jax.pretrained.{module}"), function)(place, dtype, download)
+    return dataclasses.replace(found, cache=cache) if hasattr(found, "cache") else found
+
+
+def _openers(metric: str, fields: Iterable[str]) -> Iterator[tuple[str, _Opener]]:
+    """The openers of the objects that a metric needs, by field; that of a field `estimator` depends on the metric."""
+    for field in fields:
+        if field in OPENERS:
+            yield field, OPENERS[field]
+        elif field == "estimator":
+            yield field, _estimator_opener(SAME_MODEL.get(metric, metric))
+
+
+def _estimator_opener(flag: str) -> _Opener:
+    def opened(options: Any) -> Any:
+        return _estimator(flag, getattr(options, flag), options.dtype, options.download, options.cache)
+
+    return _Opener((flag,), f"a trained model: --{flag}=PLACE, {ESTIMATORS[flag][2]}", opened)
+
+
+CONVERTED = "the folder of a published model, converted by nmt-jax convert"
+TRAINED = f"{CONVERTED}, or a workdir of configs/comet.py"
+ESTIMATORS = {  # by flag, the name of the metric: module and function that load its model, and what it is
+    "comet": ("comet_models", "load_comet", TRAINED),
+    "cometqe": ("comet_models", "load_cometqe", TRAINED),
+    "cometkiwi": ("comet_models", "load_cometkiwi", CONVERTED),
+    "xcomet": ("comet_models", "load_xcomet", CONVERTED),
+    "metricx23": ("seq2seq_metrics", "load_metricx23", CONVERTED),
+    "metricx23qe": ("seq2seq_metrics", "load_metricx23", CONVERTED),
+    "metricx24": ("seq2seq_metrics", "load_metricx24", CONVERTED),
+    "bartscore": ("seq2seq_metrics", "load_bartscore", "the folder of a BART, mBART or T5, in Hugging Face's format"),
+    "prism": ("prism_model", "load_prism", "a workdir of task 'translate', such as configs/transformer.py trains"),
+}
+SAME_MODEL = {  # the flag of another metric
+    "xcometqe": "xcomet",
+    "metricx24qe": "metricx24",
+    "bartscore_source": "bartscore",
+}
 
 OPENERS = {  # by the name of the metric's field
     "vectors": _Opener(

@@ -1,17 +1,24 @@
 """Files of models: JSON and safetensors. Names, shapes and types are checked first; nothing is unpickled."""
 
 import json
+import math
 import pathlib
+import struct
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import safetensors
-import safetensors.numpy
 
 from nmt_jax.errors import UserError
 from nmt_jax.storage.files import whole_file
 
 TYPES = ("F32", "F16", "BF16")
+WRITTEN = {  # types of tensors in a file, by NumPy's names
+    **{"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "bool": "BOOL", "uint8": "U8"},
+    **{f"int{bits}": f"I{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"U{bits}" for bits in (16, 32, 64)},
+}
 
 
 def read_json(path: pathlib.Path) -> dict:
@@ -52,11 +59,24 @@ def tensor_names(path: pathlib.Path) -> list[str]:
         return list(file.keys())
 
 
-def write_tensors(path: pathlib.Path, tensors: Mapping[str, np.ndarray]) -> None:
-    """Writes a file atomically."""
-    contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+def write_tensors(path: pathlib.Path, tensors: Mapping[str, Any]) -> None:
+    """Writes a file atomically, tensor by tensor.
+
+    tensors: arrays, or objects with `shape` and `dtype` that become arrays one at a time, by `numpy.asarray`.
+    """
+    order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))  # keeps numbers aligned
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name in order:
+        dtype, shape, start = tensors[name].dtype, list(tensors[name].shape), end
+        end += math.prod(shape) * dtype.itemsize
+        header[name] = {"dtype": WRITTEN[dtype.name], "shape": shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
     with whole_file(path) as file:
-        file.write(safetensors.numpy.save(contiguous, metadata={"format": "pt"}))
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in order:
+            file.write(np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8).data)
 
 
 def _open(path: pathlib.Path) -> safetensors.safe_open:
@@ -64,8 +84,8 @@ def _open(path: pathlib.Path) -> safetensors.safe_open:
     if not path.is_file():
         if pickled := sorted(one for one in path.parent.glob("*") if one.suffix in (".bin", ".pt", ".pth", ".ckpt")):
             raise UserError(
-                f"{pickled[0]}: pickled weights can run code and are not read; convert them once, where "
-                "transformers is installed, with AutoModel.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+                f"{pickled[0]}: pickled weights can run code and are not read here; convert them once: "
+                f"nmt-jax convert --input={path.parent} --output=FOLDER"
             )
         if path.with_name(f"{path.name}.index.json").is_file():
             raise UserError(f"{path.parent}: the weights are in several files; save them as one (max_shard_size)")

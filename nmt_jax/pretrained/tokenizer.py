@@ -154,6 +154,11 @@ class Tokenizer:
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
+    def spans(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The characters [start, end) of each piece of each text, int[S, 2]; the pieces are those of `encode`."""
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [np.array(encoding.offsets, int).reshape(-1, 2) for encoding in encodings]
+
     def starts(self) -> np.ndarray:
         """Whether each piece begins a word, bool[V]; `##ing` does not, nor does `ing` beside pieces like `▁the`."""
         pieces = self.pieces(range(len(self)))

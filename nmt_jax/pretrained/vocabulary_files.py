@@ -44,6 +44,7 @@ _T5 = Layout("$A </s>", "$A </s> $B </s>", extra=True)
 LAYOUTS = {
     "t5": _T5,
     "mt5": _T5,
+    "bleurt": Layout(*_BERT),
     "rembert": Layout(*_BERT, quotes=True),
     "albert": Layout(*_BERT, quotes=True, folds=True),
     "deberta-v2": Layout(*_BERT, mask=True),

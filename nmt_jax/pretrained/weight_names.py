@@ -34,7 +34,8 @@ def read_config(config: Mapping[str, Any], family: Family, where: str) -> dict[s
 
     Raises UserError if the content is incomplete, invalid, or describes an unsupported variant.
     """
-    kind, config = config["model_type"], {**family.defaults, **config}
+    given = {key: value for key, value in config.items() if value is not None or key not in family.defaults}
+    kind, config = config["model_type"], {**family.defaults, **given}
     for key, ordinary in family.ordinary.items():
         if config.get(key, ordinary) != ordinary:
             raise UserError(f"{where}: {key} {config[key]!r} is not supported, only {ordinary!r}")

@@ -45,17 +45,16 @@ def score_files(
 ) -> list[Score] | None:
     """Score files of hypotheses ("-" is stdin) against one or more files of references, line N against line N.
 
-    source: the file of what was translated, for metrics that read it. documents: the file with the name of the document
-    of each line; the lines of a document are scored as one, joined by spaces. metrics: names or signatures, with
-    `options` of `open_metric`. Returns the scores of all systems by the first metric, then by the second, and so on;
-    with `shared`, processes divide the lines, and only one of them gets scores, the others None. Raises UserError for
-    files that are missing, empty, not UTF-8 or of unequal length, and for a metric or option that does not exist.
+    references: none, if no metric reads them. source: the file of what was translated, for metrics that read it.
+    documents: the file with the name of the document of each line; the lines of a document are scored as one, joined by
+    spaces. metrics: names or signatures, with `options` of `open_metric`. Returns the scores of all systems by the
+    first metric, then by the second, and so on; with `shared`, processes divide the lines, and only one of them gets
+    scores, the others None. Raises UserError for files that are missing, empty, not UTF-8 or of unequal length, and for
+    a metric or option that does not exist.
     """
     inference = inference or Inference()
     if not hypotheses:
         raise UserError("nmt-jax score needs a file of translations: nmt-jax score HYPOTHESIS --reference=FILE")
-    if not references:
-        raise UserError("nmt-jax score needs references: --reference=FILE, once or several times")
     if not metrics:
         raise UserError("--metrics is empty: name at least one metric, such as --metrics=bleu,chrf")
     if inference.paired and len(hypotheses) < 2:
@@ -63,6 +62,8 @@ def score_files(
     if repeated := [name for i, name in enumerate(hypotheses) if name in hypotheses[:i]]:
         raise UserError(f"{repeated[0]} is given twice; systems are named by their files")
     opened = [(spec, open_metric(spec, sources=source is not None, **options)) for spec in metrics]
+    if not references and any("references" in metric.needs for _, metric in opened):
+        raise UserError("nmt-jax score needs references: --reference=FILE, once or several times")
     by_name = {_metric_name(spec, metric): metric for spec, metric in opened}
     check_sources(by_name.values(), source is not None)
     reference_lines, systems = (
@@ -114,7 +115,8 @@ def score_texts(
     sources: what was translated, for metrics that read it. Returns as `score_files`. Raises UserError if a metric
     cannot score a line.
     """
-    grouped = list(zip(*references.values(), strict=True))
+    lines = next(iter(systems.values()))
+    grouped: list[tuple[str, ...]] = list(zip(*references.values(), strict=True)) if references else [()] * len(lines)
     tables = Tables(shared)
     fitted = {name: _add_table(tables, metric, systems, grouped, sources) for name, metric in metrics.items()}
     arrays = tables.collect()

@@ -23,6 +23,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.export import safetensors
 from nmt_jax.pretrained.huggingface import load_folder
 from nmt_jax.pretrained.tokenizer import Tokenizer
+from nmt_jax.pretrained.torch_files import TorchFile
 from nmt_jax.translation.candidates import read_candidates
 from nmt_jax.workdir import Workdir
 from tests.fuzz.mistakes import BIG_FILES, spoil
@@ -36,6 +37,7 @@ FORMATS = {
     "a checkpoint": ("translator/checkpoints", lambda path: load_params(path.parent), 200),
     "a tokenizer": ("encoder", Tokenizer.load, 600),
     "an encoder": ("encoder", load_folder, 600),
+    "a checkpoint of PyTorch": ("model.ckpt", TorchFile, 600),
     "safetensors": ("exported", safetensors.load, 600),
     "judgements": ("judged.tsv", lambda path: read_judged(path, JUDGED), 1000),
     "annotated errors": ("mqm.tsv", lambda path: read_annotations(path, "mqm"), 1000),

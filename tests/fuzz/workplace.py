@@ -2,7 +2,9 @@
 
 import json
 import pathlib
+import shutil
 
+from tests.conftest import ROOT
 from tests.fixtures import judged_texts, tiny_encoder_folder
 from tests.fixtures.workdirs import train_smoke
 
@@ -73,6 +75,7 @@ COMMANDS = {
         "--workdir={vectors} --to=word2vec --output=exported",
         "--workdir={masked} --to=huggingface --output=exported",
     ],
+    "convert": ["--input={model.ckpt} --output=converted"],
     "corpus": ["--workdir={translator} --lines=3 --output=text"],
     "plot": ["--workdir={translator} --kind=curves --output=curves.png"],
     "report": ["--workdir={classifier} --output=report.html"],
@@ -95,6 +98,7 @@ def prepare(folder: pathlib.Path) -> None:
     judged_texts.write(folder / "judged.tsv", judged_texts.rows(systems=3, items=4))
     write_annotations(folder)
     tiny_encoder_folder.write(folder / "encoder")
+    shutil.copy(ROOT / "tests" / "fixtures" / "torch_files" / "lightning.ckpt", folder / "model.ckpt")
     for name, page in PAGES.items():
         train_smoke(page, folder / f"{name}.tmp", {})
         (folder / f"{name}.tmp" / "w").rename(folder / name)

@@ -9,7 +9,7 @@ import safetensors.numpy
 from metrics_jax import BLEURT
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.learned_metrics import load_bleurt
-from tests.fixtures import bleurt_folder, golden
+from tests.fixtures import bleurt_folder, estimator_folders, golden
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,25 @@ def test_equals_bleurt(shared, folders):
         count, cut = count + len(expected), cut + found.parts["long"]
     assert count == 160
     assert cut > 30
+
+
+def test_equals_bleurt_20(tmp_path):
+    """RemBERT of transformers 4.57.6 with a linear layer; also with the names of the weights in bleurt-pytorch."""
+    hypotheses, references, _ = estimator_folders.texts()
+    folder = estimator_folders.write(tmp_path / "rembert", "bleurt20")
+    found = BLEURT(load_bleurt(folder))(hypotheses, references)
+    expected = estimator_folders.golden("bleurt20")["scores"]
+    np.testing.assert_allclose(found.segments, expected, atol=1e-5, rtol=0)
+    assert np.ptp(expected) > 0.1
+    assert found.parts == {"long": 2.0}
+    sizes = {"model_type": "bleurt", "embedding_size": 6}
+    renamed = estimator_folders.write(tmp_path / "bleurt", "bleurt20", **sizes)
+    weights = safetensors.numpy.load_file(renamed / "model.safetensors")
+    weights = {
+        name.replace("embedding_hidden_mapping_in", "embedding_projection"): one for name, one in weights.items()
+    }
+    safetensors.numpy.save_file(weights, renamed / "model.safetensors")
+    np.testing.assert_array_equal(BLEURT(load_bleurt(renamed))(hypotheses, references).segments, found.segments)
 
 
 def test_the_candidate_is_truncated_first_if_lengths_are_equal(folders):
