@@ -29,7 +29,7 @@ def load_encoder(
 
 def make_encoder(pretrained: Pretrained) -> Encoder:
     """An encoder that returns a model's hidden states, starting with its embeddings."""
-    model, tokenizer = pretrained.model, pretrained.tokenizer
+    model, tokenizer = pretrained.model, pretrained.tokenizer.with_space()
     settings = settings_of(model, pretrained.max_length)
     flat = flax.traverse_util.flatten_dict(pretrained.params, sep="/")
     if model.dtype == "bfloat16":  # products round kernels to bfloat16 anyway; this halves their memory

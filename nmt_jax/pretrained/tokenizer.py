@@ -114,6 +114,20 @@ class Tokenizer:
         words = dict.fromkeys([*FIRST, *letters, *(f"##{letter}" for letter in letters), *merges])
         return cls(bert_tokenizer({piece: number for number, piece in enumerate(list(words)[:size])}, bert).to_str())
 
+    def with_space(self) -> Tokenizer:
+        """Returns the tokenizer that reads a space before the first word, if its pieces are those of bytes.
+
+        The first word of a text then has the pieces that it has elsewhere, as in bert-score with RoBERTa.
+        """
+        content = json.loads(self.model)
+        first = content["pre_tokenizer"] or {}
+        steps = [step for step in first.get("pretokenizers", [first]) if step.get("type") == "ByteLevel"]
+        if all(step["add_prefix_space"] for step in steps):
+            return self
+        for step in steps:
+            step["add_prefix_space"] = True
+        return Tokenizer(json.dumps(content))
+
     @functools.cached_property
     def _tokenizer(self) -> tokenizers.Tokenizer:
         return tokenizers.Tokenizer.from_str(self.model)

@@ -152,6 +152,10 @@ def test_byte_pairs(tmp_path):
         ["<s>", "</s>"],
     ]
     assert np.array([special.sum() for _, special in rows(tokenizer, ["abc ab", ""])]).tolist() == [2, 2]
+    spaced = tokenizer.with_space()
+    found = [spaced.pieces(ids) for ids, _ in rows(spaced, ["ab c", " ab", ""])]
+    assert found == [["<s>", "Ġab", "Ġ", "c", "</s>"], ["<s>", "Ġab", "</s>"], ["<s>", "</s>"]]
+    assert spaced.with_space() == spaced
     (tmp_path / "vocab.json").write_text(json.dumps({"a": 0}))
     with pytest.raises(UserError, match=r"vocab\.json: <s>, <pad>, </s>, <unk> not among its 1 pieces"):
         Tokenizer.load(tmp_path, "bart")
