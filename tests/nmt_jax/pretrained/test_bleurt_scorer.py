@@ -39,6 +39,7 @@ def test_equals_bleurt(shared, folders):
     assert cut > 30
 
 
+@pytest.mark.slow
 def test_equals_bleurt_20(tmp_path):
     """RemBERT of transformers 4.57.6 with a linear layer; also with the names of the weights in bleurt-pytorch."""
     hypotheses, references, _ = estimator_folders.texts()

@@ -14,6 +14,7 @@ HYPOTHESES = ["der alte Mann schläft .", "", "ein Hund", "das Haus ist rot und 
 REFERENCES = ["the old man sleeps .", "a dog", "", "the house is red ."]
 
 
+@pytest.mark.slow
 def test_the_score_is_the_mean_of_both_directions(translator_workdir):
     """Each direction equals what `nmt-jax translate --given` computes."""
     task, params = open_trained(Workdir(translator_workdir), "translate")

@@ -30,6 +30,7 @@ def scored(metric):
         ("metricx24qe", "metricx24"),
     ],
 )
+@pytest.mark.slow
 def test_metricx_equals_the_reference(spec, flag, folders):
     metric = open_metric(spec, sources=True, **{flag: folders["metricx"]})
     expected = np.array(estimator_folders.golden("metricx")[spec])
