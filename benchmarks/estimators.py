@@ -1,11 +1,12 @@
 r"""Speed of COMET and CometKiwi beside unbabel-comet, with the same random weights: segments per CPU-second.
 
-    python -m benchmarks.estimators [--peer=PYTHON] [--segments=200] [--metrics=comet,cometkiwi] [--layers=12]
+    python -m benchmarks.estimators [--peer=PYTHON] [--segments=40] [--systems=5] [--metrics=comet,cometkiwi]
 
 The encoder is XLM-R base (width 768, 12 layers) with random weights and a small vocabulary; the estimators have the
-sizes of the published models. The texts are WMT21 German to English, all systems, on one CPU thread. The peer's Python
-has unbabel-comet. One JSON line per metric; scores must agree with the peer's. Passes alternate with those of the peer,
-because other work on the machine changes their speed: figures are medians over the rounds.
+sizes of the published models. The texts are WMT21 German to English: the translations of the first segments by so many
+systems, which share their sources and references, on one CPU thread. The peer's Python has unbabel-comet. One JSON line
+per metric; scores must agree with the peer's. Passes alternate with those of the peer, because other work on the
+machine changes their speed: figures are medians over the rounds.
 """
 
 import argparse
@@ -36,11 +37,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def texts(segments: int) -> dict[str, list[str]]:
-    """Return hypotheses, references and sources of WMT21 German to English, all systems."""
+def texts(segments: int, systems: int) -> dict[str, list[str]]:
+    """Return hypotheses, references and sources of WMT21 German to English: of each segment, by so many systems."""
     path = measure.SHARED / "data" / "wmt21_da" / "wmt21.de-en.seg.tsv.gz"
+    groups: dict[str, list[dict[str, str]]] = {}
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-        rows = list(itertools.islice(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), segments))
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            groups.setdefault(row["source"], []).append(row)
+    large = [group[:systems] for group in groups.values() if len(group) >= systems]
+    rows = [*itertools.chain.from_iterable(large[:segments])]
     names = {"hypotheses": "hypothesis", "references": "reference", "sources": "source"}
     return {name: [row[column] for row in rows] for name, column in names.items()}
 
@@ -85,7 +90,8 @@ def write_model(folder: pathlib.Path, metric: str, corpus: dict[str, list[str]],
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer", help="Python with unbabel-comet.")
-    parser.add_argument("--segments", type=int, default=200)
+    parser.add_argument("--segments", type=int, default=40)
+    parser.add_argument("--systems", type=int, default=5, help="Translations of each segment.")
     parser.add_argument("--metrics", default="comet,cometkiwi", help="Metrics to measure.")
     parser.add_argument("--layers", type=int, default=12)
     options = parser.parse_args()
@@ -95,7 +101,8 @@ def main() -> None:
 
     from nmt_jax.pretrained.metrics import open_metric
 
-    corpus = texts(options.segments)
+    corpus = texts(options.segments, options.systems)
+    count = len(corpus["hypotheses"])
     arrays = {name: np.array(lines) for name, lines in corpus.items()}
     for name in options.metrics.split(","):
         with tempfile.TemporaryDirectory() as place:
@@ -110,7 +117,7 @@ def main() -> None:
                 if options.peer:
                     theirs.append(measure.peer(options.peer, "peer_comet.py", arrays, place))
         seconds = statistics.median(ours)
-        figures: dict[str, Any] = {"segments_per_cpu_second": options.segments / seconds, "cpu_seconds": seconds}
+        figures: dict[str, Any] = {"translations_per_cpu_second": count / seconds, "cpu_seconds": seconds}
         figures["matmul_gflops"] = measure.matmul_rate() / 1e9
         if theirs:
             difference = float(np.abs(scores - theirs[0]["scores"]).max())
@@ -119,7 +126,7 @@ def main() -> None:
             figures["peer_cpu_seconds"] = statistics.median(one["seconds"] for one in theirs)
             figures["ratios"] = [round(one["seconds"] / own, 2) for own, one in zip(ours, theirs, strict=True)]
             figures["ratio"] = statistics.median(figures["ratios"])
-        measure.report(benchmark="estimators", metric=name, layers=options.layers, segments=options.segments, **figures)
+        measure.report(benchmark="estimators", metric=name, layers=options.layers, translations=count, **figures)
 
 
 if __name__ == "__main__":
