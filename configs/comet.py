@@ -7,8 +7,8 @@ DIRECTORY holds wmt_da/ (see docs/how-to/learned-metrics.md). Each text is encod
 vectors h, r and s of the translation, the reference and the source as h, r, h * r, |h - r|, h * s and |h - s|.
 `reference=false` trains quality estimation, without the reference; `--metrics=cometqe --cometqe=WORKDIR` reads it.
 
-The encoder that comes as a package, all-MiniLM-L6-v2, reads English. Pearson's r with the ratings of WMT17 into English,
-mean of five language pairs: not measured yet (BLEU 0.484; docs/results/learned-metrics.md).
+The encoder that comes as a package, all-MiniLM-L6-v2, reads English. Pearson's r with the ratings of WMT17 into
+English, mean of five language pairs: not measured yet (BLEU 0.484; docs/results/learned-metrics.md).
 """
 
 import common
