@@ -150,7 +150,9 @@ def drop(random: random.Random, case: Case, workplace: pathlib.Path) -> None:
 
 
 def misspell(random: random.Random, case: Case, workplace: pathlib.Path) -> None:
-    """Lose a character of an argument."""
+    """Lose a character of an argument, if there is one."""
+    if len(case.arguments) == 1:
+        return
     place = random.randrange(1, len(case.arguments))
     word = case.arguments[place]
     if word not in ("--dry_run", "--", "--collect") and "{" not in word and word:
