@@ -1,4 +1,4 @@
-r"""Speed of COMET and CometKiwi beside unbabel-comet, with the same random weights: segments per CPU-second.
+r"""Speed of COMET and CometKiwi beside unbabel-comet, with the same random weights: translations per CPU-second.
 
     python -m benchmarks.estimators [--peer=PYTHON] [--segments=40] [--systems=5] [--metrics=comet,cometkiwi]
 

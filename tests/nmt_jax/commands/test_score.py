@@ -105,7 +105,7 @@ def test_one_row_per_line(files, capsys):
 
 
 def test_documents_are_scored_as_one_text(files, capsys):
-    """A word that moves to the next line is at the wrong place of a line, not of a document."""
+    """Line breaks within a document do not change its score."""
     hypothesis, reference, names = files(h="a b c\nd e f g\nx y z v\n", r="a b c d\ne f g\nx y z w\n", d="1\n1\n2\n")
     command = ["score", hypothesis, f"--reference={reference}", "--metrics=ter", "--segments", "--format=json"]
     assert cli.main([*command, f"--documents={names}"]) == 0
