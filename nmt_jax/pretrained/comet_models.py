@@ -51,15 +51,14 @@ class _Checkpoint:
     settings: dict[str, Any]
 
     @classmethod
-    def open(cls, place: Place, dtype: str, download: bool, revision: str, flag: str, kinds: Sequence[str]) -> Any:
-        """Raises UserError if the checkpoint is of no class in `kinds`."""
-        folder = find_folder(place, download, revision)
+    def open(cls, folder: pathlib.Path, dtype: str, flag: str, needed: str) -> Any:
+        """Raises UserError if the checkpoint is not of the class `needed`."""
         settings = read_json(folder / "config.json").get("comet")
         if not isinstance(settings, dict):
             raise UserError(f"{folder}: no checkpoint of COMET that nmt-jax convert wrote: config.json has no 'comet'")
         kind = settings.get("class_identifier")
-        if kind not in kinds:
-            raise UserError(f"{folder}: a model of class {kind!r}, but --{flag} needs {' or '.join(map(repr, kinds))}")
+        if kind != needed:
+            raise UserError(f"{folder}: a model of class {kind!r}, but --{flag} needs {needed!r}")
         pretrained = load_folder(folder, dtype)
         if "pooler_dense" in pretrained.params:  # a layer that is not used
             params = {name: value for name, value in pretrained.params.items() if name != "pooler_dense"}
@@ -188,24 +187,24 @@ def load_comet(
 
     The folder is one that `nmt-jax convert` wrote, or a workdir of configs/comet.py.
     """
-    if ((folder := find_folder(place, download, revision)) / "checkpoints").is_dir():
-        return comet_workdirs.load_workdir(folder, dtype, "comet")
-    checkpoint = _Checkpoint.open(place, dtype, download, revision, "comet", ["regression_metric"])
-    return _sentence_estimator(checkpoint, 6)
+    return _sentence_estimator("comet", "regression_metric", 6, place, dtype, download, revision)
 
 
 def load_cometqe(
     place: Place, dtype: str = "float32", download: bool = False, revision: str = "main"
 ) -> SentenceEstimator:
     """The model of COMET-QE; arguments and errors as for `load_comet`."""
-    if ((folder := find_folder(place, download, revision)) / "checkpoints").is_dir():
-        return comet_workdirs.load_workdir(folder, dtype, "cometqe")
-    kinds = ["referenceless_regression_metric"]
-    return _sentence_estimator(_Checkpoint.open(place, dtype, download, revision, "cometqe", kinds), 4)
+    return _sentence_estimator("cometqe", "referenceless_regression_metric", 4, place, dtype, download, revision)
 
 
-def _sentence_estimator(checkpoint: _Checkpoint, num_features: int) -> SentenceEstimator:
-    """An estimator of `num_features` vectors."""
+def _sentence_estimator(
+    metric: str, kind: str, num_features: int, place: Place, dtype: str, download: bool, revision: str
+) -> SentenceEstimator:
+    """The estimator of a workdir, or of a checkpoint of class `kind`, that reads `num_features` vectors."""
+    folder = find_folder(place, download, revision)
+    if (folder / "checkpoints").is_dir():
+        return comet_workdirs.load_workdir(folder, dtype, metric)
+    checkpoint = _Checkpoint.open(folder, dtype, metric, kind)
     choice, choice_params = checkpoint.choice("layer")
     head = SentenceHead(choice, checkpoint.setting("pool", POOLING))
     estimator, estimator_params = checkpoint.estimator(num_features)
@@ -219,7 +218,7 @@ def _sentence_estimator(checkpoint: _Checkpoint, num_features: int) -> SentenceE
 
 def load_cometkiwi(place: Place, dtype: str = "float32", download: bool = False, revision: str = "main") -> RowScorer:
     """The model of CometKiwi; arguments and errors as for `load_comet`."""
-    checkpoint = _Checkpoint.open(place, dtype, download, revision, "cometkiwi", ["unified_metric"])
+    checkpoint = _Checkpoint.open(find_folder(place, download, revision), dtype, "cometkiwi", "unified_metric")
     if (segments := checkpoint.settings.get("input_segments")) != ["mt", "src"]:
         raise UserError(f"{checkpoint.folder}: reads {segments}; --cometkiwi needs a model that reads ['mt', 'src']")
     return _row_scorer(checkpoint)
@@ -227,7 +226,7 @@ def load_cometkiwi(place: Place, dtype: str = "float32", download: bool = False,
 
 def load_xcomet(place: Place, dtype: str = "float32", download: bool = False, revision: str = "main") -> SpanScorer:
     """The model of xCOMET; arguments and errors as for `load_comet`."""
-    checkpoint = _Checkpoint.open(place, dtype, download, revision, "xcomet", ["xcomet_metric"])
+    checkpoint = _Checkpoint.open(find_folder(place, download, revision), dtype, "xcomet", "xcomet_metric")
     if (labels := checkpoint.settings.get("error_labels")) != list(SEVERITIES):
         raise UserError(f"{checkpoint.folder}: labels errors as {labels}; xCOMET needs {', '.join(SEVERITIES)}")
     layer = checkpoint.setting("word_layer", range(checkpoint.pretrained.model.num_layers + 1))

@@ -13,6 +13,7 @@ from nmt_jax.data.batching.encoder_rows import RowReader
 from nmt_jax.errors import UserError
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.models.layers.comet import Estimator, LayerChoice, SentenceHead
+from nmt_jax.pretrained.bert_encoder import settings_of
 from nmt_jax.pretrained.comet_programs import compiled_module, with_head
 from nmt_jax.pretrained.loading import trained_params
 from nmt_jax.pretrained.model_files import read_json
@@ -66,7 +67,6 @@ def load_workdir(folder: pathlib.Path, dtype: str, metric: str) -> SentenceEstim
     embed = jax.tree_util.Partial(with_head(encoder, head), jax.device_put(parts))
     estimate = jax.tree_util.Partial(compiled_module(estimator), jax.device_put(estimator_params))
     # Settings that no parameter shape reveals.
-    fields = [getattr(encoder, field) for field in ("num_heads", "first_position", "activation", "epsilon", "dtype")]
-    text = tokenizer.model + repr([*fields, head.pooling, settings["layers"], reader.max_length])
+    text = tokenizer.model + repr([*settings_of(encoder, reader.max_length), head.pooling, settings["layers"]])
     hashed = fingerprint(text.encode(), {**parts, "estimator": estimator_params})
     return SentenceEstimator(tokenize, embed, estimate, reader.max_length, hashed, dtype)

@@ -29,6 +29,13 @@ class EncoderStack(nn.Module):
         """The name of a layer in the parameters."""
         return f"layers_{number}"
 
+    def last(self, ids: Array, mask: Array) -> Array:
+        """Ids int[B, S], mask bool[B, S] -> the states of the last layer, float[B, S, D]."""
+        x, context = self.begin(ids, mask)
+        for layer in self.layers:
+            x, _ = layer(x, *context)
+        return x
+
     def __call__(
         self, ids: Array, mask: Array, segments: Array | None = None, train: bool = False
     ) -> tuple[Array, dict[str, Any]]:

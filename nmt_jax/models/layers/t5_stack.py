@@ -190,10 +190,7 @@ class T5(nn.Module):
 
     def encode(self, ids: Array, mask: Array) -> Array:
         """Ids int[B, S], mask bool[B, S] -> states float[B, S, D]."""
-        x, context = self.encoder.begin(ids, mask)
-        for layer in self.encoder.layers:
-            x, _ = layer(x, *context)
-        return x
+        return self.encoder.last(ids, mask)
 
     def decode(self, states: Array, mask: Array, previous: Array) -> Array:
         """States float[B, S, D], mask bool[B, S], previous int[B, T] -> logits float32[B, T, V] of the next tokens.

@@ -16,7 +16,7 @@ TEXTS = (
     "  two  spaces,\tand a tab ",
     "Die Kinder schlafen, weil sie müde sind.",
     "ﬁne ½ Ｆｕｌｌ width — dash…",
-    "word that nobody knows: qxzj 東京 🙂",
+    "an unknown word: qxzj 東京 🙂",
     "12,5 and 3,000",
     "",
     " ",
