@@ -36,6 +36,24 @@ class Pretrained:
     tokenizer: Tokenizer
     max_length: int
 
+    def first_layers(self, count: int) -> Pretrained:
+        """The same encoder with its first `count` layers only, at least 1, and without a pooler.
+
+        Raises UserError if it has fewer layers.
+        """
+        have = self.model.num_layers
+        if count > have:
+            raise UserError(f"the encoder has {have} layers; keep at most {have}")
+        kept = {name: value for name, value in self.params.items() if name != "pooler_dense"}
+        kept = {name: value for name, value in kept.items() if _layer_number(name) < count}
+        return dataclasses.replace(self, model=self.model.clone(num_layers=count, pooler=False), params=kept)
+
+
+def _layer_number(name: str) -> int:
+    """The number of the layer that a group of parameters belongs to; -1 for others."""
+    group, _, number = name.rpartition("_")
+    return int(number) if group == "layers" else -1
+
 
 def load_folder(folder: pathlib.Path, dtype: str = "float32") -> Pretrained:
     """Reads config.json, model.safetensors, and the tokenizer of an encoder.

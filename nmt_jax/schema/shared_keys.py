@@ -50,6 +50,7 @@ AVERAGE = count(1, "Number of last checkpoints whose parameters are averaged.", 
 
 ENCODER: dict[str, Key] = {  # the encoder to fine-tune
     "place": Key("", "Hugging Face folder, installed package that contains one, or workdir; empty = a random encoder."),
+    "keep_layers": layers(0, "Layers of the pretrained encoder to keep, from the first one; 0 = all.", low=0),
     "num_layers": layers(2, "Layers of the random encoder."),
     "d_model": width(128, "Width of the random encoder."),
     "d_ff": width(512, "Width of the hidden layer of the feed-forward blocks of the random encoder."),

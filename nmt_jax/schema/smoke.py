@@ -2,7 +2,8 @@
 
 from typing import Any
 
-TINY_ENCODER = {"place": "", "num_layers": 1, "d_model": 16, "d_ff": 32, "vocab_size": 400, "dtype": "float32"}
+TINY_SIZES = {"num_layers": 1, "d_model": 16, "d_ff": 32, "vocab_size": 400}
+TINY_ENCODER = {"place": "", "keep_layers": 0, "dtype": "float32"} | TINY_SIZES
 
 # Changes for `smoke=true`. A task whose default data is small needs none.
 TINY_TASKS: dict[str, dict[str, Any]] = {

@@ -57,6 +57,11 @@ def check_model(config: ConfigDict) -> None:
     sizes: dict[str, Any] = {"encoder": _bert(config, known), "num_outputs": 1}
     sizes |= {"layers": settings.layers, "frozen": settings.frozen}
     configs.build_model(model_class(config.model_name), config.model, **sizes)
+    if settings.get("keep_layers") and not settings.place:
+        raise UserError(
+            f"config.encoder.keep_layers={settings.keep_layers} is for pretrained encoders; name one in "
+            "config.encoder.place, or set config.encoder.num_layers"
+        )
     if settings.frozen and config.optimizer.weight_decay:
         raise UserError(
             f"config.encoder.frozen: optimizer.weight_decay={config.optimizer.weight_decay:g} would still shrink the "
@@ -113,7 +118,11 @@ class FineTuning(Task):
                 f"config.encoder.place={self.config.encoder.place}: a {found.kind} model is an encoder for metrics and "
                 "cannot be trained; trainable are BERT and its relatives, among them RemBERT, ALBERT, ELECTRA and MPNet"
             )
-        return found
+        keep = self.config.encoder.get("keep_layers")  # workdirs of older versions have none
+        try:
+            return found.first_layers(keep) if keep else found
+        except UserError as error:
+            raise UserError(f"config.encoder.keep_layers={keep}: {error}") from None
 
     @functools.cached_property
     def description(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from nmt_jax.commands import classify
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
+from nmt_jax.tasks.fine_tuning import check_model
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.training.run import train
 from tests.conftest import ROOT
@@ -142,6 +143,30 @@ def test_training_starts_with_the_pretrained_weights(folder, tmp_path):
     tiny_encoder.write(tmp_path / "other", d_model=8)
     with pytest.raises(UserError, match=r"the weights do not fit the encoder described in .*; use a new --workdir"):
         task_of(folder, tmp_path, **{"encoder.place": tmp_path / "other"}).warm_start(drawn)
+
+
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+def test_the_first_layers_of_an_encoder_compute_what_they_did(folder, tmp_path, kind):
+    tiny_encoder.write(tmp_path / kind, kind, **RELATIVES.get(kind, {}))
+    whole = pretrained.load(tmp_path / kind)
+    count = whole.model.num_layers
+    assert count > 1
+    task = task_of(folder, tmp_path / "w", **{"encoder.place": tmp_path / kind, "encoder.keep_layers": 1})
+    batch = task._inputs(task.dummy_batch((2, 8, 1)))
+    params = task.warm_start(draw_parameters(task.model.init, *batch)["params"])
+    assert task.description["fields"]["num_layers"] == 1
+    kept = task.model.encoder.apply({"params": params["encoder"]}, *batch)[0]
+    assert np.array_equal(kept, whole.model.apply({"params": whole.params}, *batch)[0][:2])
+    too_many = task_of(folder, tmp_path / "v", **{"encoder.place": tmp_path / kind, "encoder.keep_layers": count + 1})
+    message = rf"keep_layers={count + 1}: the encoder has {count} layers; keep at most {count}"
+    with pytest.raises(UserError, match=message):
+        too_many.description  # noqa: B018
+
+
+def test_layers_of_a_random_encoder_are_not_kept(folder, tmp_path):
+    config = task_of(folder, tmp_path, **{"encoder.place": "", "encoder.keep_layers": 1}).config
+    with pytest.raises(UserError, match=r"is for pretrained encoders; name one in config\.encoder\.place"):
+        check_model(config)
 
 
 RELATIVES = {
