@@ -7,18 +7,20 @@ from typing import Any
 
 from absl import flags
 
-import metrics_jax
 from nmt_jax import config as configs
 from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_override_flag, overrides, values
 from nmt_jax.errors import UserError
 from nmt_jax.planning import accelerators
 from nmt_jax.planning.accelerators import Topology
-from nmt_jax.pretrained.metrics import DTYPES
+from nmt_jax.pretrained.metrics import DTYPES, ESTIMATORS, open_metric
 from nmt_jax.schema.number_flags import define_float, define_integer
 
 KINDS = ("train", "eval", "decode")
-METRICS = ("bertscore", "moverscore", "yisi1", "twmd")
+METRICS = ("bertscore", "moverscore", "yisi1", "twmd")  # with an encoder
+COMETS = ("comet", "cometqe", "cometkiwi", "xcomet", "xcometqe")
+ESTIMATED = (*COMETS, "metricx23", "metricx23qe", "metricx24", "metricx24qe")  # with a trained model
+PLACES = tuple(name for name in ESTIMATED if name in ESTIMATORS)  # flags of the models
 OF_CONFIGS = ("config", "override", "programs", "workdir", "tries")  # flags
 PEAKS = {  # flags, the fields that they replace, and their units
     "peak_tflops": ("flops", 1e12, "Peak of bfloat16 products in TFLOP/s, for a device that is not in the list."),
@@ -42,11 +44,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("workdir", None, help_text, flag_values)
     help_text = "Number of other settings to compile where a step does not fit or is not bound by arithmetic."
     define_integer(flag_values, "tries", 4, help_text, low=0, high=20)
-    help_text = f"Plan metrics with an encoder in place of a config: some of {', '.join(METRICS)}."
+    help_text = "Plan metrics in place of a config, with an encoder or a trained model, such as bertscore or comet."
     flags.DEFINE_list("metrics", [], help_text, flag_values)
     flags.DEFINE_string("encoder", None, "Encoder of the metrics: model folder or installed package.", flag_values)
     flags.DEFINE_enum("dtype", "float32", DTYPES, "Data type of the encoder's matrix products.", flag_values)
     flags.DEFINE_boolean("download", False, "Download the encoder of this name from the Hugging Face Hub.", flag_values)
+    for name in PLACES:
+        flags.DEFINE_string(name, None, f"Model of {name}: {ESTIMATORS[name][2]}.", flag_values)
     for name, (_, _, help_text) in PEAKS.items():
         define_float(flag_values, name, None, help_text, above=0)
     flags.DEFINE_enum("format", "text", ["text", "json"], "Output format; text is Markdown.", flag_values)
@@ -70,7 +74,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         streams.check_effect(flag_values, OF_CONFIGS, False, "with --metrics")
         plans = _of_metrics(flag_values, topologies, batch)
     elif flag_values.config:
-        streams.check_effect(flag_values, ("encoder", "dtype", "download"), False, "without --metrics")
+        streams.check_effect(flag_values, ("encoder", "dtype", "download", *PLACES), False, "without --metrics")
         plans = _of_config(flag_values, topologies, batch)
     else:
         raise UserError("nmt-jax plan needs --config=FILE, for example --config=configs/transformer.py, or --metrics")
@@ -103,21 +107,19 @@ def _of_config(flag_values: flags.FlagValues, topologies: list[Topology], batch:
 
 
 def _of_metrics(flag_values: flags.FlagValues, topologies: list[Topology], batch: tuple[int, ...] | None) -> list[Any]:
-    """The plans of metrics with an encoder."""
+    """The plans of metrics with an encoder or a trained model."""
     for spec in flag_values.metrics:
-        if spec.partition("|")[0] not in METRICS:
-            raise UserError(f"--metrics={spec}: nothing of it is planned; use some of {', '.join(METRICS)}")
-    if not flag_values.encoder:
-        raise UserError(f"--metrics={flag_values.metrics[0]} needs --encoder=PLACE, a model folder or package")
+        name = spec.partition("|")[0]
+        if name not in (*METRICS, *ESTIMATED):
+            known = ", ".join((*METRICS, *ESTIMATED))
+            raise UserError(f"--metrics={spec}: nothing of it is planned; use some of {known}")
+        if name in METRICS and not flag_values.encoder:
+            raise UserError(f"--metrics={spec} needs --encoder=PLACE, a model folder or package")
     accelerators.prepare_environment()
     from nmt_jax.planning import planner
-    from nmt_jax.pretrained import load_encoder
 
-    encoder = load_encoder(**{"place": flag_values.encoder, **values(flag_values, "dtype", "download")})
-    try:
-        opened = [metrics_jax.load(spec, encoder=encoder) for spec in flag_values.metrics]
-    except ValueError as error:
-        raise UserError(f"--metrics: {error}") from None
+    options = values(flag_values, "encoder", "dtype", "download", *PLACES)
+    opened = [open_metric(spec, sources=True, **options) for spec in flag_values.metrics]
     return [planner.plan_metrics(opened, topology, topology.devices(), batch) for topology in topologies]
 
 

@@ -87,16 +87,15 @@ def plan_config(config: ConfigDict, topology: Topology, devices: Sequence[Any], 
 def plan_metrics(
     metrics: Sequence[Any], topology: Topology, devices: Sequence[Any], batch: Shape | None = None
 ) -> Plan:
-    """Compile what metrics with one encoder run on the devices of one process, and return what it needs.
+    """Compile what metrics run on the devices of one process, and return what it needs.
 
-    metrics: metrics of metrics_jax. batch: rows and length; by default full batches. Raises UserError for a batch of
-    another shape.
+    metrics: those that `metric_programs.of_metric` knows. batch: rows and length; by default full batches. Raises
+    UserError for a batch of another shape.
     """
     mesh = _local(sharding.make_mesh(devices=devices), topology)
-    encoder = metrics[0].encoder
-    shapes = metric_programs.shapes(encoder, mesh, batch)
-    built = [metric_programs.scoring(metric, mesh, shape) for metric in metrics for shape in shapes]
-    num_parameters = sum(leaf.size for leaf in jax.tree.leaves(encoder.embed))
+    built = [program for metric in metrics for program in metric_programs.of_metric(metric, mesh, batch)]
+    functions = {id(function): function for function in map(metric_programs.weights, metrics)}
+    num_parameters = sum(leaf.size for leaf in jax.tree.leaves([*functions.values()]))
     origin = (
         "--batch"
         if batch

@@ -17,8 +17,9 @@ from nmt_jax.planning.estimate import Estimate, traced_for
 from nmt_jax.planning.planner import Request, candidates
 from nmt_jax.planning.roofline import Roofline
 from nmt_jax.pretrained import load_encoder
+from nmt_jax.pretrained.metrics import open_metric
 from tests.conftest import ROOT
-from tests.fixtures import tiny_encoder_folder
+from tests.fixtures import comet_folders, tiny_encoder_folder
 
 STEP = Estimate("train", (64, 8, 8), 512, devices=4, limit=10.0, peak=30.0, arguments=4.0, temporaries=26.0)
 
@@ -131,6 +132,23 @@ def test_metrics(tmp_path):
         planner.plan_metrics(metrics, Topology.parse("v5e:1x1"), jax.devices()[:1], (8, 32, 32))
     with pytest.raises(UserError, match=r"--batch=7x32: 7 rows .* 1 devices; use a multiple of 2"):
         planner.plan_metrics(metrics, Topology.parse("v5e:1x1"), jax.devices()[:1], (7, 32))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "metric"), [("regression", "comet"), ("xcomet", "xcomet")])
+def test_estimators(tmp_path, name, metric):
+    """A program has the arithmetic of all layers of the encoder, and little more."""
+    place = comet_folders.write(tmp_path / "model", name)
+    opened = open_metric(metric, sources=True, **{metric: str(place)})
+    found = planner.plan_metrics([opened], Topology.parse("v5e:1x1"), jax.devices()[:1], (8, 16))
+    (one,) = found.estimates
+    fields = json.loads((place / "config.json").read_text())
+    layers, width, inner = (fields[key] for key in ("num_hidden_layers", "hidden_size", "intermediate_size"))
+    least = layers * 8 * 16 * (8 * width**2 + 4 * width * 16 + 4 * width * inner)
+    assert (one.program, one.shape) == (metric, (8, 16))
+    assert least <= one.flops < 1.1 * least
+    with pytest.raises(UserError, match=r"--batch=8x32: the encoder reads up to \d+ tokens; use shorter rows"):
+        planner.plan_metrics([opened], Topology.parse("v5e:1x1"), jax.devices()[:1], (8, 32))
 
 
 def test_functions_of_the_host_are_omitted():
