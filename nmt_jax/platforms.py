@@ -43,6 +43,8 @@ class Platform:
     cached_keys: attention caches keys as "rows" [T * K, Dk] or as "columns" [Dk, T * K] (`layers.attention`).
     batched_product: of word vectors, an "einsum", or "transposed" operands (`models.word_vectors`).
     row_lookup: table rows are numbered by an array as it is ("direct") or "flattened" (`models.word_vectors`).
+    row_gradient: of a word table, summed "by_device" before it is summed over devices, or as JAX does it ("direct")
+        (`layers.basic.Embedding`).
     log_sigmoid: that of "jax", or one with a gradient by "tanh" (`losses.sampled`).
     top_k: over all values at once ("direct"), or over "blocks" first (`decoding.topk`).
     loss_parts: the output loss is computed by parts of the "vocabulary" or of the "tokens" (`losses.cross_entropy`).
@@ -66,6 +68,7 @@ class Platform:
     cached_keys: Literal["rows", "columns"] = "rows"
     batched_product: Literal["einsum", "transposed"] = "einsum"
     row_lookup: Literal["direct", "flattened"] = "direct"
+    row_gradient: Literal["by_device", "direct"] = "by_device"
     log_sigmoid: Literal["jax", "tanh"] = "jax"
     top_k: Literal["direct", "blocks"] = "direct"
     loss_parts: Literal["vocabulary", "tokens"] = "vocabulary"
@@ -88,6 +91,7 @@ CPU = Platform(
     cached_keys="columns",
     batched_product="transposed",
     row_lookup="flattened",
+    row_gradient="direct",
     log_sigmoid="tanh",
     top_k="blocks",
     loss_parts="tokens",

@@ -87,7 +87,7 @@ def _forward(
     d_hidden, d_rows = jax.lax.scan(add, jnp.zeros_like(hidden), _parts(table, dtype))
     # Summed over P after the loop, so that the devices communicate once.
     d_table = jax.lax.reduce_sum(d_rows, axes=(1,)).reshape(-1, table.shape[1])[: len(table)]
-    return total, (d_hidden, d_table, weights)
+    return total, (d_hidden, d_table.astype(table.dtype), weights)
 
 
 def _backward(
@@ -95,7 +95,7 @@ def _backward(
 ) -> tuple[Array, Array, None, Array]:
     d_hidden, d_table, weights = saved
     d_hidden = (gradient * d_hidden).astype(d_hidden.dtype)
-    return d_hidden, gradient * d_table.astype(jnp.float32), None, jnp.zeros_like(weights)
+    return d_hidden, (gradient * d_table).astype(d_table.dtype), None, jnp.zeros_like(weights)
 
 
 loss_sum.defvjp(_forward, _backward)

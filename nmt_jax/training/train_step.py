@@ -1,5 +1,6 @@
 """One training step: a pure function of state and batch, the same on one device and on many."""
 
+import contextlib
 from typing import Any, Protocol
 
 import jax
@@ -45,7 +46,8 @@ def make_train_step(
         def loss_of(params: Any) -> tuple[jax.Array, jax.Array]:
             return loss_fn(gather_for_step(params, shardings.params) if shardings else params, batch, step)
 
-        (loss, weight), grads = jax.value_and_grad(loss_of, has_aux=True)(params)
+        with _known_mesh(shardings):
+            (loss, weight), grads = jax.value_and_grad(loss_of, has_aux=True)(params)
         return loss, jnp.asarray(weight, loss.dtype), grads
 
     def accumulated_sums(params: Any, batch: Batch, step: Step) -> tuple[jax.Array, jax.Array, Any]:
@@ -85,6 +87,13 @@ def make_train_step(
         return TrainState(step=state.step + 1, params=params, opt_state=opt_state, ema=ema, skipped=skipped), metrics
 
     return jax.jit(train_step, donate_argnums=0, out_shardings=(shardings, None) if shardings else None)
+
+
+def _known_mesh(shardings: Any) -> contextlib.AbstractContextManager[Any]:
+    """Tells operations that sum over the devices apart how many there are (`models.layers.lookup`)."""
+    if shardings is None:
+        return contextlib.nullcontext()
+    return jax.sharding.use_abstract_mesh(shardings.step.mesh.abstract_mesh)
 
 
 def micro_batches(batch: Batch, count: int) -> Batch:

@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from nmt_jax import platforms
+from nmt_jax.models.layers.lookup import look_up
 from nmt_jax.models.layers.quantization import Quantized, quantized_product
 
 FEW_ROWS = 64  # by measurement: the same row gets the same sums in a product of more rows
@@ -354,7 +355,10 @@ class FeedForward(nn.Module):
 
 
 class Embedding(nn.Module):
-    """A table of V vectors of width D, N(0, 1/D), that may also serve as the output layer (Press and Wolf, 2017)."""
+    """A table of V vectors of width D, N(0, 1/D), that may also serve as the output layer (Press and Wolf, 2017).
+
+    `table` is in the type of activations; the parameter is float32.
+    """
 
     vocab_size: int
     d_model: int
@@ -362,11 +366,13 @@ class Embedding(nn.Module):
 
     def setup(self) -> None:
         init = nn.initializers.normal(self.d_model**-0.5)
-        self.table = self.param("table", init, (self.vocab_size, self.d_model))
+        table = self.param("table", init, (self.vocab_size, self.d_model))
+        self.table = table.astype(activation_type(self.dtype))  # once, for the one sum of its gradients (`lookup`)
 
     def __call__(self, tokens: Array) -> Array:
         """Tokens int[...] -> [..., D] in the type of activations, times sqrt(D) (Vaswani et al., 2017, section 3.4)."""
-        return self.table[tokens].astype(activation_type(self.dtype)) * self.d_model**0.5
+        rows = look_up(self.table, tokens) if platforms.current().row_gradient == "by_device" else self.table[tokens]
+        return rows * self.d_model**0.5
 
 
 @functools.lru_cache
