@@ -31,8 +31,11 @@ REGISTRY: dict[str, tuple[str, str]] = {  # metric name: module and class
     "meteor15": ("meteor.meteor15", "Meteor15"),
     "wmd": ("embedding.wmd", "WMD"),
     "sms": ("embedding.sms", "SMS"),
+    "sms_context": ("embedding.context_mover", "ContextSMS"),
     "bertscore": ("embedding.bertscore", "BERTScore"),
+    "infolm": ("embedding.infolm", "InfoLM"),
     "moverscore": ("embedding.moverscore", "MoverScore"),
+    "baryscore": ("embedding.baryscore", "BaryScore"),
     "yisi1": ("embedding.yisi", "YiSi1"),
     "twmd": ("embedding.tempered_wmd", "TemperedWMD"),
     "bleurt": ("embedding.bleurt", "BLEURT"),
@@ -49,6 +52,7 @@ REGISTRY: dict[str, tuple[str, str]] = {  # metric name: module and class
     "bartscore": ("embedding.generation", "BARTScore"),
     "bartscore_source": ("embedding.generation", "BARTScoreSource"),
     "prism": ("embedding.generation", "Prism"),
+    "perplexity": ("embedding.text_perplexity", "TextPerplexity"),
 }
 SHORTHANDS = {
     "spBLEU": "bleu|tokenize:flores200",

@@ -31,7 +31,7 @@ class BERTScore(ContextualMetric):
     of bert-base-uncased's 12, layer 17 of roberta-large's 24 and so on; the paper selected layers by correlation with
     human judgements. baseline: rescales precision, recall and F separately, so that unrelated sentences score 0 and
     identical ones 1. nonnegative: a token whose cosines are all negative counts as 0, as in bert-score for every text
-    of a batch that is padded; if false, the largest cosine counts, as in the paper. idf, long: see `ContextualMetric`.
+    of a batch that is padded; if false, the largest cosine counts, as in the paper. idf, long: see `WeightedMetric`.
     """
 
     encoder: Encoder

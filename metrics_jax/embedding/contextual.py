@@ -96,28 +96,106 @@ class LearnedMetric(EncoderMetric):
         return np.column_stack([combined, cut, np.ones(len(combined))]).astype(np.float64)
 
 
-class ContextualMetric(EncoderMetric):
-    """A metric that scores one pair of texts at a time by their token vectors; the corpus score is the mean.
+class WeightedMetric(EncoderMetric):
+    """A metric that scores one pair of texts at a time by their tokens, with weights; the corpus score is the mean.
 
-    Subclasses are dataclasses with these fields. encoder: makes the token vectors. layer: the hidden state whose
-    vectors are compared, unless the subclass overrides `selection`. idf: the weights; "uniform", a fitted `Idf`, or
-    "references", which counts frequencies in the references of each call, so that the score of a segment depends on the
-    references of the others (`fitted` freezes them). long: the treatment of texts that exceed the encoder's
-    `max_length`, see `encode`. White space around a text is ignored.
+    Subclasses are dataclasses with these fields. encoder: reads the texts, with `tokenize` and `max_length` as those of
+    an `Encoder`. idf: the weights; "uniform", a fitted `Idf`, or "references", which counts frequencies in the
+    references of each call, so that the score of a segment depends on the references of the others (`fitted` freezes
+    them). long: the treatment of texts that exceed the encoder's `max_length`, one of `long_options`, see `encode`.
+    White space around a text is ignored.
     """
 
-    encoder: Encoder
-    layer: int
+    encoder: Any
     idf: Idf | IdfMode
     long: str
 
     idf_form: ClassVar[str] = "bertscore"
+    long_options: ClassVar[tuple[str, ...]] = LONG
 
     def __post_init__(self) -> None:
-        if self.long not in LONG:
-            raise ValueError(f"long={self.long!r} is none of {', '.join(LONG)}")
+        if self.long not in self.long_options:
+            raise ValueError(f"long={self.long!r} is none of {', '.join(self.long_options)}")
         if not isinstance(self.idf, Idf) and self.idf not in ("uniform", "references"):
             raise ValueError(f"idf={self.idf!r}: choose uniform, references, or frequencies counted by Idf.fit")
+
+    def score_pairs(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Values float64[P, C] of P pairs, and whether a text of each was too long, bool[P]."""
+        raise NotImplementedError
+
+    def over_references(self, values: np.ndarray, owner: np.ndarray) -> np.ndarray:
+        """Values of the segments float64[N, C] from those of all references float64[R, C]; owner int[R]: the segments.
+
+        By default those of the reference with the best score, the first one if scores are equal.
+        """
+        return values[api.best(values[:, 0] if self.higher_is_better else -values[:, 0], owner)]
+
+    @property
+    def hypothesis_weights(self) -> Idf | None:
+        """Weights of the hypotheses' tokens; None means uniform."""
+        return self.idf if isinstance(self.idf, Idf) else None
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
+        """Returns float64[N, C + 2]: the score, the other columns, whether a text was too long for the encoder, 1."""
+        texts, owner = api.flatten(hypotheses, references)
+        texts = [text.strip() for text in texts]
+        if self.long == "error":
+            segments = np.concatenate([np.arange(len(hypotheses)), owner])
+            for segment, (ids, _) in zip(segments, self._tokens(texts), strict=True):
+                if len(ids) > self.encoder.max_length:
+                    choices = " or ".join(f"long:{option}" for option in self.long_options if option != "error")
+                    raise TextTooLongError(int(segment), f"{len(ids)} tokens", self.encoder.max_length, choices)
+        metric = self.fitted(references)
+        values, long = metric.score_pairs(*api.pair(texts, owner))
+        scores = self.over_references(values, owner)
+        too_long = np.bincount(owner, weights=long) > 0
+        if self.long == "truncate" and too_long.any():
+            window = "; long:window reads them to the end" if "window" in self.long_options else ""
+            warnings.warn(
+                f"{too_long.sum()} of {len(scores)} segments were truncated to the encoder's maximum length of "
+                f"{self.encoder.max_length} tokens{window}",
+                stacklevel=2,
+            )
+        return np.column_stack([scores, too_long, np.ones(len(scores))]).astype(np.float64)
+
+    def fitted(self, references: References) -> Self:
+        """This metric with idf="references" counted; each reference is one document, special tokens included."""
+        if isinstance(self.idf, Idf) or self.idf != "references":
+            return self
+        texts = [text for group in references for text in ([group] if isinstance(group, str) else group)]
+        return dataclasses.replace(self, idf=self.count(texts))  # type: ignore[type-var]
+
+    def count(self, texts: Sequence[str]) -> Idf:
+        """Document frequencies of the encoder's tokens in these texts, with this metric's form of idf."""
+        return Idf.fit((ids for ids, _ in self._tokens([text.strip() for text in texts])), self.idf_form)
+
+    def _tokens(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Ids int[S] and special bool[S] of every text, truncated if `long` says so."""
+        for ids, special in tokenized(self.encoder, texts):
+            yield truncated(ids, special, self.encoder.max_length) if self.long == "truncate" else (ids, special)
+
+    def __call__(
+        self, hypotheses: Sequence[str], references: References, sources: Sequence[str] | None = None
+    ) -> Result:
+        """Score a corpus; `references[i]`, one string or several, belong to `hypotheses[i]`.
+
+        The signature of the result contains the fingerprint of the idf counted in the references.
+        """
+        self.given_sources(sources)
+        grouped = check_texts(hypotheses, references)
+        metric = self.fitted(grouped)
+        return metric.result(metric.statistics(hypotheses, grouped), [len(group) for group in grouped])
+
+
+class ContextualMetric(WeightedMetric):
+    """A metric that scores one pair of texts at a time by their token vectors; the corpus score is the mean.
+
+    Subclasses are dataclasses with these fields, and those of `WeightedMetric`. encoder: makes the token vectors.
+    layer: the hidden state whose vectors are compared, unless the subclass overrides `selection`.
+    """
+
+    encoder: Encoder
+    layer: int
 
     @property
     def match(self) -> "Match":
@@ -145,42 +223,7 @@ class ContextualMetric(EncoderMetric):
         """The layers whose states are the token vectors, and how they are combined; by default `layer` alone."""
         return (self.layer,), "concatenate"
 
-    def over_references(self, values: np.ndarray, owner: np.ndarray) -> np.ndarray:
-        """Values of the segments float64[N, C] from those of all references float64[R, C]; owner int[R]: the segments.
-
-        By default those of the reference with the highest score, the first one if scores are equal.
-        """
-        return values[api.best(values[:, 0], owner)]
-
-    @property
-    def hypothesis_weights(self) -> Idf | None:
-        """Weights of the hypotheses' tokens; None means uniform."""
-        return self.idf if isinstance(self.idf, Idf) else None
-
-    def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
-        """Returns float64[N, C + 2]: the score, the other columns, whether a text was too long for the encoder, 1."""
-        texts, owner = api.flatten(hypotheses, references)
-        texts = [text.strip() for text in texts]
-        if self.long == "error":
-            segments = np.concatenate([np.arange(len(hypotheses)), owner])
-            for segment, (ids, _) in zip(segments, self._tokens(texts), strict=True):
-                if len(ids) > self.encoder.max_length:
-                    choices = "long:truncate or long:window"
-                    raise TextTooLongError(int(segment), f"{len(ids)} tokens", self.encoder.max_length, choices)
-        metric = self.fitted(references)
-        values, long = metric.score_pairs(*api.pair(texts, owner))
-        scores = self.over_references(values, owner)
-        too_long = np.bincount(owner, weights=long) > 0
-        if self.long == "truncate" and too_long.any():
-            warnings.warn(
-                f"{too_long.sum()} of {len(scores)} segments were truncated to the encoder's maximum length of "
-                f"{self.encoder.max_length} tokens; long:window reads them to the end",
-                stacklevel=2,
-            )
-        return np.column_stack([scores, too_long, np.ones(len(scores))]).astype(np.float64)
-
     def score_pairs(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Values float64[P, C] of P pairs, and whether a text of each was too long, bool[P]."""
         from metrics_jax.embedding import devices, pair_scoring
 
         values = np.zeros((len(hypotheses), len(self.columns)))
@@ -235,34 +278,6 @@ class ContextualMetric(EncoderMetric):
         """The units of the texts as hypotheses, and as references."""
         y = self.units(tokens, self.idf if isinstance(self.idf, Idf) else None)
         return (self.units(tokens, self.hypothesis_weights) if self.hypothesis_weights is not self.idf else y), y
-
-    def fitted(self, references: References) -> Self:
-        """This metric with idf="references" counted; each reference is one document, special tokens included."""
-        if isinstance(self.idf, Idf) or self.idf != "references":
-            return self
-        texts = [text for group in references for text in ([group] if isinstance(group, str) else group)]
-        return dataclasses.replace(self, idf=self.count(texts))  # type: ignore[type-var]
-
-    def count(self, texts: Sequence[str]) -> Idf:
-        """Document frequencies of the encoder's tokens in these texts, with this metric's form of idf."""
-        return Idf.fit((ids for ids, _ in self._tokens([text.strip() for text in texts])), self.idf_form)
-
-    def _tokens(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Ids int[S] and special bool[S] of every text, truncated if `long` says so."""
-        for ids, special in tokenized(self.encoder, texts):
-            yield truncated(ids, special, self.encoder.max_length) if self.long == "truncate" else (ids, special)
-
-    def __call__(
-        self, hypotheses: Sequence[str], references: References, sources: Sequence[str] | None = None
-    ) -> Result:
-        """Score a corpus; `references[i]`, one string or several, belong to `hypotheses[i]`.
-
-        The signature of the result contains the fingerprint of the idf counted in the references.
-        """
-        self.given_sources(sources)
-        grouped = check_texts(hypotheses, references)
-        metric = self.fitted(grouped)
-        return metric.result(metric.statistics(hypotheses, grouped), [len(group) for group in grouped])
 
 
 def check_finite(encoded: Encoded) -> Encoded:

@@ -8,7 +8,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -177,8 +177,8 @@ def _fill(
             cache.flush()
 
 
-def tokenized(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields ids int32[S] and special bool[S] of every text."""
+def tokenized(encoder: Any, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields ids int32[S] and special bool[S] of every text; encoder: has `tokenize`, as `Encoder`."""
     for first in range(0, len(texts), TOKENIZED):
         for ids, mask, special in zip(*encoder.tokenize(texts[first : first + TOKENIZED]), strict=True):
             length = int(np.count_nonzero(mask))

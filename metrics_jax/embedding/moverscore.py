@@ -38,7 +38,7 @@ class MoverScore(ContextualMetric):
     stop_words: pieces in the form of the vocabulary, or ("smart",) for the SMART list. idf: weights of the reference's
     tokens. hypothesis_idf: weights of the hypothesis's tokens; None means the same. The published programs count them
     in all hypotheses, see `Idf.fit`. transport: "exact", or "sinkhorn" (`sinkhorn.sinkhorn`), which
-    overestimates the cost by at most `parts["gap"]`. idf, long: see `ContextualMetric`.
+    overestimates the cost by at most `parts["gap"]`. idf, long: see `WeightedMetric`.
     """
 
     encoder: Encoder

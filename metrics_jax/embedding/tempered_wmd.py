@@ -34,7 +34,7 @@ class TemperedWMD(ContextualMetric):
     which makes sums proportional to idf, is not in the paper.
 
     Of several references, the one with the highest F counts. A text without tokens scores 0, and two of them 1. idf,
-    long: see `ContextualMetric`.
+    long: see `WeightedMetric`.
     """
 
     encoder: Encoder

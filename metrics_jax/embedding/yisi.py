@@ -30,7 +30,7 @@ class YiSi1(ContextualMetric):
     empty, the score is 0.
 
     layer: the hidden state whose vectors are compared; 0 is the embedding layer, -1 the last. alpha: 0.7 for
-    evaluation, 0.5 for tuning systems. idf, long: see `ContextualMetric`.
+    evaluation, 0.5 for tuning systems. idf, long: see `WeightedMetric`.
     """
 
     encoder: Encoder

@@ -22,6 +22,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "reference", "reference", "Column of the reference, or of what people compare with.", flag_values
     )
+    flags.DEFINE_string("source", "", "Column of what was translated, for metrics that read it.", flag_values)
     flags.DEFINE_string("system", "system", "Column of the system that wrote the text.", flag_values)
     flags.DEFINE_string("item", "item", "Column of the source segment of the text.", flag_values)
     help_text = "Number of pairs to choose; default: as many as find --difference with probability --power."
@@ -56,7 +57,9 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         raise UserError("nmt-jax choose_pairs needs one file of texts: nmt-jax choose_pairs FILE --metrics=A,B")
     if not (flag_values.system and flag_values.item):
         raise UserError("nmt-jax choose_pairs needs --system=COLUMN and --item=COLUMN")
-    columns = Columns(reference=(flag_values.reference,), **values(flag_values, "hypothesis", "system", "item"))
+    columns = Columns(
+        reference=(flag_values.reference,), **values(flag_values, "hypothesis", "source", "system", "item")
+    )
     lists = values(flag_values, "metrics", "scores")
     judged, scores = score_texts(positional[0], columns, **lists, options=metric_options(flag_values))
     pairs = disagreements(judged, scores)

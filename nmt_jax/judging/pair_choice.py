@@ -19,6 +19,7 @@ from nmt_jax.distributed.tables import Tables
 from nmt_jax.errors import UserError
 from nmt_jax.judging.evaluation import opened_metrics
 from nmt_jax.judging.metric_scores import JudgedTexts, given_scores
+from nmt_jax.pretrained.metrics import check_sources
 
 HEADING = ("item", "reference", "left", "right", "choice", "left_metric", "right_metric", "left_system", "right_system")
 CHOICES = ("left", "right", "tie")
@@ -58,8 +59,8 @@ def score_texts(
 ) -> tuple[Judged, dict[str, np.ndarray]]:
     """Read the texts of a file; return also the scores float[N] of two metrics by name, higher is better.
 
-    metrics, scores, options: as in `evaluate_metrics`. Raises UserError for a file that cannot be read, and for another
-    number of metrics.
+    metrics, scores, options: as in `evaluate_metrics`. Raises UserError for a file that cannot be read, for another
+    number of metrics, and if a metric needs sources and there are none, or none reads those that are given.
     """
     names = [*metrics, *(one.removeprefix("-").partition("=")[0] for one in scores)]
     if len(set(names)) != 2 or len(names) != 2:
@@ -70,7 +71,8 @@ def score_texts(
         raise UserError(f"{path}: {len(files)} files; name one")
     judged = read_judged(files[0], columns, unjudged=True)
     texts, tables = JudgedTexts(judged), Tables(None)
-    with opened_metrics(metrics, options) as opened:
+    with opened_metrics(metrics, {**options, "sources": judged.sources is not None}) as opened:
+        check_sources(opened.values(), judged.sources is not None)
         for name, metric in opened.items():
             texts.add_table(tables, name, metric)
         arrays = tables.collect()

@@ -15,7 +15,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Model
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.pretrained.huggingface import Pretrained, load_folder
-from nmt_jax.pretrained.model_files import read_json
+from nmt_jax.pretrained.model_files import has_weights, read_json
 from nmt_jax.pretrained.tokenizer import Tokenizer
 from nmt_jax.pretrained.vocabulary_files import SENTENCEPIECE
 from nmt_jax.storage.paths import path_of
@@ -25,6 +25,8 @@ FINE_TUNED = ("sentences", "tag", "span")  # tasks that fine-tune a pretrained e
 WEIGHTS = ("config.json", "model.safetensors")
 DOWNLOADED = (
     *WEIGHTS,
+    "model.safetensors.index.json",
+    "model-*.safetensors",
     "tokenizer.json",
     "tokenizer_config.json",
     "vocab.txt",
@@ -118,7 +120,7 @@ def find_folder(place: str | os.PathLike[str], download: bool, revision: str) ->
             path.parent
             for location in spec.submodule_search_locations
             for path in sorted(pathlib.Path(location).rglob("config.json"))
-            if path.with_name("model.safetensors").is_file()
+            if has_weights(path.parent)
         ]
         if len(found) == 1:
             return found[0]

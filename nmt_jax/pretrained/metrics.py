@@ -46,6 +46,7 @@ def open_metric(
     metricx24: str | None = None,
     bartscore: str | None = None,
     prism: str | None = None,
+    perplexity: str | None = None,
     sources: bool = False,
 ) -> AdditiveMetric:
     """The metric of a name or signature, such as `bleu` or `bertscore|layer:9`; unneeded options are ignored.
@@ -56,7 +57,7 @@ def open_metric(
     encoder's matrix products. cache: a folder for encoded texts. baseline, idf: files that `Baseline.save` and
     `Idf.save` wrote; the frequencies in `idf` are used with the metric's own formula, unless the signature specifies
     idf. bleurt: a workdir, a folder, or with `download` a name, of a trained BLEURT. ruse: a workdir of a trained RUSE.
-    comet … prism: folders of their models, see `ESTIMATORS`. Every file is read once for all metrics. sources:
+    comet … perplexity: folders of their models, see `ESTIMATORS`. Every file is read once for all metrics. sources:
     whether the caller has the source of each text.
 
     Raises UserError if the metric or an option does not exist, or a needed file is missing or damaged, or sources are.
@@ -64,13 +65,14 @@ def open_metric(
     named = {"vectors": vectors, "encoder": encoder, "bleurt": bleurt, "ruse": ruse}
     named |= {"comet": comet, "cometqe": cometqe, "cometkiwi": cometkiwi, "xcomet": xcomet}
     named |= {"metricx23": metricx23, "metricx23qe": metricx23qe, "metricx24": metricx24}
-    named |= {"bartscore": bartscore, "prism": prism}
+    named |= {"bartscore": bartscore, "prism": prism, "perplexity": perplexity}
     options = types.SimpleNamespace(**named, dtype=dtype, download=download, cache=cache)
     try:
         kind = metric_class(spec)
         if "sources" in kind.needs and not sources:
             raise UserError(
-                f"--metrics={spec} needs the source of each text: nmt-jax score, mbr and judge read it with --source"
+                f"--metrics={spec} needs the source of each text: nmt-jax score, mbr, judge and choose_pairs read it "
+                "with --source"
             )
         openers = dict(_openers(kind.name, needs(spec)))
         if openers.keys() - {"vectors"}:
@@ -128,6 +130,20 @@ def _encoder(place: str, dtype: str, download: bool, cache: str | None) -> Any:
 
 
 @functools.cache
+def _masked_encoder(place: str, dtype: str, download: bool) -> Any:
+    from nmt_jax.pretrained.masked_encoder import load_masked_encoder
+
+    return load_masked_encoder(place, dtype, download)
+
+
+@functools.cache
+def _context_vectors(place: str, dtype: str, download: bool) -> Any:
+    from nmt_jax.pretrained.context_vectors import load_context_vectors
+
+    return load_context_vectors(place, dtype, download)
+
+
+@functools.cache
 def _scorer(place: str, dtype: str, download: bool) -> Any:
     from nmt_jax.pretrained.learned_metrics import load_bleurt
 
@@ -153,7 +169,9 @@ def _estimator(flag: str, place: str, dtype: str, download: bool, cache: str | N
 def _openers(metric: str, fields: Iterable[str]) -> Iterator[tuple[str, _Opener]]:
     """The openers of the objects that a metric needs, by field; that of a field `estimator` depends on the metric."""
     for field in fields:
-        if field in OPENERS:
+        if metric == "infolm" and field == "encoder":
+            yield field, MASKED
+        elif field in OPENERS:
             yield field, OPENERS[field]
         elif field == "estimator":
             yield field, _estimator_opener(SAME_MODEL.get(metric, metric))
@@ -178,6 +196,11 @@ ESTIMATORS = {  # by flag, the name of the metric: module and function that load
     "metricx24": ("seq2seq_metrics", "load_metricx24", CONVERTED),
     "bartscore": ("seq2seq_metrics", "load_bartscore", "the folder of a BART, mBART or T5, in Hugging Face's format"),
     "prism": ("prism_model", "load_prism", "a workdir of task 'translate', such as configs/transformer.py trains"),
+    "perplexity": (
+        "language_models",
+        "load_language_model",
+        "a workdir of task 'language_model', such as configs/gpt.py trains, or the file of an n-gram model",
+    ),
 }
 SAME_MODEL = {  # the flag of another metric
     "xcometqe": "xcomet",
@@ -185,6 +208,12 @@ SAME_MODEL = {  # the flag of another metric
     "bartscore_source": "bartscore",
 }
 
+MASKED = _Opener(
+    ("encoder",),
+    "a masked language model: --encoder=PLACE, a folder in Hugging Face's format with its head, or a workdir of task "
+    "'pretrain', such as configs/bert_tiny.py trains",
+    lambda options: _masked_encoder(options.encoder, options.dtype, options.download),
+)
 OPENERS = {  # by the name of the metric's field
     "vectors": _Opener(
         ("vectors",),
@@ -200,6 +229,12 @@ OPENERS = {  # by the name of the metric's field
             if options.encoder is None
             else _encoder(options.encoder, options.dtype, options.download, options.cache)
         ),
+    ),
+    "context": _Opener(
+        ("encoder",),
+        "a model of words in context: --encoder=PLACE, a model folder in Hugging Face's format, an installed package "
+        "with a model, or a workdir, that of an ELMo included",
+        lambda options: _context_vectors(options.encoder, options.dtype, options.download),
     ),
     "scorer": _Opener(
         ("bleurt",),

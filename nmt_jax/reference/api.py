@@ -12,7 +12,7 @@ from typing import Any
 
 import metrics_jax
 from metrics_jax.api import AdditiveMetric, Result
-from metrics_jax.embedding.contextual import ContextualMetric, EncoderMetric
+from metrics_jax.embedding.contextual import ContextualMetric, EncoderMetric, WeightedMetric
 from metrics_jax.registry import REGISTRY
 from metrics_jax.significance import Comparison, Interval, bootstrap, paired_bootstrap, paired_randomisation
 from nmt_jax.api import KINDS, load
@@ -57,6 +57,7 @@ def markdown() -> str:
         ["## Metrics of words and characters\n"],
         *(_metric(getattr(metrics_jax, name)) for name in SURFACE),
         ["## Metrics with embeddings\n"],
+        _entry(WeightedMetric, members=False),
         _entry(ContextualMetric, members=False),
         *(_metric(getattr(metrics_jax, name)) for name in NEURAL),
         ["## Options of metrics\n"],

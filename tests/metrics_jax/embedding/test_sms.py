@@ -82,7 +82,7 @@ def test_contextual_vectors_can_be_moved(metric):
     rows = VECTORS.rows(["the", "cat", "sat", "dog", "ran"])
     sentences = [VECTORS.matrix[rows[:3]], VECTORS.matrix[rows[:0]], VECTORS.matrix[rows[3:]]]
     (expected,) = metric.bags(["the cat sat. unknown!\nDog ran"])
-    found = metric.bag(sentences)
+    found = metric.bag(sentences, sentences[0].shape[1])
     np.testing.assert_allclose(found.vectors, expected.vectors)
     np.testing.assert_allclose(found.weights, expected.weights)
     assert found.weights.sum() == pytest.approx(1)

@@ -46,6 +46,26 @@ def test_the_pairs_and_their_power(nmt_jax, texts):
     assert nmt_jax("choose_pairs", texts, *SCORES, "--difference=0.4", "--seed=1").lines != lines
 
 
+def test_metrics_that_read_sources(nmt_jax, mistake, texts, tmp_path):
+    """The source decides: sari rewards the words that the text has and the source has not."""
+    rows = ["system\titem\thypothesis\treference\tsource\tother"]
+    for item in ITEMS:
+        rows += [f"a\t{item}\tx y {item}\tx z {item}\tx y {item}\t1", f"b\t{item}\tx w {item}\tx z {item}\tx w w\t0"]
+    path = tmp_path / "sources.tsv"
+    path.write_text("\n".join(rows) + "\n")
+    given = ("--metrics=sari", "--scores=other", "--pairs=8")
+    code, lines, _ = nmt_jax("choose_pairs", path, *given, "--source=source")
+    heading, *rows = columns(lines)
+    assert (code, len(rows)) == (0, 8)
+    for row in rows:
+        one = dict(zip(heading, row, strict=True))
+        preferred = next(side for side in ("left", "right") if one[f"{side}_metric"] == "sari")
+        assert one[f"{preferred}_system"] == "b"
+    assert "choose_pairs read it with --source" in mistake("choose_pairs", path, *given)
+    wrong = mistake("choose_pairs", path, "--metrics=ter,chrf", "--source=source")
+    assert "--source has no effect" in wrong
+
+
 def test_fewer_pairs_than_needed(nmt_jax, texts):
     code, lines, stderr = nmt_jax("choose_pairs", texts, *SCORES, "--pairs=40")
     assert (code, len(lines)) == (0, 13)

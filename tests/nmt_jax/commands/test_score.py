@@ -334,7 +334,11 @@ def test_a_metric_of_sources(files, capsys):
     assert row["score"] == pytest.approx(expected.score)
     assert row["signature"] == expected.signature
     for wrong, words in (
-        (flags, "--metrics=sari needs the source of each text: nmt-jax score, mbr and judge read it with --source"),
+        (
+            flags,
+            "--metrics=sari needs the source of each text: nmt-jax score, mbr, judge and choose_pairs read it with "
+            "--source",
+        ),
         ([*flags[:2], f"--source={source}"], "--source has no effect: none of the metrics reads sources"),
         ([*flags, f"--source={files(short='a')[0]}"], "short has 1: line N must be"),
     ):

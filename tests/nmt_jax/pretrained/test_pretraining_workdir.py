@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
+from metrics_jax import InfoLM
 from nmt_jax import config as configs
 from nmt_jax import schema
 from nmt_jax.commands import export
 from nmt_jax.errors import UserError
+from nmt_jax.models.bert import Model
 from nmt_jax.pretrained import load, load_encoder
-from nmt_jax.pretrained.loading import load_workdir
+from nmt_jax.pretrained.loading import load_workdir, trained_params
+from nmt_jax.pretrained.masked_encoder import load_masked_encoder
 from nmt_jax.workdir import MANIFEST, write_manifest
 from tests.conftest import ROOT
 
@@ -55,6 +58,18 @@ def test_load_workdir(workdir):
     last, first = (load_workdir(workdir, checkpoint=which).params["pooler_dense"]["kernel"] for which in ("last", 1))
     np.testing.assert_array_equal(last, first)
     assert loaded.tokenizer.pieces(loaded.tokenizer(["she sleeps"])[0][0])[0] == "[CLS]"
+
+
+def test_infolm_reads_the_head_of_the_run(workdir):
+    """The logits are those of the model that was trained."""
+    encoder = load_masked_encoder(workdir)
+    ids, mask, _ = encoder.tokenize(TEXTS)
+    config, params = json.loads((workdir / "config.json").read_text()), trained_params(workdir)
+    model = Model(vocab_size=len(params["output_bias"]), **{**config["model"], "dtype": "float32"})
+    positions = np.array([[1], [2], [0], [3]], np.int32)
+    expected, _ = model.apply({"params": params}, ids, mask, np.zeros_like(ids), positions)
+    np.testing.assert_allclose(encoder.logits(ids, mask, positions[:, 0]), expected[:, 0], atol=1e-5)
+    assert InfoLM(encoder, idf="uniform")(TEXTS, TEXTS[::-1]).score > 0
 
 
 def test_other_tasks_and_causal_models_are_refused(copy):
