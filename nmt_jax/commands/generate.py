@@ -20,7 +20,7 @@ from nmt_jax.workdir import Workdir
 if TYPE_CHECKING:
     from nmt_jax.decoding.sampling import Sampling
 
-LANGUAGE_MODEL = "a trained language model"
+LANGUAGE_MODEL = "a trained language model, or folder of GPT-2"
 NUM_SAMPLES = 10  # if there are no prompts
 CHUNK = 32  # lines sampled together
 

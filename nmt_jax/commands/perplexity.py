@@ -9,7 +9,6 @@ from absl import flags
 from metrics_jax.prediction.perplexity import BitsPerToken, Perplexity
 from nmt_jax.commands import streams
 from nmt_jax.data.lines import num_lines
-from nmt_jax.data.vocabulary.vocab import UNK
 from nmt_jax.errors import UserError
 from nmt_jax.ngram.files import read_model
 from nmt_jax.ngram.model import NgramModel
@@ -17,7 +16,7 @@ from nmt_jax.ngram.scoring import LN10, score_lines
 from nmt_jax.progress import track
 from nmt_jax.workdir import Workdir
 
-LANGUAGE_MODEL = "a trained language model"
+LANGUAGE_MODEL = "a trained language model, or folder of GPT-2"
 NO_TEXT = "no text to measure: every line is empty"
 
 
@@ -67,7 +66,7 @@ def run(workdir: pathlib.Path | str, lines: Iterable[str], *, checkpoint: str | 
     if len(ids) == len(text):  # nothing but ends of lines
         raise UserError(NO_TEXT)
     nats, tokens = task.surprise(params, ids)
-    unknown = int((ids == UNK).sum())
+    unknown = int((ids == task.vocab.unknown_id).sum())
     perplexity = Perplexity()([-nats], [tokens]).score
     measures = {"perplexity": perplexity, "lines": len(text), "tokens": int(tokens), "unknown": unknown}
     if not unknown:

@@ -77,6 +77,8 @@ def shard_batch(batch: Any, mesh: Mesh) -> Any:
 def shard_state(abstract: Any, mesh: Mesh, fsdp: bool = False) -> Any:
     """Returns a sharding for every leaf of an abstract training state: over "model" by RULES, otherwise replicated.
 
+    The carry is split by rows, like the batches.
+
     fsdp: leaves with two or more axes are also split over "data", along the last axis whose size the number of devices
     divides (Rajbhandari et al., 2020, stage 3); a training step gathers them by `gather_for_step`. The results do not
     depend on these choices; the compiler inserts the communication.
@@ -85,8 +87,11 @@ def shard_state(abstract: Any, mesh: Mesh, fsdp: bool = False) -> Any:
     data, model = mesh.shape["data"], mesh.shape["model"]
 
     def sharding(path: Any, leaf: jax.ShapeDtypeStruct) -> NamedSharding:
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        if name.startswith("carry/"):
+            return NamedSharding(mesh, PartitionSpec("data"))
         axes: list[str | None] = [None] * len(leaf.shape)
-        split = _model_axis(jax.tree_util.keystr(path, simple=True, separator="/"), leaf.shape, model)
+        split = _model_axis(name, leaf.shape, model)
         if split is not None and model > 1:
             axes[split] = "model"
         if fsdp and len(axes) > 1:

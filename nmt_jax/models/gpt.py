@@ -24,6 +24,10 @@ class Model(nn.Module):
     """p(x_{t+1} | x_1 .. x_t) by layers of causal self-attention (Radford et al., 2018, eq. 2).
 
     norm: "post" as in GPT, "pre" as in GPT-2. Input embeddings and output layer are tied (Press and Wolf, 2017).
+    epsilon: of the norms. scale_embeddings: multiply input embeddings by sqrt(D), which published weights do not.
+
+    With `states` it is also an encoder for task heads (Radford et al., 2018, section 3.2): a token sees those before
+    it.
     """
 
     vocab_size: int
@@ -36,6 +40,8 @@ class Model(nn.Module):
     max_positions: int = 512
     norm: str = "post"
     activation: str = "gelu"
+    epsilon: float = 1e-6
+    scale_embeddings: bool = True
     dtype: str = "float32"
     remat: str = "none"
     scan_layers: bool = False
@@ -57,6 +63,7 @@ class Model(nn.Module):
                 feed_forward,
                 self.norm,
                 self.dropout,
+                self.epsilon,
             )
             for _ in range(self.num_layers)
         ]
@@ -64,7 +71,13 @@ class Model(nn.Module):
         self.position = Positions("learned", self.max_positions, self.d_model)
         self.drop = Dropout(self.dropout)
         if self.norm == "pre":
-            self.final_norm = LayerNorm()
+            self.final_norm = LayerNorm(self.epsilon)
+
+    def _embed(self, tokens: Array) -> Array:
+        """Tokens int[...] -> [..., D], without positions."""
+        if self.scale_embeddings:
+            return self.embedding(tokens)
+        return self.embedding.table[tokens].astype(activation_type(self.dtype))
 
     def _hidden(self, x: Array) -> Array:
         return self.final_norm(x) if self.norm == "pre" else x
@@ -82,7 +95,7 @@ class Model(nn.Module):
         causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
         if packing is not None:
             causal = causal & same_item(packing, packing)
-        x = self.embedding(tokens) + embed_positions(self.position(length), packing)
+        x = self._embed(tokens) + embed_positions(self.position(length), packing)
         x = self.drop(x.astype(activation_type(self.dtype)), train)
         x, attention = run_layers(
             self.layers, lambda layer, x: layer(x, causal, train), x, scan=self.scan_layers, remat=self.remat
@@ -90,6 +103,28 @@ class Model(nn.Module):
         hidden, kernel = self._hidden(x), self.embedding.table.T
         out = {"attention": tuple(attention), "hidden": hidden, "output_kernel": kernel}
         return matmul(hidden, kernel, self.dtype), out
+
+    def states(
+        self, ids: Array, mask: Array, segments: Array | None, train: bool
+    ) -> tuple[list[Array], dict[str, Any]]:
+        """Ids int[B, S] -> the L + 1 hidden states float[B, S, D], the embeddings first, and intermediates.
+
+        As `Bert.states`: mask bool[B, S] is False at padding, which must follow the tokens, so that no token sees it;
+        there are no segments. The last states are those after the final norm. Intermediates: `attention` as in
+        `__call__`.
+        """
+        length = ids.shape[1]
+        causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
+        x = self._embed(ids) + self.position(length)[None]
+        x = self.drop(x.astype(activation_type(self.dtype)), train)
+
+        def step(layer: EncoderLayer, x: Array) -> tuple[Array, tuple[Array, Array]]:
+            y, weights = layer(x, causal, train)
+            return y, (x, weights)
+
+        x, outputs = run_layers(self.layers, step, x, scan=self.scan_layers, remat=self.remat)
+        inputs, attention = zip(*outputs, strict=True)
+        return [*inputs, self._hidden(x)], {"attention": attention}
 
     def init_cache(self, batch_size: int, max_length: int) -> dict[str, Any]:
         """The decoding cache for up to max_length steps; keys and values lead with B."""
@@ -101,7 +136,7 @@ class Model(nn.Module):
         position, past = cache["position"], []
         length = cache["past"][0][1].shape[2]
         mask = (jnp.arange(length) <= position)[None, None, None]
-        x = self.embedding(tokens)[:, None] + self.position(length)[position][None, None]
+        x = self._embed(tokens)[:, None] + self.position(length)[position][None, None]
         x = x.astype(activation_type(self.dtype))
         for layer, old in zip(self.layers, cache["past"], strict=True):
             x, new = layer.step(x, old, position, mask)

@@ -1,4 +1,4 @@
-"""The recurrent language model (Mikolov et al., 2010; Zaremba et al., 2014), with or without a pointer."""
+"""The recurrent language model (Mikolov et al., 2010; Zaremba et al., 2014; Merity et al., 2018), and its pointer."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.data.vocabulary.vocab import PAD
-from nmt_jax.models.layers.basic import Dense, Embedding, SequenceDropout, matmul
+from nmt_jax.models.layers.basic import Dense, Embedding, SequenceDropout, WordDropout, matmul
 from nmt_jax.models.layers.copying import PointerSentinel
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.recurrent import CELLS, Cell, zero_state
@@ -20,8 +20,10 @@ class Model(nn.Module):
 
     tie_embeddings: the output layer uses the table of the input embeddings (Press and Wolf, 2017; Inan et al., 2017),
     after a linear layer if d_hidden differs from d_embedding. dropout: on the input of each layer and of the output
-    layer. variational_dropout: one mask for all steps (Gal and Ghahramani, 2016). pointer_window: number of preceding
-    words that the pointer can select (`PointerSentinel`); 0 for no pointer.
+    layer; input_dropout and hidden_dropout, unless -1, replace it on the first layer and on those above.
+    variational_dropout: one mask for all steps (Gal and Ghahramani, 2016). word_dropout: of whole words of the input.
+    weight_dropout: of the recurrent weights (Merity et al., 2018). pointer_window: number of preceding words that the
+    pointer can select (`PointerSentinel`); 0 for no pointer.
     """
 
     vocab_size: int
@@ -30,7 +32,11 @@ class Model(nn.Module):
     d_embedding: int = 200
     d_hidden: int = 200
     dropout: float = 0.5
+    input_dropout: float = -1.0
+    hidden_dropout: float = -1.0
     variational_dropout: bool = True
+    word_dropout: float = 0.0
+    weight_dropout: float = 0.0
     tie_embeddings: bool = True
     pointer_window: int = 0
     dtype: str = "float32"
@@ -38,15 +44,21 @@ class Model(nn.Module):
     def __post_init__(self) -> None:
         check_choices(self, CHOICES)
         check_positive(self, "num_layers", "d_embedding", "d_hidden")
-        check_rates(self, "dropout")
+        check_rates(self, "dropout", "word_dropout", "weight_dropout")
+        check_rates(self, *(name for name in ("input_dropout", "hidden_dropout") if getattr(self, name) != -1))
         if self.pointer_window < 0:
             raise ValueError(f"pointer_window={self.pointer_window} must not be negative; 0 means no pointer")
         super().__post_init__()
 
     def setup(self) -> None:
         self.embedding = Embedding(self.vocab_size, self.d_embedding)
-        self.cells = [Cell(self.cell, self.d_hidden, self.dtype) for _ in range(self.num_layers)]
+        self.drop_words = WordDropout(self.word_dropout, self.vocab_size)
+        self.cells = [Cell(self.cell, self.d_hidden, self.dtype, self.weight_dropout) for _ in range(self.num_layers)]
         self.drop = SequenceDropout(self.dropout, self.variational_dropout)
+        if self.input_dropout != -1:
+            self.drop_input = SequenceDropout(self.input_dropout, self.variational_dropout)
+        if self.hidden_dropout != -1:
+            self.drop_hidden = SequenceDropout(self.hidden_dropout, self.variational_dropout)
         if not self.tie_embeddings:
             self.output_table = Embedding(self.vocab_size, self.d_hidden)
         elif self.d_embedding != self.d_hidden:
@@ -55,26 +67,48 @@ class Model(nn.Module):
         if self.pointer_window:
             self.pointer = PointerSentinel(self.d_hidden)
 
-    def __call__(self, tokens: Array, train: bool = False) -> tuple[Array, dict[str, Any]]:
+    def __call__(
+        self, tokens: Array, train: bool = False, cache: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
         """Tokens int[B, T] -> logits float[B, T, V], at t those of token t + 1, and intermediates.
 
-        Without a pointer: `hidden` float[B, T, R] and `output_kernel` float[R, V], whose product is the logits, for a
-        chunked loss. With a pointer the logits are log-probabilities, and the intermediates are those of
-        `PointerSentinel`.
+        cache: that of the tokens before these, as `init_cache` and this function return it, to read on; None before
+        the first token. The intermediate `cache` is that after the last token. `outputs` and `dropped` float[B, T, H]:
+        those of the last layer, without and with dropout. Without a pointer: `hidden` float[B, T, R] and
+        `output_kernel` float[R, V], whose product is the logits, for a chunked loss. With a pointer the logits are
+        log-probabilities, and the other intermediates are those of `PointerSentinel`.
         """
-        x = self.embedding(tokens)
+        x = self.drop_words(self.embedding(tokens), tokens, train)
         everywhere = jnp.ones(tokens.shape, bool)
-        for cell in self.cells:
-            start = zero_state(self.cell, (tokens.shape[0], self.d_hidden))
-            x, _ = cell.run(self.drop(x, train), everywhere, start)
-        hidden, kernel = self._output(self.drop(x, train))
+        starts = cache["states"] if cache else [None] * self.num_layers
+        states = []
+        for number, (cell, start) in enumerate(zip(self.cells, starts, strict=True)):
+            x, last = cell.run(self._drop_before(number)(x, train), everywhere, start, train=train)
+            states.append(last)
+        dropped = self.drop(x, train)
+        hidden, kernel = self._output(dropped)
         logits = matmul(hidden, kernel, self.dtype)
+        out: dict[str, Any] = {"outputs": x, "dropped": dropped, "cache": {"states": tuple(states)}}
         if not self.pointer_window:
-            return logits, {"hidden": hidden, "output_kernel": kernel}
-        distance = jnp.arange(tokens.shape[1])[:, None] - jnp.arange(tokens.shape[1])[None, :]
+            return logits, {**out, "hidden": hidden, "output_kernel": kernel}
+        words, outputs = tokens, x
+        if cache:
+            words = jnp.concatenate([cache["words"], tokens], axis=1)
+            outputs = jnp.concatenate([cache["outputs"], x], axis=1)
+            window = cache["words"].shape[1]
+            out["cache"] |= {"words": words[:, -window:], "outputs": outputs[:, -window:]}
+        steps = jnp.arange(words.shape[1] - tokens.shape[1], words.shape[1])
+        distance = steps[:, None] - jnp.arange(words.shape[1])[None, :]
         near = (distance >= 0) & (distance < self.pointer_window)
         # The pointer compares states without dropout: two different masks would leave different units.
-        return self.pointer(logits, x, x, tokens, near[None] & (tokens != PAD)[:, None, :])
+        log_p, pointed = self.pointer(logits, x, outputs, words, near[None] & (words != PAD)[:, None, :])
+        return log_p, {**out, **pointed}
+
+    def _drop_before(self, layer: int) -> SequenceDropout:
+        """The dropout on the input of a layer."""
+        if layer == 0:
+            return self.drop if self.input_dropout == -1 else self.drop_input
+        return self.drop if self.hidden_dropout == -1 else self.drop_hidden
 
     def _output(self, x: Array) -> tuple[Array, Array]:
         """States float[..., H] -> float[..., R] and float[R, V], whose product is the logits; the last of R is 1."""

@@ -100,7 +100,7 @@ def batch_shapes(task: Task, given: Shape | None, from_data: bool) -> BatchShape
 def training_step(task: Task, config: ConfigDict, shape: Shape) -> Program:
     """One training step on a batch of this shape, as `training.loop` runs it."""
     mesh = task.mesh
-    state = _state(task, config)
+    state = _state(task, config, shape[0])
     shardings = sharding.shard_state(state, mesh, config.mesh.fsdp)
     step = make_train_step(
         task.loss_fn,
@@ -113,7 +113,7 @@ def training_step(task: Task, config: ConfigDict, shape: Shape) -> Program:
     )
 
     def forward(state: Any, batch: Any) -> Any:
-        return task.loss_fn(state.params, batch, Step(state.step, jax.random.key(0)))
+        return task.loss_fn(state.params, batch, Step(state.step, jax.random.key(0), state.carry))
 
     arguments = (_placed(state, shardings), _by_rows(task.dummy_batch(shape), mesh))
     return Program("train", step, arguments, {}, mesh, shape, task.num_tokens(shape), forward, passes=3)
@@ -164,11 +164,11 @@ def num_parameters(task: Task) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(task.init, jax.random.key(0))))
 
 
-def _state(task: Task, config: ConfigDict) -> Any:
+def _state(task: Task, config: ConfigDict, rows: int) -> Any:
     optimizer = make_optimizer(config.optimizer)
 
     def make(rng: jax.Array) -> Any:
-        return new_state(task.init(rng), optimizer, config.optimizer.ema_decay)
+        return new_state(task.init(rng), optimizer, config.optimizer.ema_decay, task.init_carry(rows))
 
     return jax.eval_shape(make, jax.random.key(config.seed))
 

@@ -46,7 +46,8 @@ class Pretrained:
             raise UserError(f"the encoder has {have} layers; keep at most {have}")
         kept = {name: value for name, value in self.params.items() if name != "pooler_dense"}
         kept = {name: value for name, value in kept.items() if _layer_number(name) < count}
-        return dataclasses.replace(self, model=self.model.clone(num_layers=count, pooler=False), params=kept)
+        fields = {"num_layers": count} | ({"pooler": False} if hasattr(self.model, "pooler") else {})
+        return dataclasses.replace(self, model=self.model.clone(**fields), params=kept)
 
 
 def _layer_number(name: str) -> int:

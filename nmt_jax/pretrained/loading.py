@@ -64,6 +64,8 @@ def load_workdir(
     folder, config = read_run(workdir, tasks, f"an encoder needs {', '.join(map(repr, tasks))}")
     if config["task"] == "pretrain" and config["model"]["causal"]:
         raise UserError(f"{folder}: a causal language model (model.causal=true) is not an encoder")
+    if config["model_name"] == "causal_head":
+        raise UserError(f"{folder}: a fine-tuned GPT (model_name='causal_head') is not an encoder for other uses")
     fine_tuned = read_json(folder / "vocab" / "encoder.json") if config["task"] in FINE_TUNED else None
     heads = trained_params(folder, checkpoint)
     params = heads["encoder"]

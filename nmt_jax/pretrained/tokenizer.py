@@ -20,11 +20,10 @@ import tokenizers.pre_tokenizers
 from nmt_jax.data.vocabulary.vocab import Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.model_files import read_json
-from nmt_jax.pretrained.vocabulary_files import bert_tokenizer, read_vocabulary, with_bert_pieces
+from nmt_jax.pretrained.vocabulary_files import SPACE, bert_tokenizer, read_vocabulary, with_bert_pieces
 from nmt_jax.storage.files import whole_file
 
 ALGORITHMS = ("wordpiece", "unigram")  # that `Tokenizer.train` supports
-SPACE = "\u2581"  # SentencePiece's symbol for a space, which begins the first piece of a word
 FIRST = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # the first pieces of a tokenizer trained here
 BYTES = 256  # byte pieces of SentencePiece, which tokenizers trained here do not keep
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import tokenizers
+import tokenizers.decoders
 import tokenizers.models
 import tokenizers.normalizers
 import tokenizers.pre_tokenizers
@@ -16,8 +17,9 @@ from nmt_jax.errors import UserError
 SENTENCEPIECE = ("spiece.model", "sentencepiece.model", "sentencepiece.bpe.model", "spm.model")
 BERT_SPECIAL = ("[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]")
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # the first pieces of models trained with fairseq
-CONTROL, USER_DEFINED = 3, 4  # types of pieces in SentencePiece
-UNIGRAM = 1  # the type of its algorithm
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4  # types of pieces in SentencePiece
+UNIGRAM, BPE, WORD = 1, 2, 3  # types of its algorithm
+SPACE = "\u2581"  # its symbol for a space, which begins the first piece of a word
 
 
 class Layout(NamedTuple):
@@ -61,7 +63,7 @@ def read_vocabulary(folder: pathlib.Path, kind: str, settings: Mapping[str, Any]
     if (folder / "vocab.txt").is_file():
         return _wordpiece(folder / "vocab.txt", kind, settings)
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
-        return _byte_pairs(folder / "vocab.json", folder / "merges.txt", settings)
+        return _byte_pairs(folder / "vocab.json", folder / "merges.txt", kind, settings)
     if path := next((folder / name for name in SENTENCEPIECE if (folder / name).is_file()), None):
         if kind not in LAYOUTS:
             raise UserError(
@@ -124,19 +126,24 @@ def _templates(single: str, pair: str, vocab: Mapping[str, int]) -> tokenizers.p
     return tokenizers.processors.TemplateProcessing(single=single, pair=pair, special_tokens=special)
 
 
-def _byte_pairs(path: pathlib.Path, merges: pathlib.Path, settings: Mapping[str, Any]) -> tokenizers.Tokenizer:
-    """The tokenizer of RoBERTa and BART: byte-pair merges over bytes (Radford et al., 2019, section 2.2)."""
+def _byte_pairs(
+    path: pathlib.Path, merges: pathlib.Path, kind: str, settings: Mapping[str, Any]
+) -> tokenizers.Tokenizer:
+    """The tokenizer of GPT-2, RoBERTa and BART: byte-pair merges over bytes (Radford et al., 2019, section 2.2)."""
     vocab = json.loads(path.read_text(encoding="utf-8"))
     lines = merges.read_text(encoding="utf-8").split("\n")
     parts = [line.partition(" ") for line in lines if line and not line.startswith("#version")]
     pairs = [(first, second) for first, _, second in parts]
-    special = [*FAIRSEQ, "<mask>"]
+    special = ["<|endoftext|>"] if kind == "gpt2" else [*FAIRSEQ, "<mask>"]
     if missing := [piece for piece in special[:4] if piece not in vocab]:
-        raise UserError(f"{path}: {', '.join(missing)} not among its {len(vocab)} pieces: not a RoBERTa vocabulary")
+        raise UserError(f"{path}: {', '.join(missing)} not among its {len(vocab)} pieces: not a vocabulary of {kind}")
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab, pairs, fuse_unk=False))
     space = bool(settings.get("add_prefix_space", False))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=space)
     tokenizer.add_special_tokens(special[:4])
+    if kind == "gpt2":
+        tokenizer.decoder = tokenizers.decoders.ByteLevel()
+        return tokenizer
     tokenizer.add_special_tokens([tokenizers.AddedToken("<mask>", lstrip=True, special=True)])
     tokenizer.post_processor = tokenizers.processors.RobertaProcessing(
         ("</s>", vocab["</s>"]), ("<s>", vocab["<s>"]), add_prefix_space=space
@@ -183,6 +190,45 @@ def _sentencepiece(path: pathlib.Path, layout: Layout, settings: Mapping[str, An
         tokenizer.post_processor = _templates(layout.single, layout.pair, vocab)
     except KeyError as error:
         raise UserError(f"{path}: {error.args[0]} not among its {len(vocab)} pieces: of another model") from error
+    return tokenizer
+
+
+def of_sentencepiece(model: bytes, where: str) -> tokenizers.Tokenizer:
+    """The tokenizer of a vocabulary that was trained here (`Vocab`), with the same ids and without special pieces.
+
+    model: the content of a .model file. Raises UserError, whose message begins with `where`, if it is of another kind.
+    """
+    from sentencepiece import sentencepiece_model_pb2  # late: most folders have tokenizer.json
+
+    content = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]  # made at import
+    content.ParseFromString(model)
+    kind, spec = content.trainer_spec.model_type, content.trainer_spec
+    ids = {piece.piece: number for number, piece in enumerate(content.pieces)}
+    unknown, fallback = content.pieces[spec.unk_id].piece, spec.byte_fallback
+    if kind == UNIGRAM:
+        # No word has a mark of a space at its end, so a text that contains "<unk>" has no special piece.
+        special = (UNKNOWN, CONTROL)
+        scores = [(one.piece + SPACE * (one.type in special), round(one.score, 6)) for one in content.pieces]
+        tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(scores, spec.unk_id, fallback))
+    elif kind == BPE:
+        merges = [
+            (piece[:cut], piece[cut:])
+            for piece in ids
+            for cut in range(1, len(piece))
+            if piece[:cut] in ids and piece[cut:] in ids and content.pieces[ids[piece]].type == NORMAL
+        ]
+        bpe = tokenizers.models.BPE(ids, merges, unk_token=unknown, fuse_unk=True, byte_fallback=fallback)
+        tokenizer = tokenizers.Tokenizer(bpe)
+    elif kind == WORD:
+        tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unknown))
+    else:
+        raise UserError(f"{where}: a vocabulary of characters; train one of subwords or words")
+    own = [piece.piece for piece in content.pieces if piece.type == USER_DEFINED]
+    tokenizer.add_tokens([tokenizers.AddedToken(piece, normalized=False) for piece in own])
+    tokenizer.normalizer = _normalizer(content.normalizer_spec, Layout("", ""), {})
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(prepend_scheme="always")
+    steps = [tokenizers.decoders.Replace(SPACE, " "), tokenizers.decoders.ByteFallback(), tokenizers.decoders.Fuse()]
+    tokenizer.decoder = tokenizers.decoders.Sequence([*steps, tokenizers.decoders.Strip(" ", 1, 0)])
     return tokenizer
 
 

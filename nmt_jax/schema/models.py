@@ -108,7 +108,11 @@ MODELS: dict[str, dict[str, Key]] = {
         "d_embedding": width(200, "Width of the embeddings."),
         "d_hidden": width(200, "Width of every layer."),
         "dropout": rate(0.5, "Dropout."),
+        "input_dropout": Key(-1.0, "Dropout on the word vectors; -1 = as dropout.", low=-1, below=1),
+        "hidden_dropout": Key(-1.0, "Dropout between two layers; -1 = as dropout.", low=-1, below=1),
         "variational_dropout": Key(True, "Use one dropout mask for all steps of a block (Gal and Ghahramani, 2016)."),
+        "word_dropout": rate(0.0, "Fraction of the vocabulary hidden from each row (Gal and Ghahramani, 2016)."),
+        "weight_dropout": rate(0.0, "Fraction of the recurrent weights dropped from a block (Merity et al., 2018)."),
         "tie_embeddings": Key(True, "Share the input and output embeddings."),
         "pointer_window": count(
             0, "Number of recent words the pointer can copy (Merity et al., 2017); 0 = no pointer.", low=0
@@ -125,6 +129,8 @@ MODELS: dict[str, dict[str, Key]] = {
         "max_positions": count(512, POSITIONS.help, POSITIONS.unit, high=1_048_576),
         "norm": choice("post", "Layer normalization: post (GPT, 2018) or pre (GPT-2, 2019).", "post", "pre"),
         "activation": choice("gelu", "Activation; gelu is the approximation by tanh, gelu_erf is exact.", *ACTIVATIONS),
+        "epsilon": Key(1e-6, "Added to the variance in layer normalization; GPT-2 has 1e-5.", above=0, high=1),
+        "scale_embeddings": Key(True, "Multiply the input embeddings by sqrt(d_model); GPT and GPT-2 do not."),
         "dtype": DTYPE,
         "remat": REMAT,
         "scan_layers": SCAN_LAYERS,
@@ -146,6 +152,10 @@ MODELS: dict[str, dict[str, Key]] = {
         "pooling": choice("mean", "Pooling of the token states.", "mean", "first"),
         "hidden_sizes": Key([384, 192], "Widths of the hidden layers of the estimator.", low=1, high=262_144),
         "dropout": rate(0.1, "Dropout before each layer of the estimator."),
+    },
+    "causal_head": {  # on a pretrained GPT; one output per row, from the state of its last token
+        "both_orders": Key(False, "Read a pair of texts in both orders, and add the two states."),
+        "dropout": rate(0.1, "Dropout on the input of the head."),
     },
     "piece_head": {  # on a pretrained encoder; one output per token
         "dropout": rate(0.1, "Dropout on the input of the head."),
@@ -224,6 +234,7 @@ TINY_MODELS: dict[str, dict[str, Any]] = {
     "sentence_head": {},
     "siamese_head": {},
     "estimator_head": {"hidden_sizes": [16]},
+    "causal_head": {"both_orders": False},
     "piece_head": {},
     "mlp": {"num_layers": 1, "d_hidden": 16},
     "bert": {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},

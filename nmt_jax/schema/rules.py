@@ -70,6 +70,23 @@ def _packing_model(config: dict[str, Any]) -> str:
     return ""
 
 
+def _recurrent_only(config: dict[str, Any]) -> str:
+    for name in ("data.carry_state", "loss.activation_penalty", "loss.temporal_penalty"):
+        if config[name] and config["model_name"] != "rnn_lm":
+            return f"config.{name}={config[name]}: needs the states of model_name='rnn_lm'"
+    return ""
+
+
+def _auxiliary_language_model(config: dict[str, Any]) -> str:
+    if not config["loss.language_model"]:
+        return ""
+    if config["model_name"] != "causal_head":
+        return f"config.loss.language_model={config['loss.language_model']}: needs model_name='causal_head'"
+    if config["encoder.frozen"]:
+        return "config.loss.language_model: it would train the encoder, which encoder.frozen=true forbids; set it to 0"
+    return ""
+
+
 def _packing_positions(config: dict[str, Any]) -> str:
     length, positions = config["data.max_length"], config["model.max_positions"]
     if config["data.packing"] and config["model.positions"] == "learned" and length > positions:
@@ -129,6 +146,8 @@ RULES = (
     Rule(("optimizer.schedule", "optimizer.warmup_steps"), _noam),
     Rule(("optimizer.name", "optimizer.weight_decay"), _weight_decay),
     Rule(("task", "model_name", "data.packing"), _packing_model),
+    Rule(("model_name", "data.carry_state", "loss.activation_penalty", "loss.temporal_penalty"), _recurrent_only),
+    Rule(("model_name", "loss.language_model", "encoder.frozen"), _auxiliary_language_model),
     Rule(("data.packing", "data.max_length", "model.positions", "model.max_positions"), _packing_positions),
     Rule(("data.packing", "loss.risk.metric"), _packing_risk),
     Rule(("data.packing", "model.next_sentence"), _packing_next_sentence),

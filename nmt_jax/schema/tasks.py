@@ -136,6 +136,11 @@ TASKS: dict[str, dict[str, Any]] = {
                 "Read every line on its own, also in evaluation: rows of block_length tokens hold several lines that "
                 "do not see each other; model gpt.",
             ),
+            "carry_state": Key(
+                False,
+                "Read on: each row of a batch continues that of the batch before, from its last state, also in "
+                "evaluation; model rnn_lm.",
+            ),
             "curriculum": CURRICULUM,
             "cache": CACHE,
         },
@@ -146,7 +151,21 @@ TASKS: dict[str, dict[str, Any]] = {
             "sample_lines": SAMPLE_LINES,
             "model": VOCAB_MODEL,
         },
-        "loss": {"label_smoothing": LABEL_SMOOTHING},
+        "loss": {
+            "label_smoothing": LABEL_SMOOTHING,
+            "activation_penalty": Key(
+                0.0,
+                "Weight alpha of the mean squared output of the last layer (Merity et al., 2018); model rnn_lm.",
+                low=0,
+                high=1000,
+            ),
+            "temporal_penalty": Key(
+                0.0,
+                "Weight beta of the mean squared difference of successive outputs (Merity et al., 2018); model rnn_lm.",
+                low=0,
+                high=1000,
+            ),
+        },
         "eval": {
             "context": count(
                 32, "Minimum number of preceding tokens for each prediction, where available.", "tokens", low=0
@@ -206,7 +225,15 @@ TASKS: dict[str, dict[str, Any]] = {
             ),
             "num_buckets": NUM_BUCKETS,
         },
-        "loss": {"label_smoothing": LABEL_SMOOTHING},
+        "loss": {
+            "label_smoothing": LABEL_SMOOTHING,
+            "language_model": Key(
+                0.0,
+                "Weight of the auxiliary loss of next tokens (Radford et al., 2018); model causal_head.",
+                low=0,
+                high=1000,
+            ),
+        },
         "eval": {"batch_tokens": eval_tokens(4096, "pieces")},
         "train": {
             "batch_tokens": train_tokens(1024, "pieces"),

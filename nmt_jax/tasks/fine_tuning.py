@@ -27,18 +27,20 @@ from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus, RowLayout
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
+from nmt_jax.models import gpt
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.models.registry import model_class
 from nmt_jax.platforms import compiled
+from nmt_jax.pretrained.causal_encoders import load_causal
 from nmt_jax.pretrained.tokenizer import Tokenizer
 from nmt_jax.tasks.objectives import dropout_options
 from nmt_jax.tasks.task import Task
 from nmt_jax.tasks.vocab_files import load_or_make, write_text
 
-# Fields of Bert that are set by a run, not by the weights.
+# Fields of an encoder that are set by a run, not by the weights.
 RUN_FIELDS = ("dtype", "dropout", "attention_dropout", "pooler", "remat", "scan_layers", "parent", "name")
 HEADS = {
-    "sentences": ("sentence_head", "siamese_head", "estimator_head"),
+    "sentences": ("sentence_head", "siamese_head", "estimator_head", "causal_head"),
     "tag": ("piece_head",),
     "span": ("piece_head",),
 }
@@ -54,7 +56,7 @@ def check_model(config: ConfigDict) -> None:
     fields = {} if settings.place else {name: settings[name] for name in (*SIZES, "vocab_size")}
     # The number of layers of a pretrained encoder is not known yet.
     known = {"num_layers": 10_000} if settings.place else fields
-    sizes: dict[str, Any] = {"encoder": _bert(config, known), "num_outputs": 1}
+    sizes: dict[str, Any] = {"encoder": _encoder(config, known), "num_outputs": 1}
     sizes |= {"layers": settings.layers, "frozen": settings.frozen}
     configs.build_model(model_class(config.model_name), config.model, **sizes)
     if settings.get("keep_layers") and not settings.place:
@@ -69,10 +71,17 @@ def check_model(config: ConfigDict) -> None:
         )
 
 
-def _bert(config: ConfigDict, fields: Mapping[str, Any]) -> Bert:
+def is_causal(config: ConfigDict) -> bool:
+    """Whether the encoder is a GPT, not a BERT."""
+    return bool(config.model_name == "causal_head")
+
+
+def _encoder(config: ConfigDict, fields: Mapping[str, Any]) -> Bert | gpt.Model:
     settings = config.encoder
     run_fields = {"dtype": settings.dtype, "dropout": settings.dropout, "attention_dropout": settings.dropout}
     try:
+        if is_causal(config):
+            return gpt.Model(**{"vocab_size": 1, **fields, **run_fields})
         return Bert(**{**fields, **run_fields, "pooler": False})
     except (TypeError, ValueError) as error:
         raise UserError(f"config.encoder: {error}") from None
@@ -110,10 +119,10 @@ class FineTuning(Task):
     def _pretrained(self) -> pretrained.Pretrained:
         """The encoder that `config.encoder.place` names."""
         try:
-            found = pretrained.load(self.config.encoder.place)
+            found = (load_causal if is_causal(self.config) else pretrained.load)(self.config.encoder.place)
         except UserError as error:
             raise UserError(f"config.encoder.place: {error}") from None
-        if not isinstance(found.model, Bert):
+        if not isinstance(found.model, Bert | gpt.Model):
             raise UserError(
                 f"config.encoder.place={self.config.encoder.place}: a {found.kind} model is an encoder for metrics and "
                 "cannot be trained; trainable are BERT and its relatives, among them RemBERT, ALBERT, ELECTRA and MPNet"
@@ -126,7 +135,7 @@ class FineTuning(Task):
 
     @functools.cached_property
     def description(self) -> dict[str, Any]:
-        """The workdir's encoder: "kind", "fields" of Bert, "max_length"; written at the first start."""
+        """The workdir's encoder: "kind", "fields" of its module, "max_length"; written at the first start."""
 
         def make() -> dict[str, Any]:
             if self.config.encoder.place:
@@ -142,19 +151,22 @@ class FineTuning(Task):
         """The description of the encoder; vocab_size: of a randomly initialised one."""
         if self.config.encoder.place:
             encoder = self._pretrained
-            names = [field.name for field in dataclasses.fields(Bert) if field.name not in RUN_FIELDS]
+            names = [field.name for field in dataclasses.fields(encoder.model) if field.name not in RUN_FIELDS]
             fields = {name: getattr(encoder.model, name) for name in names}
             return {"kind": encoder.kind, "fields": fields, "max_length": encoder.max_length}
         max_length = self.config.data.max_length
         fields = {name: self.config.encoder[name] for name in SIZES}
         fields |= {"vocab_size": vocab_size, "max_positions": max_length}
-        return {"kind": "bert", "fields": fields, "max_length": max_length}
+        return {"kind": "gpt" if is_causal(self.config) else "bert", "fields": fields, "max_length": max_length}
 
     def stand_in(self) -> None:
         """The encoder is the one that `encoder.place` names, if it names one."""
         description = self._describe(self.config.encoder.vocab_size)
-        segments = description["fields"].get("num_segments", 2) > 1
-        self._assume(description=description, reader=RowLimits(self.config.data.max_length, segments))
+        reader = RowLimits(self.config.data.max_length, self._has_segments(description["fields"]))
+        self._assume(description=description, reader=reader)
+
+    def _has_segments(self, fields: Mapping[str, Any]) -> bool:
+        return not is_causal(self.config) and fields.get("num_segments", 2) > 1
 
     def row_lengths(self, share: float) -> tuple[int, ...]:
         length = math.ceil(share * self.config.data.max_length)
@@ -173,12 +185,12 @@ class FineTuning(Task):
                 f"config.data.max_length={self.config.data.max_length}: the encoder reads up to {most} tokens; use a "
                 f"value between 8 and {most}"
             )
-        segments = fields.get("num_segments", 2) > 1
-        return RowReader(Tokenizer.load(self._tokenizer_file.parent).model, self.config.data.max_length, segments)
+        tokenizer = Tokenizer.load(self._tokenizer_file.parent)
+        return RowReader(tokenizer.model, self.config.data.max_length, self._has_segments(fields))
 
     def model_sizes(self) -> dict[str, Any]:
         layers = {name: self.config.encoder[name] for name in ("layers", "frozen")}
-        return {"encoder": _bert(self.config, self.description["fields"]), "num_outputs": self.num_outputs, **layers}
+        return {"encoder": _encoder(self.config, self.description["fields"]), "num_outputs": self.num_outputs, **layers}
 
     def warm_start(self, params: Any) -> Any:
         """Put in the pretrained weights of the encoder, if there are any; those of a pooler are not used."""
@@ -229,14 +241,17 @@ class FineTuning(Task):
     def init(self, rng: jax.Array) -> Any:
         return self.model.init(rng, *self._inputs(self.dummy_batch((1, 1, 1))))["params"]
 
-    def _apply(self, params: Any, batch: Mapping[str, jax.Array], **options: Any) -> jax.Array:
+    def _apply(self, params: Any, batch: Mapping[str, jax.Array], **options: Any) -> Any:
         return self.model.apply({"params": params}, *self._inputs(batch), **options)
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
         """Return the summed loss and the number of rows that are not padding."""
-        outputs = self._apply(params, batch, **dropout_options(step))
+        return self._total(self.loss(self._apply(params, batch, **dropout_options(step)), batch), batch)
+
+    def _total(self, losses: jax.Array, batch: Mapping[str, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """The sum of the losses float32[B] of rows that are not padding, and their number."""
         weights = batch["mask"].reshape(len(batch["mask"]), -1)[:, 0].astype(jnp.float32)
-        return jnp.sum(self.loss(outputs, batch) * weights), jnp.sum(weights)
+        return jnp.sum(losses * weights), jnp.sum(weights)
 
     # Prediction
 

@@ -13,14 +13,15 @@ from metrics_jax.embedding.lengths import bucket, pack_by_length
 from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.packed_lines import PackedLines
-from nmt_jax.data.batching.text_blocks import Blocks, rows_per_batch, windows
+from nmt_jax.data.batching.text_blocks import Blocks, ContinuedBlocks, rows_per_batch, windows
 from nmt_jax.data.prepared import streams
 from nmt_jax.data.readers.monolingual import open_lines
 from nmt_jax.data.vocabulary.stand_in import StandIn
-from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, Vocab
+from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.decoding.next_logits import NextLogits, predict
 from nmt_jax.decoding.sampling import Sampling, sample
 from nmt_jax.errors import UserError
+from nmt_jax.losses.activations import activation_penalty, temporal_penalty
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.text_attention import TextAttention, padded
 from nmt_jax.platforms import compiled
@@ -39,6 +40,11 @@ class RunningText(Task):
     measures = ("loss", "perplexity")
     unit = "tokens"
 
+    @property
+    def text_start(self) -> int:
+        """The token before the first one of a text."""
+        return EOS
+
     def row_lengths(self, share: float) -> tuple[int, ...]:
         return (self.config.data.block_length,)
 
@@ -54,7 +60,7 @@ class RunningText(Task):
         """
         settings, length = self.config.eval, self.config.data.block_length
         rows = rows_per_batch(settings.batch_tokens, length, self.evaluator.row_shards, "config.eval.batch_tokens")
-        return windows(ids, block_length=length, context=settings.context, rows=rows)
+        return windows(ids, block_length=length, context=settings.context, rows=rows, start=self.text_start)
 
 
 class LanguageModel(RunningText):
@@ -75,8 +81,17 @@ class LanguageModel(RunningText):
         lines = functools.partial(open_lines, self.config.data, "train")
         return load_or_train_vocab(path, settings.model, settings, lambda: track(lines(), "reading for the vocabulary"))
 
+    @property
+    def text_start(self) -> int:
+        return self.vocab.start
+
     def model_sizes(self) -> dict[str, Any]:
         return {"vocab_size": len(self.vocab)}
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether the state is carried from block to block; False in workdirs of older versions."""
+        return bool(self.config.data.get("carry_state"))
 
     # Training
 
@@ -96,10 +111,13 @@ class LanguageModel(RunningText):
         self._check_positions(self.config.data.block_length, "config.data.block_length")
         self._scored(self._text("dev").ids)  # invalid settings are reported now, not at the first evaluation
         ids = self._text("train").ids
+        options = {"batch_tokens": self.config.train.batch_tokens, "seed": self.config.seed, "steps": steps}
+        options |= {"block_length": self.config.data.block_length, "share": self._train_rows}
+        if self.reads_on:
+            return ContinuedBlocks(ids, **options)
         if not self.packing:
             return self._blocks(ids, steps)
-        options = {"batch_tokens": self.config.train.batch_tokens, "seed": self.config.seed, "steps": steps}
-        lines = PackedLines(ids, block_length=self.config.data.block_length, share=self._train_rows, **options)
+        lines = PackedLines(ids, **options)
         return self._with_curriculum(lines, lines.difficulty)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
@@ -116,16 +134,39 @@ class LanguageModel(RunningText):
     def init(self, rng: jax.Array) -> Any:
         return self.model.init(rng, jnp.full((1, 2), EOS, jnp.int32))["params"]
 
-    def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
-        """Cross-entropy of every next token in nats, with label smoothing in training: (sum, weight)."""
+    def init_carry(self, rows: int) -> Any:
+        """The decoding cache of an empty text."""
+        if not self.reads_on:
+            return ()
+        length = max(self.config.data.block_length, getattr(self.model, "pointer_window", 0))
+        return self.model.init_with_output(jax.random.key(0), rows, length, method="init_cache")[0]
+
+    def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[Any, ...]:
+        """Cross-entropy of every next token in nats, in training with label smoothing and penalties: (sum, weight).
+
+        With `data.carry_state`, the cache after the block is returned, too, in training.
+        """
+        return self._loss(params, batch, step, step.carry if step else ())
+
+    def _loss(self, params: Any, batch: dict[str, jax.Array], step: Step | None, cache: Any) -> tuple[Any, ...]:
+        """`loss_fn` of blocks that follow a cache, if it is not ()."""
         options = dropout_options(step)
+        if cache:
+            options["cache"] = cache
         if "packing" in batch:
             inputs, labels, options["packing"] = batch["inputs"], batch["labels"], batch["packing"]
         else:
             inputs, labels = batch["tokens"][:, :-1], batch["tokens"][:, 1:]
         smoothing = self.config.loss.label_smoothing if step else 0.0
         logits, out = self.model.apply({"params": params}, inputs, **options)
-        return token_loss(logits, out, labels, batch["weights"], smoothing, self.model.dtype, self._row_shards)
+        weights, shards = batch["weights"], self._row_shards
+        loss, weight = token_loss(logits, out, labels, weights, smoothing, self.model.dtype, shards)
+        settings = self.config.loss
+        if step and settings.get("activation_penalty"):  # workdirs of older versions have none
+            loss += settings.activation_penalty * activation_penalty(out["dropped"], weights)
+        if step and settings.get("temporal_penalty"):
+            loss += settings.temporal_penalty * temporal_penalty(out["outputs"], weights)
+        return (loss, weight, out["cache"]) if cache else (loss, weight)
 
     def _check_positions(self, length: int, what: str) -> None:
         """Raise UserError if the model has a table of positions with fewer than `length` entries."""
@@ -141,7 +182,7 @@ class LanguageModel(RunningText):
     # Scoring and generating text
 
     def encode(self, lines: Iterable[str]) -> np.ndarray:
-        """Return consecutive lines as token ids int32[N], with EOS after each line."""
+        """Return consecutive lines as token ids int32[N], with the end of a line after each."""
         return np.array([token for ids in streams.encode(lines, self.vocab) for token in ids], np.int32)
 
     def _scored(self, ids: np.ndarray) -> Iterator[Batch]:
@@ -160,10 +201,30 @@ class LanguageModel(RunningText):
         """Return the negative log-probability in nats of a text int[N] that ends in EOS, and its number of tokens.
 
         Every token is predicted once, after at least `eval.context` tokens if there are that many; with `data.packing`,
-        only tokens of the same line count.
+        only tokens of the same line count. With `data.carry_state`, it is predicted after all tokens before it.
         """
-        nats, tokens = self._totals(self._eval_loss, params, self._scored(ids))
+        if self.reads_on:
+            nats, tokens = self._surprise_of_stream(params, ids)
+        else:
+            nats, tokens = self._totals(self._eval_loss, params, self._scored(ids))
         check_outputs(nats)
+        return nats, tokens
+
+    @compiled()
+    def _carried_loss(self, params: Any, batch: dict[str, jax.Array], cache: Any) -> Any:
+        """The loss of blocks that follow a cache, and the cache after them."""
+        return self._loss(params, batch, None, cache)
+
+    def _surprise_of_stream(self, params: Any, ids: np.ndarray) -> tuple[float, float]:
+        """`surprise` of a text that is read in one go, block after block."""
+        rows, length = self.evaluator.row_shards, self.config.data.block_length
+        cache = self.evaluator.fetch(jax.jit(self.init_carry, static_argnums=0)(rows))
+        nats = tokens = 0.0
+        for block in windows(ids, block_length=length, context=0, rows=1, start=self.text_start):
+            # One row is the text; the other devices have nothing to do.
+            batch = {name: np.pad(array, ((0, rows - 1), (0, 0))) for name, array in block.items()}
+            more, weight, cache = self.evaluator.run(self._carried_loss, params, batch, cache)
+            nats, tokens = nats + float(more), tokens + float(weight)
         return nats, tokens
 
     @compiled()
@@ -178,7 +239,7 @@ class LanguageModel(RunningText):
         in windows, as in `surprise`.
         """
         settings, length = self.config.eval, self.config.data.block_length
-        options = {"block_length": length, "context": settings.context, "rows": 1}
+        options = {"block_length": length, "context": settings.context, "rows": 1, "start": self.text_start}
         rows = [(number, row) for number, line in enumerate(lines) for row in windows(self.encode([line]), **options)]
         sizes = [int(np.flatnonzero(row["weights"][0])[-1]) + 1 for _, row in rows]
         totals = np.zeros(len(lines))
@@ -201,12 +262,12 @@ class LanguageModel(RunningText):
     ) -> tuple[jax.Array, jax.Array]:
         def step(tokens: jax.Array, cache: Any) -> tuple[NextLogits, Any]:
             logits, cache = self.model.apply({"params": params}, tokens, cache, method="decode_step")
-            return predict(logits, (PAD, BOS)), cache
+            return predict(logits, self.vocab.suppressed), cache
 
         cache = self.model.apply({"params": params}, *prefix.shape, method="init_cache")
-        # In training a line follows the EOS of the line before it.
+        # In training a line follows the end of the line before it.
         keys = jax.random.wrap_key_data(seeds)
-        return sample(step, cache, prefix, limits, keys, sampling, start=EOS, eos=EOS)
+        return sample(step, cache, prefix, limits, keys, sampling, start=self.text_start, eos=self.vocab.end)
 
     def draw(
         self, params: Any, prompts: Sequence[str], keys: jax.Array, sampling: Sampling, *, length: int = 100
@@ -256,7 +317,7 @@ class LanguageModel(RunningText):
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Log-probabilities after each token int[1, S]: of the following ones float32[S], and the best [S, count]."""
         logits = self.model.apply({"params": params}, tokens)[0][0]
-        log_probs = predict(logits, (PAD, BOS)).log_probs
+        log_probs = predict(logits, self.vocab.suppressed).log_probs
         own = jnp.take_along_axis(log_probs, following[0, :, None], axis=1)[:, 0]
         return own, *jax.lax.top_k(log_probs, count)
 
@@ -265,9 +326,9 @@ class LanguageModel(RunningText):
 
         count: number of the most probable pieces at each place. Raises UserError if the text is too long.
         """
-        count = min(count, len(self.vocab) - 2)  # all but PAD and BOS
+        count = min(count, len(self.vocab) - len(self.vocab.suppressed))
         batch = self._after_line_end(ids)
-        following = np.append(batch[:, 1:], np.full((1, 1), EOS, np.int32), axis=1)
+        following = np.append(batch[:, 1:], np.full((1, 1), self.vocab.end, np.int32), axis=1)
         own, values, best = self.evaluator.fetch(self._best(params, batch, following, count=count))
         check_outputs(own[: len(ids)])
         pieces = self.vocab.pieces(ids.tolist())
@@ -287,7 +348,7 @@ class LanguageModel(RunningText):
         most = getattr(self.model, "max_positions", 1 << 20)
         if len(ids) + 1 > most:
             raise UserError(f"the text has {len(ids)} pieces, but the model reads at most {most - 1}")
-        return padded(np.append(np.int32(EOS), ids), most, PAD)
+        return padded(np.append(np.int32(self.text_start), ids), most, PAD)
 
     @property
     def has_attention(self) -> bool:
@@ -317,4 +378,4 @@ class LanguageModel(RunningText):
         ids = self.encode([text])[:-1]
         layers = self.evaluator.fetch(self._attention_weights(params, self._after_line_end(ids)))
         length = len(ids) + 1
-        return TextAttention(self.vocab.pieces([EOS, *ids]), np.concatenate(layers)[..., :length, :length])
+        return TextAttention(self.vocab.pieces([self.text_start, *ids]), np.concatenate(layers)[..., :length, :length])

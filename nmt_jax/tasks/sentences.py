@@ -17,8 +17,10 @@ from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus
 from nmt_jax.data.readers.labelled import Labelled, ScoreScaler, open_labelled
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
+from nmt_jax.losses.step import Step
 from nmt_jax.progress import track
 from nmt_jax.tasks.fine_tuning import FineTuning
+from nmt_jax.tasks.objectives import dropout_options, row_log_probs
 from nmt_jax.tasks.vocab_files import load_or_collect_labels, load_or_make
 
 
@@ -65,7 +67,10 @@ class Sentences(FineTuning):
         if num_labels > 1 and self.siamese:
             raise UserError(f"config.data.label={data.label!r}: siamese_head learns one column of scores")
         self.apart = self.siamese or estimator
-        self.num_texts = len(data.texts) if self.apart else 1
+        self.both_orders = bool(config.model.get("both_orders"))
+        if self.both_orders and len(data.texts) != 2:
+            raise UserError(f"config.model.both_orders=True: config.data.texts={list(data.texts)} is not a pair")
+        self.num_texts = len(data.texts) if self.apart or self.both_orders else 1
 
     @property
     def columns(self) -> int:
@@ -146,11 +151,11 @@ class Sentences(FineTuning):
                 continue
             fitting = [self.reader.fit([text])[0] for text in ids] if self.apart else self.reader.fit(ids)
             cut += sum(map(len, fitting)) < sum(map(len, ids))
-            if self.apart:
-                read = [self.reader.row(text)[0] for text in fitting]
-                items.append({name: tuple(one[name] for one in read) for name in read[0]})
-            else:
-                items.append(self.reader.row(*fitting)[0])
+            rows_of_texts = [[text] for text in fitting] if self.apart else [fitting]
+            if self.both_orders:
+                rows_of_texts.append(fitting[::-1])
+            read = [self.reader.row(*texts)[0] for texts in rows_of_texts]
+            items.append({name: tuple(one[name] for one in read) for name in read[0]} if len(read) > 1 else read[0])
         return items, cut
 
     def train_corpus(self) -> RowCorpus:
@@ -170,11 +175,25 @@ class Sentences(FineTuning):
     def warm_start(self, params: Any) -> Any:
         """Put in the pretrained weights; the pooler becomes the hidden layer of a head that reads the first token."""
         warm = super().warm_start(params)
-        if not (self.config.encoder.place and self.config.model.pooling == "first" and "hidden" in params):
+        if not (self.config.encoder.place and self.config.model.get("pooling") == "first" and "hidden" in params):
             return warm
         pooler = self._pretrained.params.get("pooler_dense")
         fits = pooler is not None and jax.tree.map(np.shape, pooler) == jax.tree.map(np.shape, params["hidden"])
         return {**warm, "hidden": pooler} if fits else warm
+
+    def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
+        """As for all tasks; in training with the auxiliary loss of next tokens, the mean over each text of a row."""
+        share = self.config.loss.get("language_model")  # workdirs of older versions have none
+        if not (step and share):
+            return super().loss_fn(params, batch, step)
+        outputs, hidden = self._apply(params, batch, method="with_language_model", **dropout_options(step))
+        ids, mask = (batch[name].reshape(-1, batch[name].shape[-1]) for name in ("ids", "mask"))
+        out = {"hidden": hidden[:, :-1], "output_kernel": params["encoder"]["embedding"]["table"].T}
+        weights = mask[:, 1:].astype(jnp.float32)
+        log_probs = row_log_probs(hidden, out, ids[:, 1:], weights, self.config.encoder.dtype)
+        nats = -log_probs / jnp.maximum(jnp.sum(weights, axis=1), 1.0)
+        auxiliary = jnp.mean(nats.reshape(len(outputs), -1), axis=1)
+        return self._total(self.loss(outputs, batch) + share * auxiliary, batch)
 
     def loss(self, outputs: jax.Array, batch: Mapping[str, jax.Array]) -> jax.Array:
         """Cross-entropy with label smoothing; for scores, squared errors over the variance, the mean over columns."""

@@ -84,8 +84,11 @@ class Task(abc.ABC):
         """Return randomly initialised parameters; a pure function."""
 
     @abc.abstractmethod
-    def loss_fn(self, params: Any, batch: Any, step: Step | None) -> tuple[jax.Array, jax.Array]:
-        """Return the (sum, weight) of the loss over a batch; a pure function. `step` is None in evaluation."""
+    def loss_fn(self, params: Any, batch: Any, step: Step | None) -> tuple[Any, ...]:
+        """Return the (sum, weight) of the loss over a batch; a pure function. `step` is None in evaluation.
+
+        A task with a carry returns (sum, weight, carry) in training: `step.carry` is that of the batch before.
+        """
 
     @abc.abstractmethod
     def evaluate(self, params: Any) -> dict[str, float]:
@@ -116,6 +119,13 @@ class Task(abc.ABC):
     def model_sizes(self) -> dict[str, Any]:
         """Return the fields of the model that are not in `config.model`, such as the size of the vocabulary."""
         return {}
+
+    def init_carry(self, rows: int) -> Any:
+        """Return what the first training batch reads in place of what a batch leaves to the next; a pure function.
+
+        A tree of arrays [B, ...] for B = `rows` of a batch; () if batches do not depend on each other.
+        """
+        return ()
 
     def warm_start(self, params: Any) -> Any:
         """Return the parameters that training starts with: `params` from `init`, with pretrained ones put in."""

@@ -150,7 +150,7 @@ class _Training:
         """Continue this workdir; otherwise start from the workdir `config.init_from`, or from scratch."""
 
         def make(rng: jax.Array) -> TrainState:
-            return new_state(self.task.init(rng), self.optimizer, self.config.optimizer.ema_decay)
+            return self._new_state(self.task.init(rng))
 
         abstract = jax.eval_shape(make, jax.random.key(self.config.seed))
         shardings = shard_state(abstract, self.mesh, self.config.mesh.fsdp)
@@ -170,10 +170,12 @@ class _Training:
         else:
             init = jax.jit(lambda: self.task.init(jax.random.key(self.config.seed)), out_shardings=shardings.params)
             params = jax.device_put(self.task.warm_start(init()), shardings.params)
-        state = jax.jit(
-            lambda params: new_state(params, self.optimizer, self.config.optimizer.ema_decay), out_shardings=shardings
-        )(params)
-        return state, None, TrainingProgress()
+        return jax.jit(self._new_state, out_shardings=shardings)(params), None, TrainingProgress()
+
+    def _new_state(self, params: Any) -> TrainState:
+        return new_state(
+            params, self.optimizer, self.config.optimizer.ema_decay, self.task.init_carry(self.batches.shapes[0][0])
+        )
 
     def _choose_measure(self) -> None:
         """Forget the best value if it is of another metric than the config's."""

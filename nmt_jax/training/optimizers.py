@@ -107,4 +107,4 @@ def _layer(path: Any) -> int | None:
     name = jax.tree_util.keystr(path, simple=True, separator="/")
     if found := re.search(r"(?:^|/)layers_(\d+)/", name):
         return 1 + int(found[1])
-    return 0 if "embeddings/" in name else None
+    return 0 if re.search(r"embeddings/|(?:^|/)encoder/(?:embedding|position)/", name) else None

@@ -20,7 +20,15 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
 
     checkpoint: "best", "last", or n for the mean of the last n checkpoints; None for `decode.average` of the config,
     or "best" if that is 1. Raises UserError if the workdir has no checkpoint, or was trained for another task.
+
+    Where a language model is wanted, the folder may also be a GPT-2 in Hugging Face's format, which has no checkpoints.
     """
+    if "language_model" in tasks and is_published(folder):
+        if checkpoint is not None:
+            raise UserError(f"{folder.path}: a published model has no checkpoints; leave out --checkpoint")
+        from nmt_jax.training.published_language_model import open_published
+
+        return open_published(folder.path)
     config = folder.trained_config(*tasks)
     # Imported here, so that errors are reported before JAX is loaded, which takes seconds.
     import jax
@@ -39,6 +47,15 @@ def open_trained(folder: Workdir, *tasks: str, checkpoint: str | int | None = No
     which = checkpoint or (average if average > 1 else "best")
     shardings = functools.partial(sharding.shard_state, mesh=mesh)
     return task, kept_parameters.load(folder.path, which, shardings)
+
+
+def is_published(folder: Workdir) -> bool:
+    """Whether a folder is no workdir but a published language model."""
+    if folder.checkpoints.exists() or not folder.config_file.is_file():
+        return False
+    from nmt_jax.pretrained.gpt import is_gpt
+
+    return is_gpt(folder.path)
 
 
 def open_translator(

@@ -1,4 +1,4 @@
-"""One long text as blocks of equal length: in random order for training, overlapping for evaluation."""
+"""One long text as blocks of equal length: in random order or read on for training, overlapping for evaluation."""
 
 from __future__ import annotations
 
@@ -64,11 +64,46 @@ class Blocks(EpochBatches[tuple[int, np.ndarray]]):
         return int(random.integers(self.shapes[0][1])), random.permutation(self.blocks_per_epoch)
 
 
-def windows(ids: np.ndarray, *, block_length: int, context: int, rows: int) -> Iterator[Batch]:
+class ContinuedBlocks:
+    """Batches as those of `Blocks`, in which every row continues the same row of the batch before it.
+
+    The text is a ring, on which the rows start at equal distances from an offset drawn from the seed. So no token is
+    left out, none is padding, and the blocks of later rounds begin elsewhere unless their length divides the distance.
+    """
+
+    def __init__(
+        self,
+        ids: np.ndarray,
+        *,
+        block_length: int,
+        batch_tokens: int,
+        share: RowSlice = ALL,
+        seed: int = 0,
+        steps: int,
+    ):
+        """Arguments and errors as for `Blocks`."""
+        rows = rows_per_batch(batch_tokens, block_length, share.multiple_of, "config.train.batch_tokens")
+        self.ids, self.share, self.steps, self.shapes = ids, share, steps, [(rows, block_length)]
+        offset = np.random.default_rng(seed).integers(len(ids))
+        self.starts = (offset + np.arange(rows) * len(ids) // rows)[share.of(rows)]
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __getitem__(self, n: int) -> Batch:
+        if not 0 <= n < self.steps:
+            raise IndexError(f"batch {n} of {self.steps}")
+        length = self.shapes[0][1]
+        positions = self.starts[:, None] + int(n) * length + np.arange(length + 1)
+        tokens = self.ids[(positions - 1) % len(self.ids)].astype(np.int32)
+        return {"tokens": tokens, "weights": np.ones((len(tokens), length), np.float32)}
+
+
+def windows(ids: np.ndarray, *, block_length: int, context: int, rows: int, start: int = EOS) -> Iterator[Batch]:
     """Batches of overlapping windows of a text int[N], as in `Blocks`, that predict every token exactly once.
 
     The first `context` predictions of a window have weight 0, except in the first window, so every other prediction
-    sees at least `context` preceding tokens. EOS is prepended to the text. The windows do not depend on `rows`, the
+    sees at least `context` preceding tokens. `start` is prepended to the text. The windows do not depend on `rows`, the
     batch size. Raises UserError immediately if `context` is negative or leaves nothing to predict.
     """
     check_context(context, block_length)
@@ -79,9 +114,9 @@ def windows(ids: np.ndarray, *, block_length: int, context: int, rows: int) -> I
         for first in range(0, count, rows):
             batch = _filler(rows, block_length)
             for row, window in enumerate(range(first, min(first + rows, count))):
-                start = window * stride
-                piece = ids[max(start - 1, 0) : start + block_length]
-                tokens = [EOS, *piece] if window == 0 else piece
+                first_id = window * stride
+                piece = ids[max(first_id - 1, 0) : first_id + block_length]
+                tokens = [start, *piece] if window == 0 else piece
                 batch["tokens"][row, : len(tokens)] = tokens
                 batch["weights"][row, context if window else 0 : len(tokens) - 1] = 1.0
             yield batch

@@ -40,9 +40,9 @@ class Stream:
 
 
 def encode(lines: Iterable[str], vocab: Vocab) -> Iterator[list[int]]:
-    """The token ids of each line, followed by EOS."""
+    """The token ids of each line, followed by the end of a line."""
     for line in lines:
-        yield [*vocab.encode(line), EOS]
+        yield [*vocab.encode(line), vocab.end]
 
 
 def prepare_tokens(data: Any, split: str, vocab: Vocab) -> Stream:

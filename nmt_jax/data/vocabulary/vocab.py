@@ -22,7 +22,7 @@ import random
 import re
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import sentencepiece
 
@@ -46,6 +46,12 @@ class Vocab:
     """A frozen vocabulary with PAD, UNK, BOS, EOS = 0, 1, 2, 3; `model` is the content of a .model file."""
 
     model: bytes = dataclasses.field(repr=False)
+
+    # What a language model reads before a text and at the end of a line, never draws, and reads for unknown pieces.
+    start: ClassVar[int] = EOS
+    end: ClassVar[int] = EOS
+    suppressed: ClassVar[tuple[int, ...]] = (PAD, BOS)
+    unknown_id: ClassVar[int] = UNK
 
     @classmethod
     def train(

@@ -275,6 +275,24 @@ class SequenceDropout(nn.Module):
         return x * Dropout(self.rate)(jnp.ones((*x.shape[:-2], 1, x.shape[-1])), train)
 
 
+class WordDropout(nn.Module):
+    """Dropout of whole words: all vectors of a dropped word in a row become zero (Gal and Ghahramani, 2016, sec. 4.2).
+
+    The others are scaled up by 1 / (1 - rate).
+    """
+
+    rate: float
+    vocab_size: int
+
+    @nn.compact
+    def __call__(self, x: Array, words: Array, train: bool) -> Array:
+        """x float[B, T, D], the vectors of words int[B, T] -> float[B, T, D]."""
+        if not (train and self.rate):
+            return x
+        kept = dropout(jnp.ones((words.shape[0], self.vocab_size)), self.rate, self.make_rng("dropout"))
+        return x * jnp.take_along_axis(kept, words, axis=1)[..., None]
+
+
 def layer_norm(x: Array, scale: Array, bias: Array, epsilon: float) -> Array:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis of [..., D] (Ba et al., 2016, eq. 4).
 

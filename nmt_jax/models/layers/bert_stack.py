@@ -245,12 +245,13 @@ HEAD_STDDEV = 0.02  # of the truncated normal initializer of heads, as in BERT
 class FineTuned(nn.Module):
     """A pretrained encoder with an output layer.
 
+    encoder: `Bert`, or another module with its method `states` and its fields num_layers and d_model.
     layers: the input of the head. "last" layer; "mixture", gamma sum_j s_j h_j over all layers and the embeddings, with
     learned gamma and s = softmax(w) (Peters et al., 2018, eq. 1); or a number n, the last n layers concatenated (Devlin
     et al., 2019, table 7). frozen: the encoder is not trained and has no dropout. dropout: applied to that input.
     """
 
-    encoder: Bert
+    encoder: nn.Module
     num_outputs: int
     layers: str = "last"
     frozen: bool = False
@@ -277,9 +278,15 @@ class FineTuned(nn.Module):
 
     def states(self, ids: Array, mask: Array, segments: Array | None, train: bool) -> Array:
         """Ids int[B, S], mask bool[B, S], segments int[B, S] or None -> the input of the head, float[B, S, E]."""
+        return self.head_input(self.hidden_states(ids, mask, segments, train))
+
+    def hidden_states(self, ids: Array, mask: Array, segments: Array | None, train: bool) -> list[Array]:
+        """The L + 1 hidden states of the encoder, float[B, S, D]; arguments as for `states`."""
         hidden, _ = self.encoder.states(ids, mask, segments, train and not self.frozen)
-        if self.frozen:
-            hidden = jax.lax.stop_gradient(hidden)
+        return jax.lax.stop_gradient(hidden) if self.frozen else hidden
+
+    def head_input(self, hidden: list[Array]) -> Array:
+        """Hidden states -> the input of the head, float[B, S, E]."""
         if self.layers == "last":
             return hidden[-1]
         if self.layers == "mixture":

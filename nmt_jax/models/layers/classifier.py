@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense, Dropout, Embedding
+from nmt_jax.models.layers.basic import Dense, Dropout, Embedding, WordDropout
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.recurrent import CELLS, Encoder
 from nmt_jax.models.layers.scores import make_score
@@ -113,16 +113,12 @@ class Classifier(nn.Module):
 
     def setup(self) -> None:
         self.embedding = Embedding(self.vocab_size, self.d_embedding)
-        self.drop, self.drop_words = Dropout(self.dropout), Dropout(self.word_dropout)
+        self.drop, self.drop_words = Dropout(self.dropout), WordDropout(self.word_dropout, self.vocab_size)
         self.output = Dense(self.num_classes)
 
     def embed(self, words: Array, train: bool) -> Array:
         """Words int[B, T] of B documents -> word vectors float[B, T, D], after word dropout."""
-        x = self.embedding(words)
-        if not (train and self.word_dropout):
-            return x
-        kept = self.drop_words(jnp.ones((words.shape[0], self.vocab_size)), train)
-        return x * jnp.take_along_axis(kept, words, axis=1)[..., None]
+        return self.drop_words(self.embedding(words), words, train)
 
     def encoder(self) -> AttentiveEncoder:
         """A new encoder, of words or of sentences."""

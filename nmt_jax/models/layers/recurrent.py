@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense, SequenceDropout, product, transposed
+from nmt_jax.models.layers.basic import Dense, Dropout, SequenceDropout, product, transposed
 from nmt_jax.models.layers.scaled_attention import MASKED
 from nmt_jax.models.layers.scores import Additive
 
@@ -179,11 +179,16 @@ ENCODER_CELLS = (*CELLS, "lstmn")  # encoders see their whole input at once, whi
 
 
 class Cell(nn.Module):
-    """A cell with its weights: one step for many sequences, or all steps of a batch."""
+    """A cell with its weights: one step for many sequences, or all steps of a batch.
+
+    weight_dropout: rate at which recurrent weights are dropped in training, the same ones in all steps and rows of a
+    batch (DropConnect; Merity et al., 2018, section 2).
+    """
 
     cell: str
     d_hidden: int
     dtype: str = "float32"
+    weight_dropout: float = 0.0
 
     def setup(self) -> None:
         gates = CELLS[self.cell].num_gates
@@ -195,6 +200,7 @@ class Cell(nn.Module):
             self.d_hidden,
         )
         self.bias = self.param("bias", nn.initializers.zeros, (gates * self.d_hidden,))
+        self.drop_weights = Dropout(self.weight_dropout)
 
     def __call__(self, x: Array, state: State) -> State:
         """One step: x float[..., D], state float[..., H] each -> the next state."""
@@ -202,14 +208,17 @@ class Cell(nn.Module):
         hidden = product(rows, self.kernel, self.dtype).reshape(*state[0].shape[:-1], -1)
         return CELLS[self.cell].function(self.input(x), hidden + jnp.broadcast_to(self.bias, hidden.shape), state)
 
-    def run(self, x: Array, mask: Array, state: State | None = None, reverse: bool = False) -> tuple[Array, State]:
+    def run(
+        self, x: Array, mask: Array, state: State | None = None, reverse: bool = False, train: bool = False
+    ) -> tuple[Array, State]:
         """All steps: x float[B, T, D], mask bool[B, T] -> outputs float[B, T, H], the state after the last real step.
 
         state: before the first step, zero by default. With `reverse` the steps run from the last to the first, so that
         output t depends on the steps t .. T-1.
         """
         state = state or zero_state(self.cell, (x.shape[0], self.d_hidden))
-        return run(self.cell, self.dtype, self.input(x), mask, Weights(self.kernel, self.bias), state, reverse)
+        weights = Weights(self.drop_weights(self.kernel, train), self.bias)
+        return run(self.cell, self.dtype, self.input(x), mask, weights, state, reverse)
 
 
 class ProjectedLSTM(nn.Module):

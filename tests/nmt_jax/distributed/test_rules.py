@@ -17,6 +17,7 @@ from jax.sharding import AbstractMesh, PartitionSpec
 from nmt_jax import config as configs
 from nmt_jax.checkpoints.train_state import new_state
 from nmt_jax.distributed.sharding import RULES, make_mesh, matches, replicated, shard_batch, shard_state
+from nmt_jax.models import gpt
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.models.registry import MODELS, model_class
 from nmt_jax.tasks.registry import make_task
@@ -40,6 +41,7 @@ def layers(number: int) -> dict[str, int]:
 TOKENS, MASK = np.ones((1, 3), np.int32), np.ones((1, 3), bool)
 SOURCES, CHARACTERS = np.ones((1, 2, 3), np.int32), np.ones((1, 3, 50), np.int32)
 ENCODER = Bert(8, num_layers=1, d_model=8, d_ff=8, num_heads=2, parent=None)
+GPT = gpt.Model(8, num_layers=1, d_model=8, d_ff=8, num_heads=2, norm="pre", parent=None)
 FACTORED = ENCODER.clone(embedding_width=4, relative_buckets=8, parent=None)
 PAIR, ONE_LAYER = pair(8), {"vocab_size": 8, "num_layers": 1}
 UNTIED = {"activation": "swiglu", "positions": "learned", "tie_embeddings": "none"}
@@ -66,6 +68,7 @@ VARIANTS: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [
     ("estimator_head", {"encoder": ENCODER, "num_outputs": 1}, (SOURCES, SOURCES > 0)),
     ("piece_head", {"encoder": ENCODER, "num_outputs": 2}, (TOKENS, MASK)),
     ("piece_head", {"encoder": FACTORED, "num_outputs": 2}, (TOKENS, MASK)),
+    ("causal_head", {"encoder": GPT, "num_outputs": 2}, (TOKENS, MASK)),
     ("feature_tagger", {"vocab_size": 8, "num_outputs": 2}, (TOKENS, MASK, None, np.ones((1, 3, 2, 8)))),
     ("mlp", {}, (np.ones((1, 8)),)),
 ]

@@ -68,6 +68,49 @@ def test_step_by_step_is_all_at_once(fields):
         np.testing.assert_allclose(found, logits[:, t], atol=2e-6)
 
 
+def test_a_text_can_be_read_in_blocks():
+    model, variables, apply = make(pointer_window=3)
+    whole, _ = apply(TOKENS)
+    read = jax.jit(lambda tokens, cache: model.apply(variables, tokens, cache=cache))
+    cache = jax.jit(lambda: model.apply(variables, B, T, method="init_cache"))()
+    parts = []
+    for tokens in (TOKENS[:, :4], TOKENS[:, 4:6], TOKENS[:, 6:]):
+        logits, out = read(tokens, cache)
+        cache = out["cache"]
+        parts.append(logits)
+    np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, atol=2e-6)
+
+
+def test_dropped_weights_are_the_same_in_all_rows_and_steps():
+    model, variables, _ = make(dropout=0.0, cell="rnn", weight_dropout=0.5)
+    tokens = np.tile([[4, 5, 6]], (3, 1))
+    cell = variables["params"]["cells_0"]
+
+    @jax.jit
+    def outputs(kernel, key):
+        params = {**variables["params"], "cells_0": {**cell, "kernel": kernel}}
+        return model.apply({"params": params}, tokens, train=True, rngs={"dropout": key})[1]["outputs"]
+
+    dropped, plain = (np.asarray(outputs(kernel, jax.random.key(1))) for kernel in (np.eye(8) * 0.1, np.zeros((8, 8))))
+    np.testing.assert_array_equal(dropped[0], dropped[2])
+    # What unit i of step t - 1 adds to unit i of step t, in units of its weight: 0 if that is dropped, else 2.
+    added = np.arctanh(dropped[0, 1:]) - np.arctanh(plain[0, 1:])
+    factors = added / (0.1 * dropped[0, :-1])
+    np.testing.assert_allclose(factors[0], factors[1], atol=1e-3)
+    assert set(np.round(factors[0]).astype(int)) == {0, 2}
+
+
+def test_a_dropped_word_is_dropped_wherever_it_occurs_in_a_row():
+    model, variables, _ = make(dropout=0.0, input_dropout=0.0, word_dropout=0.5)
+    tokens = np.array([[4, 5, 4, 6, 7, 5, 4, 6]])
+    moved = model.bind(variables, rngs={"dropout": jax.random.key(3)})
+    x = moved.drop_words(moved.embedding(tokens), tokens, True)
+    kept = np.abs(x[0]).max(-1) > 0
+    assert kept[[0, 2, 6]].tolist() in ([True] * 3, [False] * 3)
+    assert len({bool(kept[tokens[0] == word][0]) for word in (4, 5, 6, 7)}) == 2
+    np.testing.assert_allclose(x[0][kept], 2 * moved.embedding(tokens)[0][kept], rtol=1e-6)
+
+
 def test_a_pointer_gives_log_probabilities_and_points_at_its_window_only():
     _, _, apply = make(pointer_window=3)
     log_p, out = apply(TOKENS)
@@ -113,6 +156,7 @@ def test_dropout_is_a_function_of_its_key():
         ({"cell": "elman"}, "cell='elman': use one of lstm, gru, rnn"),
         ({"num_layers": 0}, "num_layers=0 must be at least 1"),
         ({"dropout": 1.0}, r"dropout=1.0 must be in"),
+        ({"hidden_dropout": -0.5}, r"hidden_dropout=-0.5 must be in"),
         ({"pointer_window": -1}, "pointer_window=-1 must not be negative; 0 means no pointer"),
     ],
 )

@@ -93,6 +93,19 @@ def test_a_value_that_makes_no_sense_is_refused(override, tmp_path):
     assert not (tmp_path / "w").exists()
 
 
+@pytest.mark.parametrize(
+    ("page", "override"),
+    [
+        *(("gpt", f"{key}=1") for key in ("loss.activation_penalty", "loss.temporal_penalty")),
+        *(("gpt", "data.carry_state=true"), ("glue", "loss.language_model=0.5")),
+    ],
+)
+def test_a_key_of_another_model_is_refused(page, override):
+    key, _, value = override.partition("=")
+    with pytest.raises(UserError, match=f"^config.{key}=.*: needs .*model_name='(rnn_lm|causal_head)'"):
+        configs.load(f"{ROOT}/configs/{page}.py", {key: value})
+
+
 def test_a_message_names_key_value_and_range(tmp_path):
     with pytest.raises(UserError) as error:
         configs.load(QUICKSTART, {"optimizer.beta1": "1"})

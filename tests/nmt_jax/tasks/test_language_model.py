@@ -1,5 +1,7 @@
 """The language-modelling task on a small part of the embedded corpus: blocks, loss, perplexity and samples."""
 
+import json
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
 from nmt_jax.tasks.language_model import LanguageModel
+from nmt_jax.training.run import train
 from tests.conftest import ROOT
 from tests.fixtures.parameters import draw_parameters
 
@@ -69,6 +72,55 @@ def test_each_line_has_a_log_probability_of_its_own(task, params):
     assert len(task.encode(lines[-1:])) > task.config.data.block_length  # read in windows
     expected = [-task.surprise(params, task.encode([line]))[0] for line in lines]
     np.testing.assert_allclose(task.log_probabilities(params, lines), expected, rtol=1e-5)
+
+
+def test_a_text_can_be_scored_as_one_stream(task, params):
+    ids = task.encode(LINES * 4)
+    reading = with_changes(task, **{"data.carry_state": True})
+    nats, tokens = reading.surprise(params, ids)
+    assert tokens == len(ids) > 2 * task.config.data.block_length
+    assert nats == pytest.approx(-by_hand(task, params, ids).sum(), rel=1e-5)
+
+
+@pytest.mark.slow
+def test_a_batch_is_read_on_from_the_carry_of_the_batch_before(task, params):
+    penalties = {"loss.activation_penalty": 0.5, "loss.temporal_penalty": 3.0}
+    reading = with_changes(task, **{"data.carry_state": True, "train.batch_tokens": 128, **penalties})
+    reading.model = task.model.clone(dropout=0.0)
+    batches = reading.batches(3)
+    loss = jax.jit(lambda batch, carry: reading.loss_fn(params, batch, Step(jnp.int32(0), jax.random.key(0), carry)))
+    carry = jax.jit(reading.init_carry, static_argnums=0)(batches.shapes[0][0])
+    total = 0.0
+    for n in range(3):
+        found, weight, carry = loss(batches[n], carry)
+        assert weight == batches[n]["weights"].sum()
+        total += float(found)
+    tokens = np.concatenate([batches[n]["tokens"][:, 1:] for n in range(3)], axis=1)
+    inputs = np.concatenate([batches[0]["tokens"][:, :1], tokens[:, :-1]], axis=1)
+    logits, out = jax.jit(task.model.apply)({"params": params}, inputs)
+    expected = -np.take_along_axis(np.asarray(jax.nn.log_softmax(logits)), tokens[..., None], -1).sum()
+    outputs = np.asarray(out["outputs"])
+    expected += 0.5 * np.square(outputs).mean(-1).sum()
+    changes = np.square(np.diff(outputs, axis=1)).mean(-1)
+    changes[:, batches.shapes[0][1] - 1 :: batches.shapes[0][1]] = 0  # between two blocks
+    expected += 3.0 * changes.sum()
+    assert total == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_a_resumed_training_reads_on_where_it_stopped(tmp_path):
+    settings = {"optimizer.schedule": "constant", "train.log_every": "1", "train.checkpoint_every": "3"}
+    page = f"{ROOT}/configs/awd_lstm.py:smoke=true"
+    train(page, tmp_path / "whole", {**settings, "train.steps": "5"})
+    for steps in ("3", "5"):
+        train(page, tmp_path / "cut", {**settings, "train.steps": steps})
+
+    def losses(folder):
+        rows = map(json.loads, (tmp_path / folder / "metrics.jsonl").read_text().splitlines())
+        return [row["loss"] for row in rows if "loss" in row]
+
+    assert losses("cut") == losses("whole")
+    assert len(losses("whole")) == 5
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.checkpoints.train_state import new_state
+from nmt_jax.checkpoints.train_state import TrainState, new_state
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
 from nmt_jax.training.train_step import make_train_step, micro_batches
 from tests.fixtures import toy
@@ -51,6 +51,33 @@ def test_accumulation_does_not_change_the_step(accumulate):
     for a, b in zip(whole[1], cut[1], strict=True):
         assert a == pytest.approx(b, rel=1e-5)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), whole[0].params, cut[0].params)
+
+
+def carrying_step(accumulate):
+    """A loss whose carry is the sum of the rows so far; the gradient depends on it."""
+
+    def loss_fn(params, batch, step):
+        seen = step.carry + batch["x"]
+        return jnp.sum(params["a"] * seen), jnp.float32(len(seen)), seen
+
+    optimizer = make_optimizer(toy.config().optimizer)
+    step = make_train_step(loss_fn, optimizer, lambda n: 0.1, accumulate=accumulate, ema_decay=0.0, seed=0)
+    return step, new_state({"a": jnp.ones(())}, optimizer, 0.0, carry=jnp.zeros(4))
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_step_reads_what_the_step_before_left(accumulate):
+    step, state = carrying_step(accumulate)
+    rows = jnp.arange(4.0)
+    state, _ = step(state, {"x": rows})
+    state, metrics = step(state, {"x": 10 * rows})
+    np.testing.assert_array_equal(state.carry, 11 * rows)
+    assert metrics["grad_norm"] == pytest.approx(11 * 6 / 4)
+    assert "carry" in state.parts["rest"]
+    assert TrainState.from_parts(state.parts).carry is state.carry
+    state, metrics = step(state, {"x": rows * jnp.nan})
+    assert metrics["skipped"] == 1
+    np.testing.assert_array_equal(state.carry, 11 * rows)
 
 
 def test_micro_batches_keep_all_rows():

@@ -1,11 +1,13 @@
 """Blocks: batch n is a pure function of n, an epoch and an evaluation predict every token exactly once."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.data.batching.row_slice import RowSlice
-from nmt_jax.data.batching.text_blocks import Blocks, rows_per_batch, windows
+from nmt_jax.data.batching.text_blocks import Blocks, ContinuedBlocks, rows_per_batch, windows
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.errors import UserError
 
@@ -88,6 +90,30 @@ def test_processes_share_a_batch():
             np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), array)
     with pytest.raises(ValueError, match="2 rows cannot be divided equally among 3 processes"):
         RowSlice(2, 0, 3)
+
+
+def continued(length: int = 101, **changes) -> ContinuedBlocks:
+    settings = {"block_length": 8, "batch_tokens": 32, "share": RowSlice(2), "seed": 3, "steps": 40}
+    return ContinuedBlocks(text(length), **(settings | changes))
+
+
+@pytest.mark.parametrize("length", [3, 64, 101])
+def test_each_row_continues_the_row_before_around_the_text(length):
+    source = continued(length)
+    rows = np.concatenate([source[n]["tokens"][:, :-1] for n in range(len(source))], axis=1)
+    ring = dict(following(length))
+    for row in rows.tolist():
+        assert all(ring[before] == after for before, after in itertools.pairwise(row))
+    starts = [following(length).index((first, ring[first])) for first in rows[:, 0]]
+    gaps = np.diff([*starts, starts[0] + length]) % length
+    assert abs(gaps - length / 4).max() < 1  # so each round of the text, about, predicts every token once
+    for n in range(3):
+        np.testing.assert_array_equal(source[n]["tokens"][:, -1], source[n + 1]["tokens"][:, 0])
+        parts = [continued(length, share=RowSlice(2, i, 2))[n]["tokens"] for i in (0, 1)]
+        np.testing.assert_array_equal(np.concatenate(parts), source[n]["tokens"])
+    assert len({tuple(continued(length, seed=seed)[0]["tokens"][0]) for seed in range(8)}) > 1
+    with pytest.raises(IndexError, match="batch 40 of 40"):
+        source[40]
 
 
 @pytest.mark.parametrize("length", [2, 7, 8, 9, 14, 101])
