@@ -14,7 +14,7 @@ from metrics_jax.judging.coefficient import Coefficient
 from metrics_jax.judging.comparison import clusters, intervals, p_values, williams
 from metrics_jax.judging.judgements import Judgements
 from metrics_jax.prediction.correlation import pearson
-from metrics_jax.registry import needs
+from metrics_jax.registry import metric_class, needs
 from metrics_jax.significance import SEED
 from nmt_jax.data.readers.judgements import Columns, Judged
 from nmt_jax.distributed.shared_output import SharedOutput
@@ -108,6 +108,8 @@ def evaluate_metrics(
     if not metrics and not scores:
         raise UserError("nmt-jax judge needs metrics: --metrics=NAME, or --scores=COLUMN")
     inference = inference or Inference()
+    if metrics and not scores and not any("references" in _needs(spec) for spec in metrics):
+        columns = dataclasses.replace(columns, reference=())  # a file for quality estimation has none
     score_columns = tuple(one.removeprefix("-") for one in scores if "=" not in one)
     found = read_judged_files(arguments, dataclasses.replace(columns, scores=score_columns), protocol, system_scores)
     inference.check([entry.protocol for entry in found], average)
@@ -140,6 +142,14 @@ def evaluate_metrics(
             for coefficient in entry.protocol.correlation:
                 result.columns.append(_column(name, coefficient, names, group, entry.protocol, inference))
     return result
+
+
+def _needs(spec: str) -> tuple[str, ...]:
+    """The texts that a metric reads."""
+    try:
+        return metric_class(spec).needs
+    except ValueError as error:
+        raise UserError(f"--metrics: {error}") from error
 
 
 def _parts(protocol: Protocol, judged: Judged, rows: np.ndarray) -> list[ScoredJudgements]:

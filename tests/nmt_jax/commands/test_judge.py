@@ -204,3 +204,15 @@ def test_a_metric_of_sources_is_judged(tmp_path, capsys):
     hypotheses, references, sources, human = zip(*given, strict=True)
     expected = scipy.stats.pearsonr(SARI()(hypotheses, references, sources).segments, human).statistic
     assert float(found.splitlines()[0].split("\t")[4]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_metrics_without_references_need_no_column_of_them(tmp_path, capsys):
+    model = tmp_path / "words.arpa"
+    model.write_text("\\data\\\nngram 1=4\n\n\\1-grams:\n-0.5\t<s>\n-0.6\t</s>\n-0.7\ta\n-1.5\t<unk>\n\n\\end\\\n")
+    path = tmp_path / "q.tsv"
+    path.write_text("hypothesis\thuman\na a\t3\na b\t2\nb b\t1\n")
+    arguments = [str(path), "--human=human", "--correlation=spearman", f"--perplexity={model}"]
+    found = judge(capsys, *arguments, "--metrics=perplexity")
+    assert float(found.splitlines()[0].split("\t")[4]) == pytest.approx(1.0)
+    assert cli.main(["judge", *arguments, "--metrics=perplexity,bleu"]) == 2
+    assert "q.tsv:1: no column 'reference'" in capsys.readouterr().err
