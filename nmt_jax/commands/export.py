@@ -133,6 +133,10 @@ def _to_ctranslate2(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoin
             f"{folder.path}: --to=ctranslate2 needs model_name='transformer', but this is {config.model_name!r}; "
             "--to=safetensors takes any model"
         )
+    if config.data.kind != "text":
+        raise UserError(
+            f"{folder.path}: --to=ctranslate2 needs a source of text, but config.data.kind={config.data.kind!r}"
+        )
     from nmt_jax.export import ctranslate2
 
     task, params = open_trained(folder, "translate", checkpoint=checkpoint)

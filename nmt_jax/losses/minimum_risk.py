@@ -25,6 +25,7 @@ from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.step import Step
+from nmt_jax.models.layers.features import Source, batch_source
 from nmt_jax.translation.translator import Translator
 
 
@@ -76,7 +77,7 @@ class MinimumRisk:
         candidates = jnp.concatenate([reference[:, None], drawn], axis=1)
         weights = jnp.sum(batch["target"] != PAD, axis=1).astype(jnp.float32)
         return losses.minimum_risk(
-            self.log_probs(params, batch["source"], candidates, dropout),
+            self.log_probs(params, batch_source(batch), candidates, dropout),
             self.risks(candidates),
             distinct(candidates),
             weights,
@@ -88,7 +89,7 @@ class MinimumRisk:
 
         Uses the sampler of translation. Candidates that reach the maximum length are cut off.
         """
-        source, target = batch["source"], batch["target"]
+        source, target = batch_source(batch), batch["target"]
         max_length = target.shape[1] + self.translator.config.decode.max_length_offset
         limits = jnp.where(jnp.any(target != PAD, axis=1), max_length, 0)  # 0 for rows of padding
         sampling = Sampling(self.settings.num_samples, self.settings.temperature)
@@ -98,14 +99,13 @@ class MinimumRisk:
         )
         return drawn[0]
 
-    def log_probs(self, params: Any, source: Array, candidates: Array, key: Array) -> Array:
+    def log_probs(self, params: Any, source: Source, candidates: Array, key: Array) -> Array:
         """Log-probabilities, with dropout, of candidates int[B, N, T] -> float32[B, N], in nats."""
         count = candidates.shape[1]
         labels = candidates.reshape(-1, candidates.shape[2])
         model = self.translator.models[0]
-        logits, out = model.apply(
-            {"params": params}, jnp.repeat(source, count, axis=0), labels, train=True, rngs={"dropout": key}
-        )
+        repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, count, axis=0), source)
+        logits, out = model.apply({"params": params}, repeated, labels, train=True, rngs={"dropout": key})
         weights = (labels != PAD).astype(jnp.float32)
         if "output_kernel" in out:
             log_probs = losses.sequence_log_probs(out["hidden"], out["output_kernel"], labels, weights, model.dtype)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
-from nmt_jax.data.vocabulary.vocab import BOS, PAD
+from nmt_jax.data.vocabulary.vocab import BOS
 from nmt_jax.models.layers.basic import Embedding, SequenceDropout, matmul
 from nmt_jax.models.layers.copying import (
     COPYING,
@@ -18,6 +18,7 @@ from nmt_jax.models.layers.copying import (
     make_copying,
     read_unknown,
 )
+from nmt_jax.models.layers.features import Features, Source, source_mask
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder
 from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, Carry, Decoder, SeveralEncoders
@@ -128,23 +129,26 @@ class Model(nn.Module):
         table = self.output_table if self.tie_embeddings == "none" else self.target_embedding
         return table.table.T
 
-    def _encode(self, source: Array, train: bool) -> dict[str, Any]:
-        """Encode words int[B, S] or features float[B, S, D], of several sources [B, N, S, ...], for the decoder.
+    def _encode(self, source: Source, train: bool) -> dict[str, Any]:
+        """Encode words int[B, S] or features, of several sources [B, N, S, ...], for the decoder.
 
         Raises ValueError if the number of sources is not num_sources.
         """
-        words = jnp.issubdtype(source.dtype, jnp.integer)
-        axes = source.shape[1:-1] if words else source.shape[1:-2]
+        axes = source.shape[1:-1]
         if axes != ((self.num_sources,) if self.num_sources > 1 else ()):
             raise ValueError(
                 f"num_sources={self.num_sources}, but the batch has {axes[0] if axes else 1} per sentence: "
-                f"{source.dtype}{list(source.shape)}"
+                f"{list(source.shape)}"
             )
-        mask = source != PAD if words else jnp.any(source != 0, axis=-1)
-        if not words and (self.copying != "none" or self.lexicon):
-            raise ValueError("copying and lexicon need a source of words, but this one consists of features")
-        known = read_unknown(source, self.source_vocab_size) if words else source
-        x = self.source_embedding(known) if words else source
+        mask = source_mask(source)
+        known: Any = None  # words of the vocabulary
+        if isinstance(source, Features):
+            if self.copying != "none" or self.lexicon:
+                raise ValueError("copying and lexicon need a source of words, but this one consists of features")
+            x = source.rows
+        else:
+            known = read_unknown(source, self.source_vocab_size)
+            x = self.source_embedding(known)
         states, last = self.encoder_layers(self.drop(x, train), mask, train)
         decoder = self.decoder_layers
         output = {}
@@ -170,9 +174,9 @@ class Model(nn.Module):
         return self.copier(logits, hidden, x, weights, output["copy"]) if self.copying != "none" else logits
 
     def __call__(
-        self, source: Array, target: Array, train: bool = False, teacher_forcing: Array | None = None
+        self, source: Source, target: Array, train: bool = False, teacher_forcing: Array | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Teacher forcing: source int[B, S], labels int[B, T] -> logits float[B, T, V] and intermediates.
+        """Teacher forcing: source int[B, S] or features, labels int[B, T] -> logits float[B, T, V] and intermediates.
 
         teacher_forcing float[]: the probability that a step reads the true previous piece, drawn from the random stream
         of that name; other steps read the model's best piece. None: all steps read the true piece. `cross`: the
@@ -212,11 +216,11 @@ class Model(nn.Module):
         scan = nn.scan(step, variable_broadcast="params", split_rngs=streams, in_axes=1, out_axes=1)
         return scan(self, (encoded["start"], inputs[:, 0]), (inputs, true))[1]
 
-    def encode(self, source: Array) -> dict[str, Any]:
-        """source int[B, S] or float[B, S, D], of several sources [B, N, ...] -> the encoding; leaves lead with B."""
+    def encode(self, source: Source) -> dict[str, Any]:
+        """source int[B, S] or features, of several sources [B, N, ...] -> the encoding; leaves lead with B."""
         return self._encode(source, train=False)
 
-    def init_cache(self, encoded: dict[str, Any], source: Array, beam_size: int, max_length: int) -> dict[str, Any]:
+    def init_cache(self, encoded: dict[str, Any], source: Source, beam_size: int, max_length: int) -> dict[str, Any]:
         """The decoding cache for K beams a sentence: decoder states of B*K rows, source memory of B rows."""
         start = encoded["start"]
         rows = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, 0], beam_size, axis=0), (start.states, start.readout))

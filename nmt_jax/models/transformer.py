@@ -7,8 +7,18 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.data.vocabulary.vocab import BOS, PAD
-from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, activation_type, matmul
+from nmt_jax.data.vocabulary.vocab import BOS
+from nmt_jax.models.layers.basic import (
+    ACTIVATIONS,
+    Dense,
+    Dropout,
+    Embedding,
+    LayerNorm,
+    Positions,
+    activation_type,
+    matmul,
+)
+from nmt_jax.models.layers.features import Features, Source, grid_sinusoids, source_mask
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.layer_stack import REMAT, Step, run_layers
 from nmt_jax.models.layers.packing import embed_positions, restarting_positions, same_item
@@ -25,10 +35,16 @@ CHOICES = {
 
 
 class Model(nn.Module):
-    """The Transformer; d_k and d_v, the widths of keys and values per head, default (0) to d_model / num_heads."""
+    """The Transformer; d_k and d_v, the widths of keys and values per head, default (0) to d_model / num_heads.
+
+    A source of feature rows is projected to width D instead of embedded, so that `three-way` ties as `two-way` does.
+    source_columns: of the grid that the rows of a source are, such as the patches of an image; 0 = a sequence. Only
+    sinusoidal positions have two dimensions.
+    """
 
     source_vocab_size: int
     target_vocab_size: int
+    source_columns: int = 0
     num_encoder_layers: int = 3
     num_decoder_layers: int = 3
     d_model: int = 256
@@ -71,6 +87,7 @@ class Model(nn.Module):
         }
         self.encoder = [EncoderLayer(**layer) for _ in range(self.num_encoder_layers)]
         self.decoder = [DecoderLayer(**layer) for _ in range(self.num_decoder_layers)]
+        self.source_projection = Dense(self.d_model, dtype=self.dtype)  # of features
         self.source_embedding = Embedding(self.source_vocab_size, self.d_model, self.dtype)
         if self.tie_embeddings == "three-way":
             self.target_embedding = self.source_embedding
@@ -95,17 +112,26 @@ class Model(nn.Module):
     def _run(self, layers: Sequence[nn.Module], step: Step, x: Array) -> tuple[Array, list[Any]]:
         return run_layers(layers, step, x, scan=self.scan_layers, remat=self.remat)
 
-    def _encode(self, source: Array, train: bool, packing: Array | None = None) -> tuple[Array, tuple[Array, ...]]:
-        mask = (source != PAD)[:, None, None, :] if packing is None else same_item(packing, packing)
-        x = self.source_embedding(source) + embed_positions(self.position(source.shape[1]), packing)
+    def _embed_source(self, source: Source) -> Array:
+        return self.source_projection(source.rows) if isinstance(source, Features) else self.source_embedding(source)
+
+    def _source_position(self, length: int) -> Array:
+        """Embeddings of the places of a source, float[S, D]."""
+        if self.source_columns and self.positions == "sinusoidal":
+            return jnp.asarray(grid_sinusoids(length, self.source_columns, self.d_model))
+        return self.position(length)
+
+    def _encode(self, source: Source, train: bool, packing: Array | None = None) -> tuple[Array, tuple[Array, ...]]:
+        mask = source_mask(source)[:, None, None, :] if packing is None else same_item(packing, packing)
+        x = self._embed_source(source) + embed_positions(self._source_position(source.shape[1]), packing)
         x = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
         x, weights = self._run(self.encoder, lambda layer, x: layer(x, mask, train), x)
         return (self.encoder_norm(x) if self.norm == "pre" else x), tuple(weights)
 
     def __call__(
-        self, source: Array, target: Array, train: bool = False, packing: tuple[Array, Array] | None = None
+        self, source: Source, target: Array, train: bool = False, packing: tuple[Array, Array] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Teacher forcing: source int[B, S], labels int[B, T] -> logits float[B, T, V] and intermediates.
+        """Teacher forcing: source int[B, S] or features, labels int[B, T] -> logits float[B, T, V] and intermediates.
 
         packing: the numbers of the pairs, int[B, S] and int[B, T], in rows that hold several independent ones.
         `encoder`, `decoder`, `cross`: L attention weights each, float[B, H, ., .]. `hidden` float[B, T, D] and
@@ -116,7 +142,7 @@ class Model(nn.Module):
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         length = target.shape[1]
         causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
-        mask = (source != PAD)[:, None, None, :]
+        mask = source_mask(source)[:, None, None, :]
         if source_packing is not None and target_packing is not None:
             inputs = jnp.where(restarting_positions(target_packing) == 0, BOS, inputs)
             causal = causal & same_item(target_packing, target_packing)
@@ -140,11 +166,11 @@ class Model(nn.Module):
             "output_kernel": kernel,
         }
 
-    def encode(self, source: Array) -> Array:
-        """source int[B, S] -> float[B, S, D]."""
+    def encode(self, source: Source) -> Array:
+        """source int[B, S] or features -> float[B, S, D]."""
         return self._encode(source, train=False)[0]
 
-    def init_cache(self, encoded: Array, source: Array, beam_size: int, max_length: int) -> dict[str, Any]:
+    def init_cache(self, encoded: Array, source: Source, beam_size: int, max_length: int) -> dict[str, Any]:
         """The decoding cache for K beams a sentence and T steps.
 
         Keys and values lead with B and are never reordered. `ancestry` int[B*K, T] holds the beam slot in which token t
@@ -158,7 +184,7 @@ class Model(nn.Module):
                 layer.self_attention.init_memory(batch_size, beam_size, max_length) for layer in self.decoder
             ),
             "memory": tuple(layer.cross_attention.memory(encoded) for layer in self.decoder),
-            "source_mask": source != PAD,
+            "source_mask": source_mask(source),
         }
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:

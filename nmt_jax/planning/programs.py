@@ -16,6 +16,7 @@ from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
+from nmt_jax.models.layers.features import batch_source
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.tasks.task import Task
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
@@ -138,7 +139,7 @@ def beam_search(task: Any, config: ConfigDict) -> Program:
     method, length = translator.search(), config.data.max_length
     max_length = max(math.ceil(config.decode.max_length_ratio * length) + config.decode.max_length_offset, 1)
     rows = max(config.eval.batch_tokens // method.width // length // data, 1) * data
-    source = task.dummy_batch((rows, length, 1))["source"]
+    source = batch_source(task.dummy_batch((rows, length, 1)))
     batch = (source, SearchRequest(np.zeros(rows, np.int32)), np.zeros(rows, np.uint32))  # type: ignore[arg-type]
     placed = _by_rows(batch, mesh)
     options = {"method": method, "max_length": max_length}

@@ -32,6 +32,8 @@ def load_prism(
     folder, config = read_run(workdir, ["translate"], "--prism needs 'translate', as configs/transformer.py trains it")
     names = ("joint", "joint") if config["vocab"]["joint"] else ("source", "target")
     source, target = (Vocab.load(folder / "vocab" / f"{name}.model") for name in names)
+    if config["data"].get("kind", "text") != "text":
+        raise UserError(f"{folder}: Prism needs a model of text, but config.data.kind={config['data']['kind']!r}")
     several = "," in config["data"]["source"] or config["vocab"].get("lexicon")
     if several or config["model"].get("copying", "none") != "none":
         raise UserError(f"{folder}: Prism needs a model of one source, without a lexicon and without copying")

@@ -137,10 +137,78 @@ def _symbols(config: dict[str, Any]) -> str:
     return ""
 
 
+def _corpus_of_rows(config: dict[str, Any]) -> str:
+    kind, corpus = config["data.kind"], config["data.corpus"]
+    if corpus == "scenes":
+        return "" if kind == "image" else f"config.data.kind={kind!r}: the corpus 'scenes' needs data.kind=image"
+    if kind != "text" and corpus != "text":
+        return f"config.data.kind={kind!r}: the corpus {corpus!r} has text only; set data.corpus=text"
+    return ""
+
+
+def _language_of_scenes(config: dict[str, Any]) -> str:
+    if config["data.corpus"] == "scenes" and config["data.target"] not in EMBEDDED:
+        return f"config.data.target={config['data.target']!r}: the captions of scenes are in {' or '.join(EMBEDDED)}"
+    return ""
+
+
+def _one_source_of_rows(config: dict[str, Any]) -> str:
+    kind, source = config["data.kind"], config["data.source"]
+    if kind != "text" and "," in source:
+        return f"config.data.source={source!r}: a model reads one source of data.kind={kind!r}; name one"
+    return ""
+
+
+def _feature_width(config: dict[str, Any]) -> str:
+    if config["data.kind"] == "features" and not config["data.feature_width"]:
+        return "config.data.feature_width=0: set it to the width of the rows, at least 1"
+    return ""
+
+
+def _patches(config: dict[str, Any]) -> str:
+    size, patch, longest = config["data.image_size"], config["data.patch_size"], config["data.max_length"]
+    if config["data.kind"] != "image":
+        return ""
+    if size % patch:
+        return f"config.data.patch_size={patch}: must divide data.image_size={size}"
+    if (size // patch) ** 2 > longest:
+        return f"config.data.max_length={longest}: an image has {(size // patch) ** 2} patches; set it to that or more"
+    return ""
+
+
+def _rarity_of_rows(config: dict[str, Any]) -> str:
+    if config["data.kind"] != "text" and config["data.curriculum.difficulty"] == "rarity":
+        return "config.data.curriculum.difficulty='rarity': rows have no words; use length or none"
+    return ""
+
+
+def _needs_text(key: str, off: Any) -> Rule:
+    """The rule that a key has the value `off` if the source is not text."""
+
+    def problem(config: dict[str, Any]) -> str:
+        kind = config["data.kind"]
+        if kind == "text" or config[key] == off:
+            return ""
+        return f"config.{key}={config[key]!r}: needs a source of text, but data.kind={kind!r}; set it to {off!r}"
+
+    return Rule(("data.kind", key), problem)
+
+
 RULES = (
     Rule(("data.source", "data.target"), _languages_differ),
     Rule(("data.corpus", "data.source", "data.target"), _embedded_languages),
     Rule(("data.filters",), _filters),
+    Rule(("data.kind", "data.corpus"), _corpus_of_rows),
+    Rule(("data.corpus", "data.target"), _language_of_scenes),
+    Rule(("data.kind", "data.source"), _one_source_of_rows),
+    Rule(("data.kind", "data.feature_width"), _feature_width),
+    Rule(("data.kind", "data.image_size", "data.patch_size", "data.max_length"), _patches),
+    Rule(("data.kind", "data.curriculum.difficulty"), _rarity_of_rows),
+    _needs_text("data.filters", []),
+    _needs_text("data.packing", False),
+    _needs_text("vocab.sampling_alpha", 0.0),
+    _needs_text("vocab.lexicon", ""),
+    _needs_text("model.copying", "none"),
     Rule(("data.synthetic", "data.synthetic_ratio", "data.upsample"), _synthetic),
     Rule(("vocab.symbols",), _symbols),
     Rule(("optimizer.schedule", "optimizer.warmup_steps"), _noam),

@@ -39,17 +39,24 @@ from nmt_jax.schema.shared_keys import (
 TASKS: dict[str, dict[str, Any]] = {
     "translate": {
         "data": {
-            "corpus": choice("grammar", "Corpus.", "grammar", "text", "tfds"),
+            "corpus": choice("grammar", "Corpus.", "grammar", "text", "tfds", "scenes"),
             "directory": Key("", "text: folder of TRAIN.SOURCE, TRAIN.TARGET, ...; tfds: its data_dir."),
+            "kind": choice(
+                *("text", "Kind of the source; features, image: each line of its file names an array or an image."),
+                *("text", "features", "image"),
+            ),
+            "feature_width": width(0, "Width of the rows of data.kind=features.", low=0),
+            "image_size": count(64, "Sides to which images are resized.", "pixels", high=4096),
+            "patch_size": count(8, "Sides of the patches of an image, which are the rows.", "pixels", high=512),
             "name": Key("", "tfds: data set name, such as wmt14_translate/de-en."),
             "source": Key(
                 "en", 'Source language; "en,fr" = two sources (model rnn), separated by tabs when translating.'
             ),
-            "target": Key("de", "Target language. grammar: en and de in one order or the other."),
+            "target": Key("de", "Target language. grammar: en and de in one order or the other; scenes: en or de."),
             "train": Key("train", "File name without the language suffix, or TFDS split."),
             "dev": Key("val", "File name without the language suffix, or TFDS split."),
             "test": Key("test", "File name without the language suffix, or TFDS split."),
-            "size": count(20_000, "grammar: number of training pairs."),
+            "size": count(20_000, "grammar, scenes: number of training pairs."),
             "synthetic": Key(
                 "",
                 "Additional training pairs: the prefix of text files such as PREFIX.en and PREFIX.de, as "

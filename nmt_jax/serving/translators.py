@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from nmt_jax.errors import UserError
 from nmt_jax.training.trained import open_trained, open_translator
 from nmt_jax.translation.requests import Line
 from nmt_jax.workdir import Workdir
@@ -18,6 +19,8 @@ class Model:
         self.name = "+".join(folder.path.name for folder in self.folders)
         self.translator, self.params = open_translator(self.folders, checkpoint=checkpoint)
         self.config = self.translator.config
+        if self.translator.reader:
+            raise UserError(f"{folders[0]}: its source is not text; use nmt-jax translate, which reads paths of files")
 
     @functools.cached_property
     def task(self) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Translation and other sequence-to-sequence tasks: parallel text in, translations out."""
+"""Translation and other sequence-to-sequence tasks: parallel text, or features and text, in; translations out."""
 
 import functools
 import inspect
@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from metrics_jax import BLEU
-from nmt_jax.data.batching.batches import Batches, PairLayout
+from nmt_jax.data.batching.batches import Batches, PairLayout, RowLayout
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.packed_pairs import PackedPairs
 from nmt_jax.data.prepared.cache import cache_directory
@@ -26,6 +26,7 @@ from nmt_jax.data.prepared.parallel import PreparedCorpus, open_filtered, prepar
 from nmt_jax.data.prepared.verdicts import Verdicts
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import SYNTHETIC, ParallelText, open_text
+from nmt_jax.data.readers.rows import row_reader
 from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
@@ -33,6 +34,7 @@ from nmt_jax.errors import UserError
 from nmt_jax.losses import teacher_forcing
 from nmt_jax.losses.minimum_risk import MinimumRisk
 from nmt_jax.losses.step import Step
+from nmt_jax.models.layers.features import Source, batch_source
 from nmt_jax.models.registry import model_class
 from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
@@ -54,6 +56,7 @@ class Translate(Task):
         self.engine: Engine = this_process  # prepares the corpora
         self.measures = ("loss", "perplexity", "bleu") if config.eval.max_segments else ("loss", "perplexity")
         self.num_sources = len(sources.languages(config.data.source))  # of each line, separated by tabs
+        self.reader = row_reader(config.data)  # of sources that are not text
         self._fields = inspect.signature(model_class(config.model_name)).parameters
         if self.num_sources > 1 and "num_sources" not in self._fields:
             raise UserError(
@@ -67,15 +70,19 @@ class Translate(Task):
 
     @functools.cached_property
     def vocabularies(self) -> tuple[Vocab, Vocab]:
-        """Source and target vocabulary: given, or trained on the corpus; then read from the workdir."""
+        """Source and target vocabulary: given, or trained on the corpus; then read from the workdir.
+
+        A source that is not text has no vocabulary; that of the target takes its place.
+        """
         settings = self.config.vocab
-        models = (settings.source_model, settings.target_model or settings.source_model)
+        both: dict[str, int | None] = {"joint": None} if settings.joint else {"source": 0, "target": 1}
         vocabularies = []
-        for side, name in enumerate(("joint",) if settings.joint else ("source", "target")):
-            texts = functools.partial(self._training_texts, None if settings.joint else side)
+        for name, side in ({"target": 1} if self.reader else both).items():
+            model = (settings.target_model if side == 1 else "") or settings.source_model
+            texts = functools.partial(self._training_texts, side)
             path = self.workdir / "vocab" / f"{name}.model"
             cache = cache_directory(self.config.data), functools.partial(self._identity, name)
-            vocabularies.append(load_or_train_vocab(path, models[side], settings, texts, cache))
+            vocabularies.append(load_or_train_vocab(path, model, settings, texts, cache))
         return vocabularies[0], vocabularies[-1]
 
     @functools.cached_property
@@ -105,6 +112,8 @@ class Translate(Task):
             sizes["lexicon"] = self.lexicon
         if "num_sources" in self._fields:
             sizes["num_sources"] = self.num_sources
+        if "source_columns" in self._fields and self.reader:
+            sizes["source_columns"] = self.reader.columns
         return sizes
 
     @functools.cached_property
@@ -152,6 +161,8 @@ class Translate(Task):
     def summary(self) -> list[tuple[str, str]]:
         source, target = self.vocabularies
         sizes = f"{len(source)} joint" if self.config.vocab.joint else f"{len(source)} source, {len(target)} target"
+        if self.reader:
+            sizes = f"{len(target)} target"
         return [
             ("training pairs", self.train_corpus.report),
             ("development pairs", self.dev_corpus.report),
@@ -166,18 +177,23 @@ class Translate(Task):
             options = {"batch_tokens": self.config.train.batch_tokens, "seed": self.config.seed, "steps": steps}
             batches = PackedPairs(self.train_corpus, share=self._train_rows, sampling_alpha=alpha, **options)
         else:
-            layout = PairLayout(self.num_sources)
-            batches = self._train_batches(self.train_corpus, steps, layout, sampling_alpha=alpha)
+            batches = self._train_batches(self.train_corpus, steps, self.layout, sampling_alpha=alpha)
         return self._with_curriculum(batches, functools.partial(of_sources, self.train_corpus))
+
+    @functools.cached_property
+    def layout(self) -> PairLayout:
+        """How pairs fill a batch."""
+        return RowLayout(self.reader.width) if self.reader else PairLayout(self.num_sources)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, S, T)."""
         rows, source_length, target_length = shape
+        target = np.full((rows, target_length), EOS, np.int32)
+        if self.reader:
+            source = np.zeros((source_length, self.reader.width), np.float32)
+            return self.layout.sources([source] * rows, (rows, source_length)) | {"target": target}
         several = (self.num_sources,) if self.num_sources > 1 else ()
-        batch = {
-            "source": np.full((rows, *several, source_length), EOS, np.int32),
-            "target": np.full((rows, target_length), EOS, np.int32),
-        }
+        batch = {"source": np.full((rows, *several, source_length), EOS, np.int32), "target": target}
         return batch | ({f"{side}_packing": np.ones_like(batch[side]) for side in batch} if self.packing else {})
 
     @property
@@ -198,7 +214,7 @@ class Translate(Task):
 
     def init(self, rng: jax.Array) -> Any:
         batch = self.dummy_batch((1, 2, 2))
-        return self.model.init(rng, batch["source"], batch["target"])["params"]
+        return self.model.init(rng, batch_source(batch), batch["target"])["params"]
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
         """The loss that `config.loss` describes in training, else the cross-entropy of the target: (sum, weight)."""
@@ -232,7 +248,7 @@ class Translate(Task):
                 options["teacher_forcing"] = ratio
         if "target_packing" in batch:
             options["packing"] = (batch["source_packing"], batch["target_packing"])
-        logits, out = self.model.apply({"params": params}, batch["source"], batch["target"], **options)
+        logits, out = self.model.apply({"params": params}, batch_source(batch), batch["target"], **options)
         weights = (batch["target"] != PAD).astype(jnp.float32)
         smoothing = self.config.loss.label_smoothing if step else 0.0
         if smoothing and self.num_unknown:
@@ -245,7 +261,7 @@ class Translate(Task):
     @functools.cached_property
     def dev_batches(self) -> Batches:
         """One epoch of the development pairs."""
-        return self._dev_batches(self.dev_corpus, PairLayout(self.num_sources))
+        return self._dev_batches(self.dev_corpus, self.layout)
 
     def evaluate(self, params: Any) -> dict[str, float]:
         """Return `dev/loss` (nats per target token, without smoothing), `dev/perplexity` and `dev/bleu`."""
@@ -274,7 +290,7 @@ class Translate(Task):
         return self.translator.translate((params,), sentences, self.translator.search(**options))
 
     @compiled()
-    def _attention_weights(self, params: Any, source: jax.Array, target: jax.Array) -> dict[str, Any]:
+    def _attention_weights(self, params: Any, source: Source, target: jax.Array) -> dict[str, Any]:
         """The compiler removes all computation that the weights do not need."""
         out = self.model.apply({"params": params}, source, target)[1]
         return {kind: out[kind] for kind in ("encoder", "decoder", "cross") if kind in out}
@@ -284,24 +300,25 @@ class Translate(Task):
 
         The keys are `source_pieces` and `target_pieces`, and `encoder`, `decoder`, `cross`: float[L, H, ·, ·], as far
         as the model has them. Row t of `decoder` and `cross` is the step that predicts target piece t. Several sources
-        are concatenated.
+        are concatenated. A source that is not text is a path, and its pieces are the numbers of its rows.
         """
         source_vocab, target_vocab = self.vocabularies
         unknown = source_vocab.unknown(source, self.num_unknown)
-        encode = functools.partial(source_vocab.encode, unknown=unknown)
-        source_ids = [*sources.encode(source, self.num_sources, encode), EOS]
+        encoded: Any = self.translator.encode_source(source, unknown)
+        if not self.reader:
+            encoded = [*encoded, EOS]
         target_ids = [*target_vocab.encode(target, unknown), EOS]
-        lengths = sources.lengths(source_ids)
+        lengths = np.array([len(encoded)]) if self.reader else sources.lengths(encoded)
         # Padded to a power of two, so that sentences of similar length share a compiled program.
         width = 1 << (int(max(lengths)) - 1).bit_length()
-        source_batch = sources.fill([source_ids], (1, width), self.num_sources)
+        batch = self.layout.sources([encoded], (1, width))
         target_batch = np.full((1, 1 << (len(target_ids) - 1).bit_length()), PAD, np.int32)
         target_batch[0, : len(target_ids)] = target_ids
-        out = self.evaluator.fetch(self._attention_weights(params, source_batch, target_batch))
+        out = self.evaluator.fetch(self._attention_weights(params, batch_source(batch), target_batch))
         if self.num_sources > 1 and "cross" in out:
             real = np.arange(width) < lengths[:, None]  # [N, S]
             out["cross"] = [np.swapaxes(heads, 1, 2)[:, :, real][:, None] for heads in out["cross"]]
-        result: dict[str, Any] = {"source_pieces": source_vocab.pieces(source_ids, unknown)}
+        result: dict[str, Any] = {"source_pieces": self.translator.source_pieces(encoded, unknown)}
         result["target_pieces"] = target_vocab.pieces(target_ids, unknown)
         for kind in filter(out.get, ("encoder", "decoder", "cross")):
             queries = sum(lengths) if kind == "encoder" else len(target_ids)

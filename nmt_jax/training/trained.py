@@ -69,7 +69,7 @@ def open_translator(
 
     Settings are those of the first workdir. For `checkpoint` see `open_trained`, for `allow_unknown` see `Translator`.
     dtype: of the matrix products, as in `decode.dtype`; None for that of the config. Raises UserError if the
-    vocabularies or the numbers of sources differ, or if a model cannot compute in `dtype`.
+    vocabularies, the numbers or the kinds of sources differ, or if a model cannot compute in `dtype`.
     """
     from nmt_jax.translation.translator import Translator
 
@@ -85,6 +85,8 @@ def open_translator(
         if task.num_sources != first.num_sources:
             other = f"that of {folders[0].path} reads {first.num_sources}"
             raise UserError(f"{folder.path}: the model reads {task.num_sources} sources, {other}")
+        if task.reader != first.reader:
+            raise UserError(f"{folder.path}: config.data describes another kind of source than {folders[0].path}")
     dtype = dtype or first.config.decode.dtype
     converted = [_with_dtype(*one, dtype) for one in zip(folders, tasks, params, strict=True)]
     models, params = zip(*converted, strict=True)

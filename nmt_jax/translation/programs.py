@@ -8,13 +8,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
+from nmt_jax.data.vocabulary.vocab import BOS, EOS
 from nmt_jax.decoding import stepwise
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.method import DecodingMethod, StepModel
 from nmt_jax.decoding.next_logits import NextLogits, Step, ensemble, predict, token_log_probs
+from nmt_jax.models.layers.features import Features, Source, source_mask
 from nmt_jax.platforms import compiled
 from nmt_jax.translation import kept_programs
 
@@ -35,9 +35,7 @@ class Programs:
     def __init__(self, models: Sequence[Any], suppressed: tuple[int, ...], halve: bool = False) -> None:
         self.models, self.suppressed, self.halve = tuple(models), suppressed, halve
 
-    def _step(
-        self, params: Any, source: jax.Array, rows: int, max_length: int, with_attention: bool
-    ) -> tuple[Step, Any]:
+    def _step(self, params: Any, source: Source, rows: int, max_length: int, with_attention: bool) -> tuple[Step, Any]:
         """The step closure of all models and its cache, for `rows` hypotheses per sentence.
 
         with_attention: the cache is a pair of the models' own cache and the attention weights to the source,
@@ -65,11 +63,11 @@ class Programs:
         steps, caches = zip(*itertools.starmap(of_one, zip(self.models, params, strict=True)), strict=True)
         return ensemble(steps), caches
 
-    def decoding_bytes(self, params: Any, source: np.ndarray, method: DecodingMethod, max_length: int) -> int:
+    def decoding_bytes(self, params: Any, source: Source, method: DecodingMethod, max_length: int) -> int:
         """Return about how much memory `decode` needs beside the parameters; nothing is computed or compiled."""
         rows = len(source) * method.width
 
-        def first_step(params: Any, source: jax.Array) -> Any:
+        def first_step(params: Any, source: Source) -> Any:
             step, cache = self._step(params, source, method.width, max_length, method.needs_attention)
             return cache, step(jnp.zeros(rows, jnp.int32), cache)[0]
 
@@ -83,7 +81,7 @@ class Programs:
     def search(
         self,
         params: Any,
-        source: jax.Array,
+        source: Source,
         request: SearchRequest,
         seeds: jax.Array,
         method: DecodingMethod,
@@ -94,18 +92,18 @@ class Programs:
 
     decode = compiled(row_by_row=True, static_argnames=("method", "max_length"))(search)
 
-    def _prepared(self, params: Any, source: jax.Array, method: DecodingMethod, max_length: int) -> StepModel:
+    def _prepared(self, params: Any, source: Source, method: DecodingMethod, max_length: int) -> StepModel:
         """The models as a decoding method sees them."""
         step, cache = self._step(params, source, method.width, max_length, method.needs_attention)
         prepared = StepModel(step, cache, max_length, BOS, EOS, halve=self.halve and len(source) >= MIN_HALVED)
         if method.needs_attention:
-            flat = source.reshape(len(source), -1)
-            prepared = prepared._replace(attention=_mean_attention, source_mask=(flat != PAD) & (flat != EOS))
+            mask = source_mask(source) if isinstance(source, Features) else source_mask(source) & (source != EOS)
+            prepared = prepared._replace(attention=_mean_attention, source_mask=mask.reshape(len(source), -1))
         return prepared
 
     @compiled(row_by_row=True, static_argnames=("method", "max_length"))
     def begin(
-        self, params: Any, source: jax.Array, request: SearchRequest, method: stepwise.Method, max_length: int
+        self, params: Any, source: Source, request: SearchRequest, method: stepwise.Method, max_length: int
     ) -> Any:
         """The state of `decode` before its first step."""
         return stepwise.begin(method, self._prepared(params, source, method, max_length), request)
@@ -114,7 +112,7 @@ class Programs:
     def proceed(
         self,
         params: Any,
-        source: jax.Array,
+        source: Source,
         request: SearchRequest,
         seeds: jax.Array,
         state: Any,
@@ -127,7 +125,7 @@ class Programs:
         return stepwise.proceed(method, prepared, request, seeds, state, steps)
 
     def log_probs(
-        self, params: Any, source: jax.Array, target: jax.Array, with_attention: bool
+        self, params: Any, source: Source, target: jax.Array, with_attention: bool
     ) -> tuple[jax.Array, jax.Array]:
         """Return the log-probabilities and attention of given targets; for other programs, as `search`."""
         step, cache = self._step(params, source, 1, target.shape[1], with_attention)

@@ -17,6 +17,7 @@ from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.prediction import decoding_batches, padded_length
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.readers import sources
+from nmt_jax.data.readers.rows import read_line, row_reader
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK, Vocab
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.constraints import Phrases
@@ -25,6 +26,7 @@ from nmt_jax.decoding.next_logits import IMPOSSIBLE
 from nmt_jax.decoding.stepwise import Method
 from nmt_jax.distributed.evaluation import Evaluator
 from nmt_jax.errors import UserError
+from nmt_jax.models.layers.features import Source, batch_source, source_mask
 from nmt_jax.translation.programs import Programs
 from nmt_jax.translation.requests import Hypothesis, Line, Scored
 
@@ -36,13 +38,27 @@ EMPTY = Hypothesis("", 0.0, [], [])
 
 
 class _Part(NamedTuple):
-    """A line, or a part of a long line, as ids."""
+    """A line, or a part of a long line, as ids, or as features float32[S, F]."""
 
-    source: list[int]
+    source: list[int] | np.ndarray
     unknown: list[str]
     prefix: list[int]
     phrases: list[list[int]]
     seed: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to translate."""
+        if isinstance(self.source, np.ndarray):
+            return not len(self.source)
+        return all(piece == EOS for piece in self.source)
+
+    @property
+    def length(self) -> int:
+        """Number of pieces of the longest source, EOS included, or of rows."""
+        if isinstance(self.source, np.ndarray):
+            return len(self.source)
+        return int(sources.lengths([*self.source, EOS]).max())
 
 
 class _LengthLimit(NamedTuple):
@@ -56,7 +72,7 @@ class _LengthLimit(NamedTuple):
         return max(math.ceil(self.ratio * source_length) + self.offset, 1)
 
     def of(self, part: _Part) -> int:
-        return max(self.of_length(sources.lengths([*part.source, EOS]).max()), self.minimum)
+        return max(self.of_length(part.length), self.minimum)
 
 
 def _join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
@@ -77,6 +93,8 @@ def _join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
 class Translator:
     """Translates with one model, or with several models of the same vocabularies as an ensemble.
 
+    If the source is not text, a line is the path of a file, and its rows of features count as pieces.
+
     The parameters of the models are passed to each call. allow_unknown: whether translations may contain <unk>.
     evaluator: of a task that evaluates itself; by default one for all devices of `mesh`.
     """
@@ -95,6 +113,7 @@ class Translator:
         suppressed = (PAD, BOS) if allow_unknown else (PAD, UNK, BOS)
         self.programs = Programs(models, suppressed, halve=mesh.size == 1)
         self.num_sources = len(sources.languages(config.data.source))
+        self.reader = row_reader(config.data)  # of sources that are not text
         self.num_unknown = max(getattr(model, "num_unknown", 0) for model in models)
 
     def search(self, **options: Any) -> Search:
@@ -134,14 +153,14 @@ class Translator:
         for line, line_parts in zip(requests, split, strict=True):
             _check_constraints(line, line_parts[0], method, limit.of(line_parts[0]))
         parts = list(itertools.chain.from_iterable(split))
-        filled = [number for number, part in enumerate(parts) if any(piece != EOS for piece in part.source)]
+        filled = [number for number, part in enumerate(parts) if not part.empty]
         results = [[EMPTY] * method.num_results for _ in parts]
         budget = batch_tokens or max(self._batch_tokens() // method.width, 1)
         ids = [parts[number].source for number in filled]
         kinds = [(bool(parts[number].prefix), bool(parts[number].phrases)) for number in filled]
         for numbers, batch in self._batches(ids, kinds, budget, method.width):
             rows = [filled[number] for number in numbers]
-            found = self._decode(params, batch["source"], [parts[row] for row in rows], method, limit)
+            found = self._decode(params, batch_source(batch), [parts[row] for row in rows], method, limit)
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses
         translated = iter(results)
@@ -155,12 +174,12 @@ class Translator:
         decode = self.config.decode
         limit = _LengthLimit(decode.max_length_ratio, decode.max_length_offset, method.min_limit)
         parts = self._parts(line)
-        if len(parts) > 1 or all(piece == EOS for piece in parts[0].source):
+        if len(parts) > 1 or parts[0].empty:
             yield self.translate(params, [line], method)[0]
             return
         _check_constraints(line, parts[0], method, limit.of(parts[0]))
         _, batch = next(self._batches([parts[0].source], [None], self._batch_tokens(), method.width))
-        placed, max_length = self._place(batch["source"], parts, limit)
+        placed, max_length = self._place(batch_source(batch), parts, limit)
         source, request, _ = placed
         options: dict[str, Any] = {"method": method, "max_length": max_length}
         if self._check_size(params, placed, method, max_length):
@@ -183,14 +202,14 @@ class Translator:
         """Return the log-probabilities of one translation of each line, as text or ids, optionally with attention."""
         source_vocab, target_vocab = self.vocabularies
         unknown = [source_vocab.unknown(line, self.num_unknown) for line in lines]
-        ids = [self._encode_source(line, words) for line, words in zip(lines, unknown, strict=True)]
+        ids: list[Any] = [self.encode_source(line, words) for line, words in zip(lines, unknown, strict=True)]
         targets = [
             [*(target_vocab.encode(text, words) if isinstance(text, str) else text), EOS]
             for text, words in zip(translations, unknown, strict=True)
         ]
         results: list[Any] = [None] * len(lines)
         for numbers, batch in self._scoring_batches(ids, targets):
-            source = batch["source"]
+            source = batch_source(batch)
             longest = max(len(targets[number]) for number in numbers)
             target = np.full((len(source), 1 << (longest - 1).bit_length()), PAD, np.int32)
             for row, number in enumerate(numbers):
@@ -198,11 +217,11 @@ class Translator:
             force, batch = self.programs.kept("force", self.mesh.size), (source, target)
             log_probs, weights = self.evaluator.run(force, tuple(params), *batch, with_attention=with_attention)
             check_outputs(log_probs)
-            real = source.reshape(len(source), -1) != PAD
+            real = np.reshape(source_mask(source), (len(source), -1))
             for row, number in enumerate(numbers):
                 length = len(targets[number])
                 results[number] = Scored(
-                    source_vocab.pieces([*ids[number], EOS], unknown[number]),
+                    self.source_pieces(ids[number] if self.reader else [*ids[number], EOS], unknown[number]),
                     target_vocab.pieces(targets[number], unknown[number]),
                     [float(value) for value in log_probs[row, :length]],
                     weights[row, :length][:, real[row] if with_attention else slice(None)],
@@ -213,9 +232,10 @@ class Translator:
         self, params: Sequence[Any], lines: Sequence[Line], with_attention: bool = False
     ) -> list[list[Hypothesis]]:
         """Return the given translation of each line as its only hypothesis, with its log-probability as the score."""
-        vocabularies, limit = self.vocabularies, LONGEST * self.config.data.max_length
+        limit = LONGEST * self.config.data.max_length
+        texts = slice(1 if self.reader else 0, 2)
         for line in lines:
-            for text, vocab in zip((line.text, line.translation), vocabularies, strict=True):
+            for text, vocab in [*zip((line.text, line.translation), self.vocabularies, strict=True)][texts]:
                 if len(text) > limit and (count := len(vocab.encode(text))) > limit:
                     raise UserError(
                         f"{line.location}a text of {count:,} pieces is too long to be scored; at most {limit:,} are "
@@ -252,7 +272,8 @@ class Translator:
 
     def padded_length(self, line: Line) -> int:
         """Return the length in pieces to which `translate` pads a line, or the first part of a long one."""
-        return padded_length([*self._parts(line)[0].source, EOS])
+        part = self._parts(line)[0]
+        return padded_length(part.source if isinstance(part.source, np.ndarray) else [*part.source, EOS])
 
     def check_attention(self) -> None:
         """Raise UserError if a model has no attention."""
@@ -261,15 +282,24 @@ class Translator:
 
     # Parts and batches
 
-    def _encode_source(self, text: str, unknown: list[str]) -> list[int]:
+    def encode_source(self, text: str, unknown: list[str]) -> list[int] | np.ndarray:
+        """Return the ids of a line, without the last EOS, or its features float32[S, F]."""
+        if self.reader:
+            return self.reader.features(read_line(self.reader, text))
         encode = functools.partial(self.vocabularies[0].encode, unknown=unknown)
         return sources.encode(text, self.num_sources, encode)
+
+    def source_pieces(self, source: Sequence[int] | np.ndarray, unknown: list[str]) -> list[str]:
+        """Return the pieces of ids; rows of features are words, which are their numbers, from 0 on."""
+        if isinstance(source, np.ndarray):
+            return [f"▁{number}" for number in range(len(source))]
+        return self.vocabularies[0].pieces(source, unknown)
 
     def _parts(self, line: Line) -> list[_Part]:
         """The ids of a line, or of its parts."""
         source_vocab, target_vocab = self.vocabularies
         texts = [line.text]
-        if self.num_sources == 1 and not line.prefix and not line.phrases:
+        if self.num_sources == 1 and not self.reader and not line.prefix and not line.phrases:
             texts = split_long(line.text, source_vocab.encode, self.config.data.max_length)
         parts = []
         for text in texts:
@@ -279,7 +309,7 @@ class Translator:
             for one, pieces in zip(required, ids, strict=True):
                 if UNK in pieces:
                     raise UserError(f"{line.location}{one!r} contains text that the target vocabulary lacks")
-            source, phrases = self._encode_source(text, unknown), [pieces for pieces in ids[1:] if pieces]
+            source, phrases = self.encode_source(text, unknown), [pieces for pieces in ids[1:] if pieces]
             seed = zlib.crc32(text.encode("utf-8", "surrogatepass"))
             parts.append(_Part(source, unknown, ids[0], phrases, seed))
         return parts
@@ -289,20 +319,21 @@ class Translator:
         most = self.config.eval.batch_tokens
         return min(most, platforms.current().translation_batch_tokens or most)
 
-    def _batches(self, ids: Sequence[Sequence[int]], kinds: Sequence[Any], budget: int, width: int) -> Any:
+    def _batches(self, ids: Any, kinds: Sequence[Any], budget: int, width: int) -> Any:
         # A single hypothesis would be a vector, whose products are rounded differently than those of matrices.
         multiple_of = self.evaluator.row_shards * (2 if width == 1 else 1)
         sizes = {"batch_tokens": budget, "multiple_of": multiple_of, "num_sources": self.num_sources}
+        sizes["width"] = self.reader.width if self.reader else 0
         return decoding_batches(ids, kinds=kinds, **sizes)
 
-    def _scoring_batches(self, ids: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[Any]:
+    def _scoring_batches(self, ids: Any, targets: Sequence[Sequence[int]]) -> Iterator[Any]:
         """Yield the numbers and the batch of sources to score together; those of long targets are alone."""
         longest = self.config.data.max_length
         kinds = [number if len(target) > longest else None for number, target in enumerate(targets)]
         yield from self._batches(ids, kinds, self.config.eval.batch_tokens, 1)
 
     def _decode(
-        self, params: Sequence[Any], source: np.ndarray, parts: list[_Part], method: DecodingMethod, limit: _LengthLimit
+        self, params: Sequence[Any], source: Source, parts: list[_Part], method: DecodingMethod, limit: _LengthLimit
     ) -> list[list[Hypothesis]]:
         """Decode one batch; the rows of `source` after the parts are padding."""
         placed, max_length = self._place(source, parts, limit)
@@ -312,7 +343,7 @@ class Translator:
         tokens, scores = self.evaluator.fetch(outputs)  # in one transfer
         return self._hypotheses(tokens, scores, parts, method)
 
-    def _place(self, source: np.ndarray, parts: list[_Part], limit: _LengthLimit) -> tuple[Any, int]:
+    def _place(self, source: Source, parts: list[_Part], limit: _LengthLimit) -> tuple[Any, int]:
         """The source, requirements and seeds of one batch on the devices, and the longest length."""
         part_limits = [limit.of(part) for part in parts]
         max_length = max(limit.of_length(source.shape[-1]), *part_limits)

@@ -16,7 +16,7 @@ from nmt_jax.data.batching.epochs import Batch, Draw, EpochBatches
 from nmt_jax.data.batching.row_slice import ALL, RowSlice
 from nmt_jax.data.batching.segmentations import Corpus, Segmentations
 from nmt_jax.data.prepared.parallel import Pair
-from nmt_jax.data.readers import sources
+from nmt_jax.data.readers import rows, sources
 from nmt_jax.errors import UserError
 
 if TYPE_CHECKING:
@@ -77,11 +77,13 @@ class PairLayout:
         return self.num_sources * source + target
 
     def arrays(self, items: Sequence[Pair], shape: Shape) -> Batch:
-        source_ids, target_ids = zip(*items, strict=True) if items else ((), ())
-        return {
-            "source": sources.fill(source_ids, (shape.rows, shape.first), self.num_sources),
-            "target": sources.fill(target_ids, (shape.rows, shape.second), 1),
-        }
+        source, target = zip(*items, strict=True) if items else ((), ())
+        target_ids = sources.fill(target, (shape.rows, shape.second), 1)
+        return self.sources(source, (shape.rows, shape.first)) | {"target": target_ids}
+
+    def sources(self, items: Sequence[Any], shape: tuple[int, int]) -> Batch:
+        """The sources of at most B items, padded to S places."""
+        return {"source": sources.fill(items, shape, self.num_sources)}
 
     def tokens(self, corpus: Corpus) -> dict[str, int]:
         source, target = (int(total) for total in np.asarray(corpus.lengths).sum(axis=0, dtype=np.int64))
@@ -90,6 +92,17 @@ class PairLayout:
 
     def places(self, first: Any, second: Any) -> dict[str, Any]:
         return {"source": first, "target": second}
+
+
+class RowLayout(PairLayout):
+    """Feature rows and token ids: {"source": float32[B, S, F], "source_lengths": int32[B], "target": int32[B, T]}."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.width = width
+
+    def sources(self, items: Sequence[Any], shape: tuple[int, int]) -> Batch:
+        return rows.fill(items, shape, self.width)
 
 
 class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):

@@ -25,6 +25,7 @@ from nmt_jax.data.prepared.engine import Engine, this_process, written_once
 from nmt_jax.data.prepared.verdicts import Verdicts, judge
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import SYNTHETIC, ParallelText, open_text
+from nmt_jax.data.readers.rows import RowReader, read_line, row_reader
 from nmt_jax.data.readers.slices import Slice
 from nmt_jax.data.vocabulary.vocab import EOS, Vocab
 from nmt_jax.errors import UserError
@@ -49,13 +50,15 @@ def prepare(
     vocabs: of source and target. The first `max_unknown` source words outside the vocabulary get ids past its end, on
     both sides of the pair; see `Vocab.encode`. Training and synthetic pairs that `data.filters` drops, pairs with an
     empty side, and pairs with more than `data.max_length` tokens on a side (EOS included), are skipped and counted;
-    each of several sources is a side. The engine does not change the result. Raises UserError if no pair is left, or
-    if the cache cannot be written.
+    each of several sources is a side; a source that is not text has rows of features instead of tokens. The engine does
+    not change the result. Raises UserError if no pair is left, or if the cache cannot be written.
     """
     corpus, verdicts = open_filtered(data, split, engine)
-    encoding = Encoding(vocabs, data.max_length, max_unknown, len(sources.languages(data.source)))
+    reader = row_reader(data)
+    encoding = Encoding(vocabs, data.max_length, max_unknown, len(sources.languages(data.source)), reader)
     key = [FORMAT, corpus.fingerprint(), *(vocab.fingerprint for vocab in vocabs), data.max_length, max_unknown]
     key += list(map(str, verdicts.filters)) if verdicts else []
+    key += [repr(reader)] if reader else []
     write = functools.partial(_write, corpus, verdicts, encoding, engine)
     directory = cached_folder(cache_directory(data), split, key, write)
     reasons = verdicts.reasons if verdicts else {}
@@ -74,17 +77,40 @@ def open_filtered(data: Any, split: str, engine: Engine = this_process) -> tuple
 
 @dataclasses.dataclass(frozen=True)
 class Encoding:
-    """How pairs become token ids: the vocabularies of source and target, and the arguments of `prepare`."""
+    """How pairs become token ids: the vocabularies of source and target, and the arguments of `prepare`.
+
+    reader: of sources that are rows of features; None for text.
+    """
 
     vocabs: tuple[Vocab, Vocab]
     max_length: int
     max_unknown: int
     num_sources: int
+    reader: RowReader | None = None
 
     @property
     def dtypes(self) -> list[str]:
-        """Types of the ids of source and target on disk."""
-        return ["<u2" if len(vocab) + self.max_unknown <= 1 << 16 else "<i4" for vocab in self.vocabs]
+        """Types of source and target on disk: of ids, or of the values of rows."""
+        source, target = ("<u2" if len(vocab) + self.max_unknown <= 1 << 16 else "<i4" for vocab in self.vocabs)
+        return [self.reader.dtype if self.reader else source, target]
+
+    def encode(self, pair: tuple[str, str]) -> tuple[Any, list[int]]:
+        """The source, as ids or as rows [S, F] to be stored, and the ids of the target, EOS included."""
+        if self.reader:
+            return read_line(self.reader, pair[0]), [*self.vocabs[1].encode(pair[1]), EOS]
+        source, target = self.ids(pair)
+        return source, target
+
+    def source_lengths(self, source: Any) -> Sequence[int] | np.ndarray:
+        """The number of tokens of each source, EOS included, or of its rows."""
+        return [len(source)] if self.reader else sources.lengths(source)
+
+    def decode_source(self, stored: bytes) -> np.ndarray:
+        """A stored source: ids int32[S] or features float32[S, F]."""
+        values = np.frombuffer(stored, self.dtypes[0])
+        if self.reader:
+            return self.reader.features(values.reshape(-1, self.reader.width))
+        return values.astype(np.int32)
 
     def ids(self, pair: tuple[str, str], alpha: float = 0.0, seeds: np.ndarray | None = None) -> list[list[int]]:
         """The ids of source and target, EOS included; with `seeds`, of random segmentations: see `Vocab.sample`."""
@@ -103,7 +129,7 @@ class Encoding:
 class PreparedCorpus:
     """Random access to the N pairs of a prepared corpus, in the order of the text.
 
-    `lengths` int32[N, 2]: tokens of the source (the longest of several) and of the target, EOS included;
+    `lengths` int32[N, 2]: tokens (or rows) of the source (the longest of several) and of the target, EOS included;
     `max_length`: their upper bound. `counts`: of pairs by what became of them.
     """
 
@@ -127,11 +153,14 @@ class PreparedCorpus:
         return len(self.lengths)
 
     def __getitems__(self, indices: Indices) -> list[Pair]:
-        """(source int32[S], target int32[T]) for each index; EOS ends the target and each of several sources."""
-        source, target = self.encoding.dtypes
+        """(source int32[S], target int32[T]) for each index; EOS ends the target and each of several sources.
+
+        A source that is not text is float32[S, F].
+        """
+        target = self.encoding.dtypes[1]
         return [
             (
-                np.frombuffer(record[_SOURCE_IDS], source).astype(np.int32),
+                self.encoding.decode_source(record[_SOURCE_IDS]),
                 np.frombuffer(record[_TARGET_IDS], target).astype(np.int32),
             )
             for record in self._records.read(indices)
@@ -208,10 +237,11 @@ def _encode(
 ) -> Iterator[list[str | bytes]]:
     """Yields the records to keep; also counts all pairs, and writes the lengths of those kept."""
     for source, target in pairs:
-        source_ids, target_ids = encoding.ids((source, target))
-        tokens = [*sources.lengths(source_ids), len(target_ids)]
+        source_ids, target_ids = encoding.encode((source, target))
+        tokens = [*encoding.source_lengths(source_ids), len(target_ids)]
         texts = (*sources.split(source, encoding.num_sources), target)
-        empty = not all(text.strip() for text in texts) or min(tokens) == 1
+        ended = tokens[1:] if encoding.reader else tokens  # sides with EOS
+        empty = not all(text.strip() for text in texts) or min(ended) == 1
         kind = "empty" if empty else "too_long" if max(tokens) > encoding.max_length else "kept"
         counts[kind] += 1
         if kind != "kept":

@@ -1,4 +1,6 @@
-"""Parallel text: text files, a prepared TFDS data set, or the embedded grammar.
+"""Parallel text: text files, a prepared TFDS data set, the embedded grammar, or the embedded scenes.
+
+The source of a text file may name a file per line instead, such as an array of features (`PathCorpus`).
 
 Every corpus is a stream of (source, target) strings that can be read repeatedly, is never held in memory as a whole,
 and has a fingerprint of its content. Several sources are joined into one string (`sources.join`). Nothing is
@@ -17,10 +19,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nmt_jax.data import grammar
+from nmt_jax.data import grammar, scenes
 from nmt_jax.data.lines import find, parallel_lines, sha256_of
 from nmt_jax.data.readers import sources
-from nmt_jax.data.readers.slices import Slice, bounds, text_slices
+from nmt_jax.data.readers.images import SCENES, scene_name
+from nmt_jax.data.readers.rows import TEXT
+from nmt_jax.data.readers.slices import Slice, TextSlice, bounds, text_slices
 from nmt_jax.data.readers.splits import FingerprintedCorpus, GrammarSplit, corpus_folder
 from nmt_jax.errors import UserError
 from nmt_jax.storage.paths import is_remote, path_of
@@ -28,9 +32,9 @@ from nmt_jax.storage.paths import is_remote, path_of
 if TYPE_CHECKING:
     import tensorflow_datasets as tfds
 
-KINDS = ("grammar", "text", "tfds")
+KINDS = ("grammar", "text", "tfds", SCENES)
 SYNTHETIC = "synthetic"  # the split of additional training pairs, in text files
-HELD_OUT = 1000  # dev and test pairs of the embedded grammar
+HELD_OUT = 1000  # dev and test pairs of the embedded grammar and scenes
 _CHUNK = 1024  # records read at a time from a TFDS data set
 
 
@@ -50,21 +54,24 @@ def open_text(data: Any, split: str) -> ParallelText:
 
     Raises UserError immediately if files are missing, and while reading if their content is invalid.
     """
-    languages = sources.languages(data.source)
+    languages, kind = sources.languages(data.source), data.get("kind", TEXT)  # workdirs of older versions have no kind
     if split == SYNTHETIC:
-        return _text(path_of(data.synthetic).expanduser(), languages, data.target)
+        return _text(path_of(data.synthetic).expanduser(), languages, data.target, kind)
+    if data.corpus == SCENES:
+        return SceneCorpus(split, data.size if split == "train" else HELD_OUT, data.target)
     directory = corpus_folder(data, split, KINDS, f"the {data.corpus} corpus")
     if directory is None:
         if len(languages) > 1:
             raise UserError(f"config.data.source: the embedded grammar has one source language, not {data.source!r}")
         return GrammarCorpus.of(data, split, HELD_OUT, data.source == "de")
     if data.corpus == "text":
-        return _text(directory / data[split], languages, data.target)
+        return _text(directory / data[split], languages, data.target, kind)
     return TfdsCorpus(find_prepared(directory, data.name), data[split], tuple(languages), data.target)
 
 
-def _text(prefix: pathlib.Path, languages: Sequence[str], target: str) -> TextCorpus:
-    return TextCorpus(tuple(find(f"{prefix}.{language}") for language in languages), find(f"{prefix}.{target}"))
+def _text(prefix: pathlib.Path, languages: Sequence[str], target: str, kind: str) -> TextCorpus:
+    corpus = TextCorpus if kind == TEXT else PathCorpus
+    return corpus(tuple(find(f"{prefix}.{language}") for language in languages), find(f"{prefix}.{target}"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +117,49 @@ class TextCorpus:
     @functools.cached_property
     def _fingerprint(self) -> str:
         return _hash_files(self.paths)
+
+
+@dataclasses.dataclass(frozen=True)
+class PathCorpus(TextCorpus):
+    """Text files of which the source names a file per line; a relative path begins at the folder of the source."""
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        folder = self.sources[0].parent
+        for line, target in super().__iter__():
+            yield str(folder / line) if line.strip() else "", target
+
+    def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
+        """The pairs are written to `scratch` with whole paths first."""
+        return _written_slices(self, [str(path) for path in self.paths], size, scratch)
+
+    @functools.cached_property
+    def _fingerprint(self) -> str:
+        """Of the text, and of the size and the time of change of every file it names.
+
+        Raises UserError with the line of a file that is missing.
+        """
+        whole = hashlib.sha256(_hash_files(self.paths).encode())
+        for number, (path, _) in enumerate(self, start=1):
+            if not path:
+                continue
+            try:
+                status = path_of(path).stat()
+            except OSError as error:
+                raise UserError(f"{self.sources[0]}:{number}: {path}: {error.strerror or error}") from None
+            whole.update(f"{path}\t{status.st_size}\t{status.st_mtime_ns}\n".encode())
+        return whole.hexdigest()
+
+
+def _written_slices(
+    corpus: ParallelText, names: Sequence[str], size: int, scratch: pathlib.Path
+) -> Sequence[TextSlice]:
+    """Slices of copies of a corpus of one source in the folder `scratch`; names: of source and target in messages."""
+    paths = [scratch / "source", scratch / "target"]
+    with paths[0].open("w", encoding="utf-8") as source, paths[1].open("w", encoding="utf-8") as target:
+        for pair in corpus:
+            source.write(f"{pair[0]}\n")
+            target.write(f"{pair[1]}\n")
+    return text_slices(paths, names, size) or []
 
 
 def _decompressed(path: pathlib.Path, copy: pathlib.Path) -> pathlib.Path:
@@ -230,15 +280,34 @@ class GrammarCorpus(GrammarSplit):
 
     def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
         """The pairs are generated in order, so they are written to `scratch` first."""
-        paths = [scratch / "source", scratch / "target"]
-        with paths[0].open("w", encoding="utf-8") as source, paths[1].open("w", encoding="utf-8") as target:
-            for pair in self:
-                source.write(f"{pair[0]}\n")
-                target.write(f"{pair[1]}\n")
-        return text_slices(paths, [self.name, self.name], size) or []
+        return _written_slices(self, [self.name, self.name], size, scratch)
 
     def fingerprint(self) -> str:
         return _hash_grammar(self.split, self.size) + "-reversed" * self.german_first
+
+
+@dataclasses.dataclass(frozen=True)
+class SceneCorpus:
+    """The names of the first `size` drawings of a split of the embedded scenes, and their captions in one language."""
+
+    split: str
+    size: int
+    language: str
+
+    @property
+    def name(self) -> str:
+        return f"embedded scenes {self.split}"
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for number in range(self.size):
+            yield scene_name(self.split, number), scenes.scene(self.split, number).caption(self.language)
+
+    def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
+        """The captions are written to `scratch` first."""
+        return _written_slices(self, [self.name, self.name], size, scratch)
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(f"scenes {scenes.VERSION} {self}".encode()).hexdigest()
 
 
 @functools.cache

@@ -10,6 +10,7 @@ import pytest
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.rnn import Model
+from tests.fixtures.feature_sources import FEATURES, check_padding_of_features, check_steps_on_features, feature_model
 from tests.fixtures.parameters import draw_parameters
 
 B, S, T, K, V = 2, 5, 6, 3, 11
@@ -98,11 +99,15 @@ def test_without_input_feeding_one_step_at_a_time_is_the_same(monkeypatch):
 
 
 def test_features_are_read_instead_of_words():
-    model = Model(**TINY)
-    features = np.random.default_rng(1).normal(size=(B, S, 3)).astype(np.float32)
-    features[1, 3:] = 0.0
-    _, out = jax.jit(model.apply)(draw_parameters(model.init, features, TARGET), features, TARGET)
-    assert (np.asarray(out["cross"][0])[1, :, :, 3:] == 0).all()
+    model, apply = feature_model(Model(**TINY))
+    check_padding_of_features(apply)
+    check_steps_on_features(model, apply)
+
+
+def test_features_do_not_go_with_copying():
+    model = Model(**{**TINY, "copying": "pointer"})
+    with pytest.raises(ValueError, match="copying and lexicon need a source of words"):
+        jax.eval_shape(model.init, jax.random.key(0), FEATURES, TARGET)
 
 
 def test_dropout_is_a_function_of_its_key():

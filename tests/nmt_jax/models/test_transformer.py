@@ -9,7 +9,10 @@ import pytest
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam_search import reorder
+from nmt_jax.models.layers.basic import sinusoids
+from nmt_jax.models.layers.features import grid_sinusoids
 from nmt_jax.models.transformer import Model
+from tests.fixtures.feature_sources import check_padding_of_features, check_steps_on_features, feature_model
 from tests.fixtures.parameters import draw_parameters
 
 B, S, T, K, V = 2, 5, 6, 3, 11
@@ -190,3 +193,17 @@ def test_invalid_hyperparameters_are_named(fields, words):
     with pytest.raises(ValueError, match=words):
         Model(**{**TINY, **fields})
     assert Model(**{**TINY, "d_model": 9, "d_k": 4, "d_v": 4}).d_k == 4
+
+
+def test_features_are_read_instead_of_words():
+    model, apply = feature_model(Model(**{**TINY, "source_columns": 2}))
+    check_padding_of_features(apply)
+    check_steps_on_features(model, apply)
+
+
+def test_places_of_a_grid_have_the_position_of_their_row_and_of_their_column():
+    grid = grid_sinusoids(6, 3, 8)
+    assert grid.shape == (6, 8)
+    np.testing.assert_array_equal(grid[:, :4], sinusoids(2, 4)[[0, 0, 0, 1, 1, 1]])
+    np.testing.assert_array_equal(grid[:, 4:], sinusoids(3, 4)[[0, 1, 2, 0, 1, 2]])
+    assert grid_sinusoids(4, 3, 7).shape == (4, 7)

@@ -1,0 +1,32 @@
+"""A small Transformer that describes images: the embedded scenes of one to three objects. It needs no data.
+
+    nmt-jax train --config=configs/captioning.py --workdir=runs/captioning
+    nmt-jax corpus --workdir=runs/captioning --split=test --output=runs/captioning/test
+    nmt-jax translate --workdir=runs/captioning < runs/captioning/test.scenes > runs/captioning/test.hypothesis
+    nmt-jax score runs/captioning/test.hypothesis --reference=runs/captioning/test.en
+
+9 minutes on 2 shared CPU cores (8 minutes of processor time); on the 1,000 test scenes, with beam 5, BLEU 72.24 and an
+exact-caption accuracy of 18 % (2026-11-26). No combination of shape and colour of these scenes was in training: 90 % of
+the captions are right if the words for shapes are left out, and these words are right for 37 % of the objects. The
+accuracy is 82 % on 200 new scenes with the combinations of training (greedy search).
+"""
+
+import common
+from ml_collections import ConfigDict
+
+
+def get_config(arg: str = "") -> ConfigDict:
+    """Return the config; `smoke=true` for a one-step test."""
+    arguments = common.parse_arg(arg, smoke=False)
+    config = common.base()
+    config.model.update(num_encoder_layers=2, num_decoder_layers=1, d_model=128, d_ff=512, num_heads=4, dropout=0.1)
+    config.vocab.update(algorithm="word", size=100)
+    config.optimizer.update(schedule="linear", learning_rate=2e-3, warmup_steps=200)
+    config.train.update(steps=4000, batch_tokens=1024, eval_every=500, checkpoint_every=500, keep_last=3)
+    config.eval.update(max_segments=200)
+    config.decode.update(max_length_ratio=0.0, max_length_offset=30)  # whatever the number of patches
+    if arguments.smoke:
+        common.smoke(config)
+    config.data.update(corpus="scenes", source="scenes", target="en", size=200 if arguments.smoke else 20_000)
+    config.data.update(kind="image", image_size=48, patch_size=16, max_length=64, num_buckets=1)
+    return config

@@ -1,0 +1,14 @@
+"""The embedded images: drawings of one to three objects, with captions in English and German.
+
+An object has a shape, a colour, a size and a place; the background is plain or noisy. A caption is determined by the
+drawing, so that it can be compared as a whole. The splits share no combination of shape and colour: of the 64, each of
+dev and test has 8, one for every shape and colour, so that a model has seen all shapes and colours, but not together.
+
+    objects   shapes, colours, sizes and places, with their words in both languages
+    captions  noun phrases and captions
+    scene     draws random scenes, and their pixels
+"""
+
+from nmt_jax.data.scenes.scene import SPLITS, VERSION, Scene, scene
+
+__all__ = ["SPLITS", "VERSION", "Scene", "scene"]

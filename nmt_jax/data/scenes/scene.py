@@ -1,0 +1,87 @@
+"""Random scenes and their pixels. Scene n of a split is a pure function of the split and n."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from nmt_jax.data.scenes.captions import caption
+from nmt_jax.data.scenes.objects import COLOURS, GRID, SHAPES, SIZES, Object
+from nmt_jax.errors import UserError
+
+VERSION = 1  # increase it whenever a scene, its pixels or its caption change
+SPLITS = ("train", "dev", "test")
+GREY = (95, 160)  # range of the background, between black and white objects
+TINT = 15  # largest difference of the red, green and blue of an object from those of its colour
+HELD_OUT = {0: "test", 4: "dev"}  # splits, by the number of the colour minus that of the shape
+
+
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    """Objects in the order of reading, on a grey background; noise: standard deviation of the brightness of pixels.
+
+    key: of the random numbers of the noise.
+    """
+
+    objects: tuple[Object, ...]
+    grey: int
+    noise: float
+    key: tuple[int, ...]
+
+    def caption(self, language: str) -> str:
+        """The caption in "en" or "de"."""
+        return caption(self.objects, language)
+
+    def boxes(self, size: int) -> np.ndarray:
+        """The box of each object in an image of `size` pixels, int32[N, 4]: left, top, right, bottom, see `Object`."""
+        return np.array([one.box(size) for one in self.objects], np.int32)
+
+    def draw(self, size: int) -> np.ndarray:
+        """The image, uint8[size, size, 3]."""
+        pixels = np.full((size, size, 3), self.grey, np.float64)
+        for one in self.objects:
+            pixels[one.mask(size)] = one.rgb
+        noise = np.random.default_rng(self.key).normal(0, self.noise, (size, size, 1))
+        return np.clip(np.rint(pixels + noise), 0, 255).astype(np.uint8)
+
+
+def scene(split: str, number: int) -> Scene:
+    """Scene `number`, from 0 on, of a split: "train", "dev" or "test"; equal on every machine.
+
+    Raises UserError for another split, or a number below 0.
+    """
+    if split not in SPLITS or number < 0:
+        raise UserError(
+            f"scenes:{split}:{number}: no such scene; use one of {', '.join(SPLITS)} and a number from 0 on"
+        )
+    key = (SPLITS.index(split), number)
+    random = np.random.default_rng(key)
+    places = _places(random, int(random.integers(1, 4)))
+    objects = tuple(_object(random, split, *place) for place in places)
+    noise = float(random.uniform(4, 16)) if random.random() < 0.5 else 0.0
+    return Scene(objects, int(random.integers(GREY[0], GREY[1] + 1)), noise, (*key, 1))
+
+
+def combinations(split: str) -> list[tuple[int, int]]:
+    """The combinations of shape and colour in a split, as numbers; 48 in "train", 8 each in "dev" and "test"."""
+    pairs = [(shape, colour) for shape in range(len(SHAPES)) for colour in range(len(COLOURS))]
+    return [(shape, colour) for shape, colour in pairs if HELD_OUT.get((colour - shape) % 8, "train") == split]
+
+
+def _places(random: np.random.Generator, count: int) -> list[tuple[int, int]]:
+    """Places (row, column) of one object, or of several in one row or in one column, in the order of reading."""
+    line = int(random.integers(GRID))
+    others = sorted(random.choice(GRID, count, replace=False).tolist())
+    in_a_row = random.random() < 0.5
+    return [(line, other) if in_a_row else (other, line) for other in others]
+
+
+def _object(random: np.random.Generator, split: str, row: int, column: int) -> Object:
+    known = combinations(split)
+    shape, colour = known[random.integers(len(known))]
+    size = int(random.integers(len(SIZES)))
+    room = 0.5 - SIZES[size][1]  # so that the object stays within its place
+    right, down = random.uniform(-room, room, 2)
+    red, green, blue = random.integers(-TINT, TINT + 1, 3).tolist()
+    return Object(shape, colour, size, row, column, (float(right), float(down)), (red, green, blue))
