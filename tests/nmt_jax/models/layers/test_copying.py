@@ -10,6 +10,7 @@ import pytest
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
 from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.layers.copying import make_copying
+from nmt_jax.models.layers.features import Features
 from nmt_jax.models.rnn import Model
 from tests.fixtures.parameters import draw_parameters
 
@@ -240,5 +241,6 @@ def test_what_cannot_be_meant_is_named(fields, line):
 
 def test_features_cannot_be_copied():
     model = Model(**TINY, copying="pointer")
+    features = Features(jnp.ones((B, S, 3)), jnp.full(B, S, jnp.int32))
     with pytest.raises(ValueError, match="a source of words, but this one consists of features"):
-        model.init(jax.random.key(0), jnp.ones((B, S, 3)), jnp.ones((B, T), jnp.int32))
+        model.init(jax.random.key(0), features, jnp.ones((B, T), jnp.int32))

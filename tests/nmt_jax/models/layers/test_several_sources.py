@@ -10,6 +10,7 @@ import pytest
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.layers.attention import Attention
+from nmt_jax.models.layers.features import Features
 from nmt_jax.models.layers.recurrent import Encoder
 from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, SeveralAttention, SeveralEncoders
 from nmt_jax.models.rnn import Model
@@ -164,8 +165,7 @@ def test_every_source_has_influence_and_its_padding_has_none(variant):
 
 def test_several_sources_of_features():
     model = Model(**TINY, input_feeding=False, cell="rnn")
-    features = normal(1, 2, 2, S, 3)
-    features[1, 0, 3:] = 0.0
+    features = Features(normal(1, 2, 2, S, 3), np.array([[S, S], [3, S]], np.int32))
     _, out = jax.jit(model.apply)(draw_parameters(model.init, features, TARGET), features, TARGET)
     assert (np.asarray(out["cross"][0])[1, 0, :, 3:] == 0).all()
 
