@@ -1,4 +1,4 @@
-"""An LSTM with dropped recurrent weights that reads on from block to block (Merity et al., 2018, AWD-LSTM).
+"""An LSTM that drops recurrent weights and carries its state from block to block (AWD-LSTM; Merity et al., 2018).
 
     nmt-jax train --config=configs/awd_lstm.py --config.data.directory=DIRECTORY --workdir=runs/awd_lstm
     zcat DIRECTORY/ptb.valid.txt.gz | tail -n 337 | nmt-jax perplexity --workdir=runs/awd_lstm

@@ -49,10 +49,6 @@ class BaryScore(WeightedMetric):
         super().__post_init__()
         object.__setattr__(self, "layers", tuple(self.layers))
 
-    @property
-    def hypothesis_weights(self) -> Idf | None:
-        return super().hypothesis_weights if self.hypothesis_idf is None else self.hypothesis_idf
-
     def score_pairs(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         scores, long = np.zeros(len(hypotheses)), np.zeros(len(hypotheses), bool)
         for span in spans(hypotheses, references, SPAN_BYTES):

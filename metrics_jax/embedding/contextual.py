@@ -17,6 +17,7 @@ from metrics_jax.embedding.encoder import (
     NOT_FINITE,
     Encoded,
     Encoder,
+    TokenReader,
     Tokens,
     encode,
     read_tokens,
@@ -106,9 +107,11 @@ class WeightedMetric(EncoderMetric):
     White space around a text is ignored.
     """
 
-    encoder: Any
+    encoder: TokenReader
     idf: Idf | IdfMode
     long: str
+
+    hypothesis_idf: Idf | None = None  # a field of the metrics whose published programs weight both sides apart
 
     idf_form: ClassVar[str] = "bertscore"
     long_options: ClassVar[tuple[str, ...]] = LONG
@@ -132,8 +135,8 @@ class WeightedMetric(EncoderMetric):
 
     @property
     def hypothesis_weights(self) -> Idf | None:
-        """Weights of the hypotheses' tokens; None means uniform."""
-        return self.idf if isinstance(self.idf, Idf) else None
+        """Weights of the hypotheses' tokens, by default those of the references'; None means uniform."""
+        return self.hypothesis_idf or (self.idf if isinstance(self.idf, Idf) else None)
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:
         """Returns float64[N, C + 2]: the score, the other columns, whether a text was too long for the encoder, 1."""

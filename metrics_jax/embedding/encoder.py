@@ -8,7 +8,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 NOT_FINITE = "the encoder's vectors contain NaN or infinity: its weights are damaged"
 LONG = ("error", "truncate", "window")
 TOKENIZED = 1024  # texts tokenized at a time, so that one long text does not pad all the others
+
+
+class TokenReader(Protocol):
+    """What an `Encoder` has in common with the masked language models of InfoLM."""
+
+    @property
+    def tokenize(self) -> Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Texts -> ids, mask and special tokens."""
+
+    @property
+    def max_length(self) -> int:
+        """Length of the longest row, in tokens."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -177,8 +189,8 @@ def _fill(
             cache.flush()
 
 
-def tokenized(encoder: Any, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields ids int32[S] and special bool[S] of every text; encoder: has `tokenize`, as `Encoder`."""
+def tokenized(encoder: TokenReader, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields ids int32[S] and special bool[S] of every text."""
     for first in range(0, len(texts), TOKENIZED):
         for ids, mask, special in zip(*encoder.tokenize(texts[first : first + TOKENIZED]), strict=True):
             length = int(np.count_nonzero(mask))

@@ -84,10 +84,6 @@ class InfoLM(WeightedMetric):
         if not 0.01 <= self.temperature <= 100:
             raise ValueError(f"temperature={self.temperature}: must be at least 0.01 and at most 100")
 
-    @property
-    def hypothesis_weights(self) -> Idf | None:
-        return super().hypothesis_weights if self.hypothesis_idf is None else self.hypothesis_idf
-
     def score_pairs(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         scores, long = np.zeros(len(hypotheses)), np.zeros(len(hypotheses), bool)
         order = np.argsort([len(text) for text in references], kind="stable")  # equal references are often adjacent

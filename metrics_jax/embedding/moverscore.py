@@ -67,10 +67,6 @@ class MoverScore(ContextualMetric):
         object.__setattr__(self, "layers", tuple(self.layers) or LAYERS[self.variant])
 
     @property
-    def hypothesis_weights(self) -> Idf | None:
-        return super().hypothesis_weights if self.hypothesis_idf is None else self.hypothesis_idf
-
-    @property
     def selection(self) -> tuple[tuple[int, ...], str]:
         return self.layers, "power_means" if self.variant == "v1" else "mean"
 

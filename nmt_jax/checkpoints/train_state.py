@@ -16,8 +16,8 @@ class TrainState:
     step: int32, the index of the next batch; it advances even when a step is skipped.
     ema: exponential moving average of the parameters, or () if there is none.
     skipped: int32, the number of latest consecutive steps that had a non-finite loss or gradient and changed nothing.
-    carry: what a batch leaves to the next, arrays [B, ...] by its rows, such as the states of a recurrent network that
-    reads on; () if there is nothing.
+    carry: what a batch leaves to the next, arrays [B, ...] by its rows, such as the last states of a recurrent
+    network; () if there is nothing.
     """
 
     step: jax.Array

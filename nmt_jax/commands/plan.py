@@ -9,7 +9,7 @@ from absl import flags
 
 from nmt_jax import config as configs
 from nmt_jax.commands import streams
-from nmt_jax.commands.shared_flags import define_override_flag, overrides, values
+from nmt_jax.commands.shared_flags import define_estimator_flags, define_override_flag, overrides, values
 from nmt_jax.errors import UserError
 from nmt_jax.planning import accelerators
 from nmt_jax.planning.accelerators import Topology
@@ -49,8 +49,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("encoder", None, "Encoder of the metrics: model folder or installed package.", flag_values)
     flags.DEFINE_enum("dtype", "float32", DTYPES, "Data type of the encoder's matrix products.", flag_values)
     flags.DEFINE_boolean("download", False, "Download the encoder of this name from the Hugging Face Hub.", flag_values)
-    for name in PLACES:
-        flags.DEFINE_string(name, None, f"Model of {name}: {ESTIMATORS[name][2]}.", flag_values)
+    define_estimator_flags(flag_values, PLACES)
     for name, (_, _, help_text) in PEAKS.items():
         define_float(flag_values, name, None, help_text, above=0)
     flags.DEFINE_enum("format", "text", ["text", "json"], "Output format; text is Markdown.", flag_values)

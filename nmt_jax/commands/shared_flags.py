@@ -125,8 +125,13 @@ def define_metric_flags(flag_values: flags.FlagValues) -> None:
     help_text = "Model of bleurt: workdir of configs/bleurt.py or folder of a published model."
     flags.DEFINE_string("bleurt", None, help_text, flag_values)
     flags.DEFINE_string("ruse", None, "Model of ruse: workdir of configs/ruse.py.", flag_values)
-    for name, (_, _, place) in ESTIMATORS.items():
-        flags.DEFINE_string(name, None, f"Model of {name}: {place}.", flag_values)
+    define_estimator_flags(flag_values, tuple(ESTIMATORS))
+
+
+def define_estimator_flags(flag_values: flags.FlagValues, names: Sequence[str]) -> None:
+    """Define the flags of the models of these metrics, `--comet` and others of ESTIMATORS."""
+    for name in names:
+        flags.DEFINE_string(name, None, f"Model of {name}: {ESTIMATORS[name][2]}.", flag_values)
 
 
 def metric_options(flag_values: flags.FlagValues) -> dict[str, Any]:

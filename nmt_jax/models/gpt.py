@@ -75,9 +75,7 @@ class Model(nn.Module):
 
     def _embed(self, tokens: Array) -> Array:
         """Tokens int[...] -> [..., D], without positions."""
-        if self.scale_embeddings:
-            return self.embedding(tokens)
-        return self.embedding.table[tokens].astype(activation_type(self.dtype))
+        return self.embedding(tokens) if self.scale_embeddings else self.embedding.rows(tokens)
 
     def _hidden(self, x: Array) -> Array:
         return self.final_norm(x) if self.norm == "pre" else x

@@ -72,8 +72,8 @@ class Model(nn.Module):
     ) -> tuple[Array, dict[str, Any]]:
         """Tokens int[B, T] -> logits float[B, T, V], at t those of token t + 1, and intermediates.
 
-        cache: that of the tokens before these, as `init_cache` and this function return it, to read on; None before
-        the first token. The intermediate `cache` is that after the last token. `outputs` and `dropped` float[B, T, H]:
+        cache: that of the tokens before these, as `init_cache` and this function return it; None before the first
+        token. The intermediate `cache` is that after the last token. `outputs` and `dropped` float[B, T, H]:
         those of the last layer, without and with dropout. Without a pointer: `hidden` float[B, T, R] and
         `output_kernel` float[R, V], whose product is the logits, for a chunked loss. With a pointer the logits are
         log-probabilities, and the other intermediates are those of `PointerSentinel`.

@@ -46,8 +46,8 @@ TASKS: dict[str, dict[str, Any]] = {
                 *("text", "features", "image"),
             ),
             "feature_width": width(0, "Width of the rows of data.kind=features.", low=0),
-            "image_size": count(64, "Sides to which images are resized.", "pixels", high=4096),
-            "patch_size": count(8, "Sides of the patches of an image, which are the rows.", "pixels", high=512),
+            "image_size": count(64, "Width and height that images are resized to.", "pixels", high=4096),
+            "patch_size": count(8, "Width and height of a patch; the patches are the rows.", "pixels", high=512),
             "name": Key("", "tfds: data set name, such as wmt14_translate/de-en."),
             "source": Key(
                 "en", 'Source language; "en,fr" = two sources (model rnn), separated by tabs when translating.'
@@ -145,7 +145,7 @@ TASKS: dict[str, dict[str, Any]] = {
             ),
             "carry_state": Key(
                 False,
-                "Read on: each row of a batch continues that of the batch before, from its last state, also in "
+                "Each row of a batch continues that of the batch before, from its last state, also in "
                 "evaluation; model rnn_lm.",
             ),
             "curriculum": CURRICULUM,

@@ -89,7 +89,7 @@ class LanguageModel(RunningText):
         return {"vocab_size": len(self.vocab)}
 
     @property
-    def reads_on(self) -> bool:
+    def carries_state(self) -> bool:
         """Whether the state is carried from block to block; False in workdirs of older versions."""
         return bool(self.config.data.get("carry_state"))
 
@@ -113,7 +113,7 @@ class LanguageModel(RunningText):
         ids = self._text("train").ids
         options = {"batch_tokens": self.config.train.batch_tokens, "seed": self.config.seed, "steps": steps}
         options |= {"block_length": self.config.data.block_length, "share": self._train_rows}
-        if self.reads_on:
+        if self.carries_state:
             return ContinuedBlocks(ids, **options)
         if not self.packing:
             return self._blocks(ids, steps)
@@ -136,7 +136,7 @@ class LanguageModel(RunningText):
 
     def init_carry(self, rows: int) -> Any:
         """The decoding cache of an empty text."""
-        if not self.reads_on:
+        if not self.carries_state:
             return ()
         length = max(self.config.data.block_length, getattr(self.model, "pointer_window", 0))
         return self.model.init_with_output(jax.random.key(0), rows, length, method="init_cache")[0]
@@ -203,7 +203,7 @@ class LanguageModel(RunningText):
         Every token is predicted once, after at least `eval.context` tokens if there are that many; with `data.packing`,
         only tokens of the same line count. With `data.carry_state`, it is predicted after all tokens before it.
         """
-        if self.reads_on:
+        if self.carries_state:
             nats, tokens = self._surprise_of_stream(params, ids)
         else:
             nats, tokens = self._totals(self._eval_loss, params, self._scored(ids))

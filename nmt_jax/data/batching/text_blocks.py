@@ -1,4 +1,4 @@
-"""One long text as blocks of equal length: in random order or read on for training, overlapping for evaluation."""
+"""One long text as blocks of equal length: in random or running order for training, overlapping for evaluation."""
 
 from __future__ import annotations
 

@@ -21,8 +21,12 @@ CHANNELS = 3  # red, green, blue
 
 
 @dataclasses.dataclass(frozen=True)
-class Patches:
-    """Square images of `size` pixels a side in patches of `patch` pixels a side, which divides `size`."""
+class ImageFiles:
+    """Image files of any size, see `RowReader`.
+
+    An image becomes a square of `size` pixels a side, whatever the ratio of its sides, and is cut into patches of
+    `patch` pixels a side, which divides `size`.
+    """
 
     size: int
     patch: int
@@ -47,13 +51,8 @@ class Patches:
         """Values uint8 as float32 in [-1, 1]."""
         return stored.astype(np.float32) / np.float32(127.5) - np.float32(1)
 
-
-@dataclasses.dataclass(frozen=True)
-class ImageFiles(Patches):
-    """Image files of any size, see `RowReader`."""
-
     def read(self, line: str) -> np.ndarray:
-        """The patches of an image; its sides become `size`, whatever their ratio. Raises UserError, naming the file."""
+        """The patches of an image. Raises UserError, naming the file."""
         return self.cut(np.asarray(_decode(line, self.size), np.uint8))
 
 
@@ -77,16 +76,14 @@ def scene_name(split: str, number: int) -> str:
 
 
 def _decode(path: str, size: int) -> Any:
-    """The first frame of an image file, turned as its metadata say, in RGB, with sides of `size` pixels."""
+    """The first frame of an image file, rotated as its metadata says, in RGB, with sides of `size` pixels."""
     try:
         from PIL import Image, ImageOps
     except ImportError:
         raise UserError("data.kind=image needs Pillow: pip install 'nmt-jax[images]'") from None
     try:
         with path_of(path).open("rb") as file, warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # about odd metadata, and about large images, of which the largest are errors
+            warnings.simplefilter("ignore")  # odd metadata, and large images; the largest raise an error
             with Image.open(file) as image:
                 upright = ImageOps.exif_transpose(image).convert("RGB")
             return upright.resize((size, size), Image.Resampling.BICUBIC)

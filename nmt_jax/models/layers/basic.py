@@ -16,7 +16,7 @@ from jax import Array
 
 from nmt_jax import platforms
 from nmt_jax.models.layers.lookup import look_up
-from nmt_jax.models.layers.quantization import Quantized, QuantizedTable, quantized_product
+from nmt_jax.models.layers.quantization import Quantized, quantized_product
 
 FEW_ROWS = 64  # by measurement: the same row gets the same sums in a product of more rows
 
@@ -385,15 +385,15 @@ class Embedding(nn.Module):
     def setup(self) -> None:
         init = nn.initializers.normal(self.d_model**-0.5)
         table = self.param("table", init, (self.vocab_size, self.d_model))
-        # Once, for the one sum of its gradients (`lookup`); a quantized table is for inference.
-        quantized = isinstance(table, QuantizedTable)
-        self.table = table if quantized else table.astype(activation_type(self.dtype))
+        self.table = table.astype(activation_type(self.dtype))  # once, for the one sum of its gradients (`lookup`)
 
     def __call__(self, tokens: Array) -> Array:
         """Tokens int[...] -> [..., D] in the type of activations, times sqrt(D) (Vaswani et al., 2017, section 3.4)."""
-        by_device = platforms.current().row_gradient == "by_device" and not isinstance(self.table, QuantizedTable)
-        rows = look_up(self.table, tokens) if by_device else self.table[tokens]
-        return rows.astype(activation_type(self.dtype)) * self.d_model**0.5
+        return self.rows(tokens) * self.d_model**0.5
+
+    def rows(self, tokens: Array) -> Array:
+        """Tokens int[...] -> [..., D] in the type of activations, as they are in the table."""
+        return look_up(self.table, tokens) if platforms.current().row_gradient == "by_device" else self.table[tokens]
 
 
 @functools.lru_cache

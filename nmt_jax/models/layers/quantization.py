@@ -27,7 +27,7 @@ class Quantized:
 
 @struct.dataclass
 class QuantizedTable:
-    """A table of embeddings, float32[V, D], and its transpose quantized as a kernel [D, V] of the output layer."""
+    """A table of embeddings, float[V, D], and its transpose quantized as a kernel [D, V] of the output layer."""
 
     rows: Array
     kernel: Quantized
@@ -38,8 +38,15 @@ class QuantizedTable:
         return self.kernel
 
     def __getitem__(self, tokens: Array) -> Array:
-        """Tokens int[...] -> float32[..., D]."""
+        """Tokens int[...] -> [..., D]."""
         return self.rows[tokens]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def astype(self, dtype: str) -> "QuantizedTable":
+        """The table with embeddings of this type; the kernel stays as it is."""
+        return QuantizedTable(self.rows.astype(dtype), self.kernel)
 
 
 def quantize(x: Array, axis: int) -> Quantized:

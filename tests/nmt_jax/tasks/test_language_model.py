@@ -83,7 +83,7 @@ def test_a_text_can_be_scored_as_one_stream(task, params):
 
 
 @pytest.mark.slow
-def test_a_batch_is_read_on_from_the_carry_of_the_batch_before(task, params):
+def test_a_batch_continues_from_the_carry_of_the_batch_before(task, params):
     penalties = {"loss.activation_penalty": 0.5, "loss.temporal_penalty": 3.0}
     reading = with_changes(task, **{"data.carry_state": True, "train.batch_tokens": 128, **penalties})
     reading.model = task.model.clone(dropout=0.0)
@@ -108,7 +108,7 @@ def test_a_batch_is_read_on_from_the_carry_of_the_batch_before(task, params):
 
 
 @pytest.mark.slow
-def test_a_resumed_training_reads_on_where_it_stopped(tmp_path):
+def test_a_resumed_training_continues_from_its_carry(tmp_path):
     settings = {"optimizer.schedule": "constant", "train.log_every": "1", "train.checkpoint_every": "3"}
     page = f"{ROOT}/configs/awd_lstm.py:smoke=true"
     train(page, tmp_path / "whole", {**settings, "train.steps": "5"})
