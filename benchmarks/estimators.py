@@ -6,9 +6,9 @@ The encoder is XLM-R base (width 768, 12 layers) with random weights and a small
 sizes of the published models. The texts are WMT21 German to English: the translations of the first segments by so many
 systems, which share their sources and references, on one CPU thread. The peer's Python has unbabel-comet. One JSON line
 per metric; scores must agree with the peer's. Passes alternate with those of the peer, because other work on the
-machine changes their speed: figures are medians over the rounds. `bound_of_products` is the ratio that a program would
-reach that did nothing but the encoder's products with weights, for every text, at the faster of the two rates of a
-large float32 product.
+machine changes their speed: figures are medians over the rounds. `bound_of_products` is an upper bound of the ratio for
+programs that encode every text: the time of the peer, divided by the time that the encoder's products with weights
+take alone, at the rate of a large float32 product in JAX or in PyTorch, whichever is faster.
 """
 
 import argparse

@@ -10,6 +10,7 @@ import warnings
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 warnings.simplefilter("ignore")
 
+import measure
 import numpy as np
 import safetensors.torch
 import torch
@@ -18,14 +19,10 @@ from comet.models import str2model
 torch.set_num_threads(1)
 
 
-def matmul_rate(n=2048, repeats=5):
+def matmul_rate(n=2048):
     """The floating-point operations per CPU-second of a float32 matrix product."""
     x = torch.ones(n, n)
-    x @ x
-    start = time.process_time()
-    for _ in range(repeats):
-        x @ x
-    return 2 * n**3 * repeats / (time.process_time() - start)
+    return 2 * n**3 / measure.cpu_seconds(lambda: x @ x)
 
 
 def main():
