@@ -27,7 +27,7 @@ from nmt_jax.storage.paths import local_path_of
 
 # Top-level keys that must not change once a workdir has parameters, and keys of what its model reads.
 SAME_MODEL = ("task", "model_name", "model", "vocab", "encoder", "encoders")
-SAME_SOURCES = ("data.kind", "data.feature_width", "data.image_size", "data.patch_size")
+SAME_SOURCES = ("data.kind", "data.feature_width", "data.image_size", "data.patch_size", "data.mels")
 # Except these, which choose how a model is computed: its parameters are the same.
 SAME_PARAMETERS = ("model.remat", "model.scan_layers")
 ABSENT = "(absent)"

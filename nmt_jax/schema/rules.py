@@ -194,6 +194,17 @@ def _needs_text(key: str, off: Any) -> Rule:
     return Rule(("data.kind", key), problem)
 
 
+def _needs_rows(key: str, off: Any) -> Rule:
+    """The rule that a key has the value `off` if the source is text."""
+
+    def problem(config: dict[str, Any]) -> str:
+        if config["data.kind"] != "text" or config[key] == off:
+            return ""
+        return f"config.{key}={config[key]!r}: needs rows of features, but data.kind='text'; set it to {off!r}"
+
+    return Rule(("data.kind", key), problem)
+
+
 RULES = (
     Rule(("data.source", "data.target"), _languages_differ),
     Rule(("data.corpus", "data.source", "data.target"), _embedded_languages),
@@ -209,6 +220,8 @@ RULES = (
     _needs_text("vocab.sampling_alpha", 0.0),
     _needs_text("vocab.lexicon", ""),
     _needs_text("model.copying", "none"),
+    _needs_rows("data.spec_augment.frequency_masks", 0),
+    _needs_rows("data.spec_augment.time_masks", 0),
     Rule(("data.synthetic", "data.synthetic_ratio", "data.upsample"), _synthetic),
     Rule(("vocab.symbols",), _symbols),
     Rule(("optimizer.schedule", "optimizer.warmup_steps"), _noam),

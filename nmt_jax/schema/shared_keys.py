@@ -64,6 +64,14 @@ ENCODER: dict[str, Key] = {  # the encoder to fine-tune
     "dtype": choice(*("float32", "Type of activations and products; parameters stay float32.", "float32", "bfloat16")),
 }
 
+SPEC_AUGMENT: dict[str, Key] = {  # of training rows (Park et al., 2019)
+    "frequency_masks": count(0, "Bands of columns that are masked in each training source; 0 = none.", low=0, high=100),
+    "frequency_width": count(27, "Widest band of columns.", "columns", high=262_144),
+    "time_masks": count(0, "Bands of rows that are masked in each training source; 0 = none.", low=0, high=100),
+    "time_width": count(100, "Widest band of rows.", "rows", high=MAX_ROW),
+    "time_share": share(1.0, "Widest band of rows as a fraction of all rows of the source."),
+}
+
 CURRICULUM: dict[str, Key] = {  # competence-based curriculum learning (Platanios et al., 2019)
     "difficulty": choice(
         *("none", "Begin with easy examples, of few pieces (length) or frequent ones (rarity)."),

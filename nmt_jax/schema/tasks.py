@@ -23,6 +23,7 @@ from nmt_jax.schema.shared_keys import (
     NUM_BUCKETS,
     SAMPLE_LINES,
     SMALLEST_VOCAB,
+    SPEC_AUGMENT,
     SUBWORDS,
     TAG_MEASURES,
     TAGGED,
@@ -42,12 +43,17 @@ TASKS: dict[str, dict[str, Any]] = {
             "corpus": choice("grammar", "Corpus.", "grammar", "text", "tfds", "scenes"),
             "directory": Key("", "text: folder of TRAIN.SOURCE, TRAIN.TARGET, ...; tfds: its data_dir."),
             "kind": choice(
-                *("text", "Kind of the source; features, image: each line of its file names an array or an image."),
-                *("text", "features", "image"),
+                *(
+                    "text",
+                    "Kind of the source; of the others, each line of its file names an array, image or recording.",
+                ),
+                *("text", "features", "image", "audio"),
             ),
             "feature_width": width(0, "Width of the rows of data.kind=features.", low=0),
             "image_size": count(64, "Width and height that images are resized to.", "pixels", high=4096),
             "patch_size": count(8, "Width and height of a patch; the patches are the rows.", "pixels", high=512),
+            "mels": count(80, "Mel filters, the width of the rows of data.kind=audio.", high=128),
+            "spec_augment": SPEC_AUGMENT,
             "name": Key("", "tfds: data set name, such as wmt14_translate/de-en."),
             "source": Key(
                 "en", 'Source language; "en,fr" = two sources (model rnn), separated by tabs when translating.'

@@ -35,6 +35,7 @@ from nmt_jax.losses import teacher_forcing
 from nmt_jax.losses.minimum_risk import MinimumRisk
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.features import Source, batch_source
+from nmt_jax.models.layers.spec_augment import spec_augment
 from nmt_jax.models.registry import model_class
 from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
@@ -43,6 +44,8 @@ from nmt_jax.tasks.task import BatchSource, Task, in_order
 from nmt_jax.tasks.vocab_files import load_or_train_vocab
 from nmt_jax.translation.requests import Hypothesis
 from nmt_jax.translation.translator import Translator
+
+AUGMENTATION = 1  # folded into the key of a step
 
 
 class Translate(Task):
@@ -231,11 +234,20 @@ class Translate(Task):
         """The loss that `config.loss.risk` describes."""
         return MinimumRisk(self.translator, self.config.loss.risk, self.mesh)
 
+    @property
+    def _augments(self) -> bool:
+        """Whether rows of features are masked in training."""
+        settings = self.config.data.spec_augment
+        return bool(self.reader and (settings.frequency_masks or settings.time_masks))
+
     def _cross_entropy(
         self, params: Any, batch: dict[str, jax.Array], step: Step | None
     ) -> tuple[jax.Array, jax.Array]:
         """Cross-entropy of the target tokens, EOS included, with label smoothing in training: (sum, weight)."""
         options: dict[str, Any] = {}
+        source = batch_source(batch)
+        if step and self._augments:
+            source = spec_augment(jax.random.fold_in(step.rng, AUGMENTATION), source, **self.config.data.spec_augment)
         if step:
             options |= {"train": True, "rngs": {"dropout": step.rng, "teacher_forcing": step.rng}}
             ratio = teacher_forcing.ratio(self.config.loss.teacher_forcing, step.number)
@@ -248,7 +260,7 @@ class Translate(Task):
                 options["teacher_forcing"] = ratio
         if "target_packing" in batch:
             options["packing"] = (batch["source_packing"], batch["target_packing"])
-        logits, out = self.model.apply({"params": params}, batch_source(batch), batch["target"], **options)
+        logits, out = self.model.apply({"params": params}, source, batch["target"], **options)
         weights = (batch["target"] != PAD).astype(jnp.float32)
         smoothing = self.config.loss.label_smoothing if step else 0.0
         if smoothing and self.num_unknown:

@@ -7,6 +7,7 @@ memory-mapped.
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import dataclasses
 import functools
 import io
@@ -35,6 +36,8 @@ from nmt_jax.schema.filters import parse_filter
 FORMAT = 3  # increase it whenever the content of a prepared folder changes
 # The writer of records holds its output in memory, so long corpora are written in parts, one per slice of the text.
 PAIRS_A_PART = 1 << 17
+ROWS_A_PART = 1 << 11  # pairs whose source is rows of features
+READ_AHEAD = 64  # such pairs that several threads read at the same time
 _LENGTHS, _COUNTS = "lengths.int32", "counts.json"
 _SOURCE, _TARGET, _SOURCE_IDS, _TARGET_IDS = range(4)  # items of a record
 
@@ -190,7 +193,7 @@ def _write(
 ) -> None:
     """Writes records in parts, one per slice of the text, then joins their lengths and counts."""
     with tempfile.TemporaryDirectory(prefix=".text-", dir=directory) as scratch:
-        slices = corpus.slices(PAIRS_A_PART, pathlib.Path(scratch))
+        slices = corpus.slices(ROWS_A_PART if encoding.reader else PAIRS_A_PART, pathlib.Path(scratch))
         work = functools.partial(_write_slice, encoding, verdicts, directory, f"preparing {corpus.name}")
         engine(work, slices, pathlib.Path(scratch))
     for unfinished in directory.glob(".*"):  # of workers that were killed
@@ -236,8 +239,7 @@ def _encode(
     pairs: Iterable[tuple[str, str]], encoding: Encoding, counts: dict[str, int], lengths: io.BufferedWriter
 ) -> Iterator[list[str | bytes]]:
     """Yields the records to keep; also counts all pairs, and writes the lengths of those kept."""
-    for source, target in pairs:
-        source_ids, target_ids = encoding.encode((source, target))
+    for (source, target), (source_ids, target_ids) in _encoded(pairs, encoding):
         tokens = [*encoding.source_lengths(source_ids), len(target_ids)]
         texts = (*sources.split(source, encoding.num_sources), target)
         ended = tokens[1:] if encoding.reader else tokens  # sides with EOS
@@ -249,3 +251,17 @@ def _encode(
         lengths.write(np.array([max(tokens[:-1]), tokens[-1]], np.int32).tobytes())
         ids = zip((source_ids, target_ids), encoding.dtypes, strict=True)
         yield [source, target, *(np.array(numbers, dtype).tobytes() for numbers, dtype in ids)]
+
+
+def _encoded(
+    pairs: Iterable[tuple[str, str]], encoding: Encoding
+) -> Iterator[tuple[tuple[str, str], tuple[Any, list[int]]]]:
+    """Yields each pair and what `Encoding.encode` makes of it; threads read files."""
+    if not encoding.reader:
+        for pair in pairs:
+            yield pair, encoding.encode(pair)
+        return
+    remaining = iter(pairs)
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        while ahead := list(itertools.islice(remaining, READ_AHEAD)):
+            yield from zip(ahead, threads.map(encoding.encode, ahead), strict=True)
