@@ -9,7 +9,7 @@ from jax import Array
 
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS
-from nmt_jax.models.layers.basic import Embedding, SequenceDropout, matmul
+from nmt_jax.models.layers.basic import Dense, Embedding, SequenceDropout, matmul
 from nmt_jax.models.layers.copying import (
     COPYING,
     check_source_words,
@@ -38,14 +38,19 @@ CHOICES = {
 
 
 class Model(nn.Module):
-    """A recurrent encoder-decoder; d_hidden is the width of every layer of both networks."""
+    """A recurrent encoder-decoder; d_hidden is the width of every layer of both networks.
+
+    ctc: whether the states of the encoder have an output layer of their own.
+    """
 
     source_vocab_size: int
     target_vocab_size: int
     num_sources: int = 1
+    ctc: bool = False
     cell: str = "lstm"
     num_encoder_layers: int = 1
     num_decoder_layers: int = 1
+    pyramid_layers: int = 0
     d_embedding: int = 256
     d_hidden: int = 512
     bidirectional: bool = True
@@ -84,6 +89,8 @@ class Model(nn.Module):
             raise ValueError(
                 "combination='flat' does not support local attention: use attention='global', or combination='concat'"
             )
+        if not 0 <= self.pyramid_layers <= self.num_encoder_layers:
+            raise ValueError(f"pyramid_layers={self.pyramid_layers} must be 0 to num_encoder_layers")
         check_tying(self)
         check_source_words(self)
         super().__post_init__()
@@ -99,7 +106,7 @@ class Model(nn.Module):
             self.output_table = Embedding(self.target_vocab_size, d_readout)
         self.drop = SequenceDropout(self.dropout, self.variational_dropout)
         both = {name: getattr(self, name) for name in ("d_hidden", "residual", "dropout", "dtype")}
-        names = ("cell", "bidirectional", "variational_dropout")
+        names = ("cell", "bidirectional", "variational_dropout", "pyramid_layers")
         encoder = {"num_layers": self.num_encoder_layers, **both, **{name: getattr(self, name) for name in names}}
         several = self.num_sources > 1
         self.encoder_layers = (
@@ -118,6 +125,14 @@ class Model(nn.Module):
         )
         if self.copying != "none":
             self.copier = make_copying(self.copying, self.max_unknown, d_readout, self.dtype)
+
+        if self.ctc:
+            self.ctc_output = Dense(self.target_vocab_size, dtype=self.dtype)
+
+    @property
+    def reduction(self) -> int:
+        """Rows of the source for each state of the encoder."""
+        return 2**self.pyramid_layers
 
     @property
     def num_unknown(self) -> int:
@@ -147,9 +162,12 @@ class Model(nn.Module):
                 raise ValueError("copying and lexicon need a source of words, but this one consists of features")
             x = source.rows
         else:
+            if self.pyramid_layers:
+                raise ValueError(f"pyramid_layers={self.pyramid_layers} needs rows of features, not words")
             known = read_unknown(source, self.source_vocab_size)
             x = self.source_embedding(known)
         states, last = self.encoder_layers(self.drop(x, train), mask, train)
+        mask = mask[..., :: self.reduction]
         decoder = self.decoder_layers
         output = {}
         if self.copying != "none":
@@ -157,7 +175,7 @@ class Model(nn.Module):
         if self.lexicon:
             output["lexicon"] = lexicon_columns(self.lexicon, known, self.target_vocab_size)
         memory, start = decoder.memory(states, mask, last), decoder.start(states, mask, last)
-        return {"memory": memory, "start": start, "output": output}
+        return {"memory": memory, "start": start, "output": output, "states": states}
 
     def _embed(self, words: Array) -> Array:
         """Target words int[...], including those outside the vocabulary -> float[..., E]."""
@@ -182,7 +200,8 @@ class Model(nn.Module):
         of that name; other steps read the model's best piece. None: all steps read the true piece. `cross`: the
         attention weights as of one layer with a head per source, float[B, N, T, S]. `hidden` float[B, T, R] and
         `output_kernel` float[R, V]: their product is the logits, for a chunked loss; absent with a lexicon, and with
-        copying, where the logits are log-probabilities of V + num_unknown words.
+        copying, where the logits are log-probabilities of V + num_unknown words. `ctc` float[B, S, V]: logits of the
+        states of the encoder.
         """
         encoded = self._encode(source, train)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
@@ -194,6 +213,8 @@ class Model(nn.Module):
         out: dict[str, Any] = {}
         if not encoded["output"]:
             out |= {"hidden": hidden, "output_kernel": self.output_kernel()}
+        if self.ctc:
+            out["ctc"] = self.ctc_output(encoded["states"])
         if self.attention != "none":
             by_source = weights.reshape(*weights.shape[:2], self.num_sources, -1)
             out["cross"] = (by_source.swapaxes(1, 2),)

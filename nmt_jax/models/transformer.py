@@ -22,6 +22,7 @@ from nmt_jax.models.layers.features import Features, Source, grid_sinusoids, sou
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.layer_stack import REMAT, Step, run_layers
 from nmt_jax.models.layers.packing import embed_positions, restarting_positions, same_item
+from nmt_jax.models.layers.subsampling import StridedConvolutions
 from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
 
 CHOICES = {
@@ -39,14 +40,16 @@ class Model(nn.Module):
 
     A source of feature rows is projected to width D instead of embedded, so that `three-way` ties as `two-way` does.
     source_columns: of the grid that the rows of a source are, such as the patches of an image; 0 = a sequence. Only
-    sinusoidal positions have two dimensions.
+    sinusoidal positions have two dimensions. ctc: whether the states of the encoder have an output layer of their own.
     """
 
     source_vocab_size: int
     target_vocab_size: int
     source_columns: int = 0
+    ctc: bool = False
     num_encoder_layers: int = 3
     num_decoder_layers: int = 3
+    subsampling_layers: int = 0
     d_model: int = 256
     d_ff: int = 1024
     num_heads: int = 4
@@ -68,6 +71,10 @@ class Model(nn.Module):
         check_choices(self, CHOICES)
         check_positive(self, "d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
         check_positive(self, "max_positions")
+        if self.subsampling_layers and self.source_columns:
+            raise ValueError(
+                f"subsampling_layers={self.subsampling_layers}: the rows of an image are no sequence; use 0"
+            )
         check_rates(self, "dropout", "attention_dropout", "relu_dropout")
         if not (self.d_k and self.d_v):
             check_heads(self, "change one of them, or set d_k and d_v")
@@ -87,6 +94,7 @@ class Model(nn.Module):
         }
         self.encoder = [EncoderLayer(**layer) for _ in range(self.num_encoder_layers)]
         self.decoder = [DecoderLayer(**layer) for _ in range(self.num_decoder_layers)]
+        self.subsampling = StridedConvolutions(self.subsampling_layers, self.d_model, self.dtype)
         self.source_projection = Dense(self.d_model, dtype=self.dtype)  # of features
         self.source_embedding = Embedding(self.source_vocab_size, self.d_model, self.dtype)
         if self.tie_embeddings == "three-way":
@@ -104,6 +112,14 @@ class Model(nn.Module):
             self.encoder_norm = LayerNorm()
             self.decoder_norm = LayerNorm()
 
+        if self.ctc:
+            self.ctc_output = Dense(self.target_vocab_size, dtype=self.dtype)
+
+    @property
+    def reduction(self) -> int:
+        """Rows of the source for each state of the encoder."""
+        return 2**self.subsampling_layers
+
     def output_kernel(self) -> Array:
         """The weights float[D, V] of the output layer, tied or not."""
         table = self.output_table if self.tie_embeddings == "none" else self.target_embedding
@@ -113,7 +129,15 @@ class Model(nn.Module):
         return run_layers(layers, step, x, scan=self.scan_layers, remat=self.remat)
 
     def _embed_source(self, source: Source) -> Array:
-        return self.source_projection(source.rows) if isinstance(source, Features) else self.source_embedding(source)
+        if isinstance(source, Features):
+            return self.source_projection(self.subsampling(source.rows, source_mask(source)))
+        if self.subsampling_layers:
+            raise ValueError(f"subsampling_layers={self.subsampling_layers} needs rows of features, not words")
+        return self.source_embedding(source)
+
+    def _memory_mask(self, source: Source) -> Array:
+        """The states of the encoder that are not padding, bool[B, S]."""
+        return source_mask(source, self.reduction)
 
     def _source_position(self, length: int) -> Array:
         """Embeddings of the places of a source, float[S, D]."""
@@ -122,8 +146,9 @@ class Model(nn.Module):
         return self.position(length)
 
     def _encode(self, source: Source, train: bool, packing: Array | None = None) -> tuple[Array, tuple[Array, ...]]:
-        mask = source_mask(source)[:, None, None, :] if packing is None else same_item(packing, packing)
-        x = self._embed_source(source) + embed_positions(self._source_position(source.shape[1]), packing)
+        mask = self._memory_mask(source)[:, None, None, :] if packing is None else same_item(packing, packing)
+        x = self._embed_source(source)
+        x = x + embed_positions(self._source_position(x.shape[1]), packing)
         x = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
         x, weights = self._run(self.encoder, lambda layer, x: layer(x, mask, train), x)
         return (self.encoder_norm(x) if self.norm == "pre" else x), tuple(weights)
@@ -135,14 +160,15 @@ class Model(nn.Module):
 
         packing: the numbers of the pairs, int[B, S] and int[B, T], in rows that hold several independent ones.
         `encoder`, `decoder`, `cross`: L attention weights each, float[B, H, ., .]. `hidden` float[B, T, D] and
-        `output_kernel` float[D, V]: their product is the logits; a chunked loss uses them instead.
+        `output_kernel` float[D, V]: their product is the logits; a chunked loss uses them instead. `ctc`: logits of the
+        states of the encoder, float[B, S, V].
         """
         source_packing, target_packing = packing or (None, None)
         encoded, encoder_weights = self._encode(source, train, source_packing)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         length = target.shape[1]
         causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
-        mask = source_mask(source)[:, None, None, :]
+        mask = self._memory_mask(source)[:, None, None, :]
         if source_packing is not None and target_packing is not None:
             inputs = jnp.where(restarting_positions(target_packing) == 0, BOS, inputs)
             causal = causal & same_item(target_packing, target_packing)
@@ -164,6 +190,7 @@ class Model(nn.Module):
             "cross": cross_weights,
             "hidden": hidden,
             "output_kernel": kernel,
+            **({"ctc": self.ctc_output(encoded)} if self.ctc else {}),
         }
 
     def encode(self, source: Source) -> Array:
@@ -184,7 +211,7 @@ class Model(nn.Module):
                 layer.self_attention.init_memory(batch_size, beam_size, max_length) for layer in self.decoder
             ),
             "memory": tuple(layer.cross_attention.memory(encoded) for layer in self.decoder),
-            "source_mask": source_mask(source),
+            "source_mask": self._memory_mask(source),
         }
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:

@@ -46,6 +46,9 @@ MODELS: dict[str, dict[str, Key]] = {
     "transformer": {
         "num_encoder_layers": layers(3, "Layers of the encoder."),
         "num_decoder_layers": layers(3, "Layers of the decoder."),
+        "subsampling_layers": count(
+            0, "Convolutions before the encoder, each of which halves the number of rows of features.", low=0, high=10
+        ),
         "d_model": width(256, "Width of every layer."),
         "d_ff": width(1024, "Width of the hidden layer of the feed-forward blocks."),
         "num_heads": HEADS,
@@ -70,6 +73,13 @@ MODELS: dict[str, dict[str, Key]] = {
         ),
         "num_encoder_layers": layers(1, "Layers of the encoder."),
         "num_decoder_layers": layers(1, "Layers of the decoder."),
+        "pyramid_layers": count(
+            0,
+            "Number of last encoder layers that read two neighbouring outputs of the layer below at a time (Chan et "
+            "al., 2016), each of which halves the number of rows of features.",
+            low=0,
+            high=10,
+        ),
         "d_embedding": width(256, "Width of the embeddings."),
         "d_hidden": width(512, "Width of every layer; each direction of a bidirectional encoder has half of it."),
         "bidirectional": Key(True, "The encoder reads in both directions."),

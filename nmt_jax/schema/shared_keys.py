@@ -8,7 +8,7 @@ CACHE = Key("", "Folder of prepared data; empty = $NMT_JAX_CACHE or ~/.cache/nmt
 NUM_BUCKETS = count(6, "Number of batch shapes.", high=1000)
 MAX_ROW = 1_048_576
 BYTE_FALLBACK = Key(True, "Spell unseen characters as bytes instead of <unk>; not for word.")
-SUBWORDS = choice("unigram", "Kind of the vocabulary.", "unigram", "bpe", "word")
+SUBWORDS = choice("unigram", "Kind of the vocabulary.", "unigram", "bpe", "word", "character")
 VOCAB_SIZE = count(8000, "Size of the vocabulary.", "pieces", low=SMALLEST_VOCAB)
 VOCAB_MODEL = Key("", "Existing SentencePiece .model; empty = train one.")
 SAMPLE_LINES = count(2_000_000, "Number of random lines that the vocabulary is trained on, the same for every seed.")

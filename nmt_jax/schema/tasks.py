@@ -103,6 +103,11 @@ TASKS: dict[str, dict[str, Any]] = {
         },
         "loss": {
             "label_smoothing": rate(0.1, LABEL_SMOOTHING.help),
+            "ctc": rate(
+                0.0,
+                "Weight of connectionist temporal classification of the encoder states (Graves et al., 2006); the rest "
+                "is cross-entropy; for rows of features.",
+            ),
             "teacher_forcing": {  # rate of reference pieces as decoder input; below 1 for recurrent decoders only
                 "schedule": choice(
                     *("constant", "Course of the rate of reference pieces as decoder input."),

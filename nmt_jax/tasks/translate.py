@@ -32,9 +32,10 @@ from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.losses import teacher_forcing
+from nmt_jax.losses.ctc import ctc_loss
 from nmt_jax.losses.minimum_risk import MinimumRisk
 from nmt_jax.losses.step import Step
-from nmt_jax.models.layers.features import Source, batch_source
+from nmt_jax.models.layers.features import Source, batch_source, source_mask
 from nmt_jax.models.layers.spec_augment import spec_augment
 from nmt_jax.models.registry import model_class
 from nmt_jax.platforms import compiled
@@ -113,6 +114,8 @@ class Translate(Task):
         sizes: dict[str, Any] = {"source_vocab_size": len(source), "target_vocab_size": len(target)}
         if self.lexicon:
             sizes["lexicon"] = self.lexicon
+        if self.config.loss.get("ctc"):  # workdirs of older versions have none
+            sizes["ctc"] = True
         if "num_sources" in self._fields:
             sizes["num_sources"] = self.num_sources
         if "source_columns" in self._fields and self.reader:
@@ -243,7 +246,10 @@ class Translate(Task):
     def _cross_entropy(
         self, params: Any, batch: dict[str, jax.Array], step: Step | None
     ) -> tuple[jax.Array, jax.Array]:
-        """Cross-entropy of the target tokens, EOS included, with label smoothing in training: (sum, weight)."""
+        """Cross-entropy of the target tokens, EOS included: (sum, weight).
+
+        In training, with label smoothing, and as the weighted mean with the loss of CTC.
+        """
         options: dict[str, Any] = {}
         source = batch_source(batch)
         if step and self._augments:
@@ -268,7 +274,12 @@ class Translate(Task):
                 "config.loss.label_smoothing: a copying model gives words of other source lines probability 0; set "
                 "config.loss.label_smoothing=0 or config.model.max_unknown=0"
             )
-        return token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype, self._row_shards)
+        shards = self._row_shards
+        loss, weight = token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype, shards)
+        if step and "ctc" in out:
+            share, mask = self.config.loss.ctc, source_mask(source, self.model.reduction)
+            loss = (1 - share) * loss + share * jnp.sum(ctc_loss(out["ctc"], mask, batch["target"]))
+        return loss, weight
 
     @functools.cached_property
     def dev_batches(self) -> Batches:
@@ -312,7 +323,7 @@ class Translate(Task):
 
         The keys are `source_pieces` and `target_pieces`, and `encoder`, `decoder`, `cross`: float[L, H, ·, ·], as far
         as the model has them. Row t of `decoder` and `cross` is the step that predicts target piece t. Several sources
-        are concatenated. A source that is not text is a path, and its pieces are the numbers of its rows.
+        are concatenated. A source that is not text is a path, and its pieces are the numbers of the encoder's states.
         """
         source_vocab, target_vocab = self.vocabularies
         unknown = source_vocab.unknown(source, self.num_unknown)
@@ -327,6 +338,7 @@ class Translate(Task):
         target_batch = np.full((1, 1 << (len(target_ids) - 1).bit_length()), PAD, np.int32)
         target_batch[0, : len(target_ids)] = target_ids
         out = self.evaluator.fetch(self._attention_weights(params, batch_source(batch), target_batch))
+        lengths = -(-lengths // self.translator.reduction)
         if self.num_sources > 1 and "cross" in out:
             real = np.arange(width) < lengths[:, None]  # [N, S]
             out["cross"] = [np.swapaxes(heads, 1, 2)[:, :, real][:, None] for heads in out["cross"]]

@@ -26,7 +26,7 @@ from nmt_jax.decoding.next_logits import IMPOSSIBLE
 from nmt_jax.decoding.stepwise import Method
 from nmt_jax.distributed.evaluation import Evaluator
 from nmt_jax.errors import UserError
-from nmt_jax.models.layers.features import Source, batch_source, source_mask
+from nmt_jax.models.layers.features import Source, batch_source, reduction_of, source_mask
 from nmt_jax.translation.programs import Programs
 from nmt_jax.translation.requests import Hypothesis, Line, Scored
 
@@ -114,6 +114,7 @@ class Translator:
         self.programs = Programs(models, suppressed, halve=mesh.size == 1)
         self.num_sources = len(sources.languages(config.data.source))
         self.reader = row_reader(config.data)  # of sources that are not text
+        self.reduction = reduction_of(models[0])  # rows for each state that is attended to
         self.num_unknown = max(getattr(model, "num_unknown", 0) for model in models)
 
     def search(self, **options: Any) -> Search:
@@ -217,7 +218,7 @@ class Translator:
             force, batch = self.programs.kept("force", self.mesh.size), (source, target)
             log_probs, weights = self.evaluator.run(force, tuple(params), *batch, with_attention=with_attention)
             check_outputs(log_probs)
-            real = np.reshape(source_mask(source), (len(source), -1))
+            real = np.reshape(source_mask(source, self.reduction), (len(source), -1))
             for row, number in enumerate(numbers):
                 length = len(targets[number])
                 results[number] = Scored(
@@ -290,9 +291,9 @@ class Translator:
         return sources.encode(text, self.num_sources, encode)
 
     def source_pieces(self, source: Sequence[int] | np.ndarray, unknown: list[str]) -> list[str]:
-        """Return the pieces of ids; rows of features are words, which are their numbers, from 0 on."""
+        """Return the pieces of ids; of rows of features, the numbers of the states of the encoder, from 0 on."""
         if isinstance(source, np.ndarray):
-            return [f"▁{number}" for number in range(len(source))]
+            return [f"▁{number}" for number in range(-(-len(source) // self.reduction))]
         return self.vocabularies[0].pieces(source, unknown)
 
     def _parts(self, line: Line) -> list[_Part]:

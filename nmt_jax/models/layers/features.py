@@ -38,12 +38,20 @@ class Features:
 Source = Array | Features  # token ids int[B, S], or rows
 
 
-def source_mask(source: Source) -> Array:
-    """The places of a source that are not padding, bool[B, S], or bool[B, N, S] for several sources."""
+def source_mask(source: Source, reduction: int = 1) -> Array:
+    """The places of a source that are not padding, bool[B, S], or bool[B, N, S] for several sources.
+
+    reduction: of the states that a model makes of so many rows each, see `reduction_of`; bool[B, ceil(S / reduction)].
+    """
     if isinstance(source, Features):
         places = jax.lax.broadcasted_iota(jnp.int32, source.shape, len(source.shape) - 1)
-        return places < source.lengths[..., None]
+        return (places < source.lengths[..., None])[..., ::reduction]
     return source != PAD
+
+
+def reduction_of(model: Any) -> int:
+    """Rows of a source for each state of a model's encoder; 1 for models that have no such property."""
+    return getattr(model, "reduction", 1)
 
 
 def batch_source(batch: Mapping[str, Any]) -> Any:
