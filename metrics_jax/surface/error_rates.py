@@ -1,8 +1,8 @@
 """Error rates WER, CER, PER and CDER: the fewest edits that turn a hypothesis into the reference, per reference word.
 
 WER edits word by word, CER character by character, CDER may also jump to any position of the hypothesis, PER ignores
-word order; TER, which shifts blocks, is in `ter`. A set of word positions, or of columns of a dynamic programming table,
-is represented by an integer whose bit i stands for position i.
+word order; TER, which shifts blocks, is in `ter`. A set of word positions, or of columns of a dynamic programming
+table, is represented by an integer whose bit i stands for position i.
 """
 
 import dataclasses

@@ -7,6 +7,7 @@ from nmt_jax.schema.filters import problem_of_filters
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # pieces of every vocabulary
 EMBEDDED = ("en", "de")  # the languages of the embedded corpus
+EMBEDDED_ROWS = {"scenes": "image", "speech": "audio"}  # corpora and the kinds of their sources
 PACKED = {
     "translate": "transformer",
     "language_model": "gpt",
@@ -139,14 +140,17 @@ def _symbols(config: dict[str, Any]) -> str:
 
 def _corpus_of_rows(config: dict[str, Any]) -> str:
     kind, corpus = config["data.kind"], config["data.corpus"]
-    if corpus == "scenes":
-        return "" if kind == "image" else f"config.data.kind={kind!r}: the corpus 'scenes' needs data.kind=image"
+    if corpus in EMBEDDED_ROWS:
+        needed = EMBEDDED_ROWS[corpus]
+        return "" if kind == needed else f"config.data.kind={kind!r}: the corpus {corpus!r} needs data.kind={needed}"
     if kind != "text" and corpus != "text":
         return f"config.data.kind={kind!r}: the corpus {corpus!r} has text only; set data.corpus=text"
     return ""
 
 
-def _language_of_scenes(config: dict[str, Any]) -> str:
+def _language_of_rows(config: dict[str, Any]) -> str:
+    if config["data.corpus"] == "speech" and config["data.target"] != "en":
+        return f"config.data.target={config['data.target']!r}: the embedded speech is in en"
     if config["data.corpus"] == "scenes" and config["data.target"] not in EMBEDDED:
         return f"config.data.target={config['data.target']!r}: the captions of scenes are in {' or '.join(EMBEDDED)}"
     return ""
@@ -210,7 +214,7 @@ RULES = (
     Rule(("data.corpus", "data.source", "data.target"), _embedded_languages),
     Rule(("data.filters",), _filters),
     Rule(("data.kind", "data.corpus"), _corpus_of_rows),
-    Rule(("data.corpus", "data.target"), _language_of_scenes),
+    Rule(("data.corpus", "data.target"), _language_of_rows),
     Rule(("data.kind", "data.source"), _one_source_of_rows),
     Rule(("data.kind", "data.feature_width"), _feature_width),
     Rule(("data.kind", "data.image_size", "data.patch_size", "data.max_length"), _patches),

@@ -40,7 +40,7 @@ from nmt_jax.schema.shared_keys import (
 TASKS: dict[str, dict[str, Any]] = {
     "translate": {
         "data": {
-            "corpus": choice("grammar", "Corpus.", "grammar", "text", "tfds", "scenes"),
+            "corpus": choice("grammar", "Corpus.", "grammar", "text", "tfds", "scenes", "speech"),
             "directory": Key("", "text: folder of TRAIN.SOURCE, TRAIN.TARGET, ...; tfds: its data_dir."),
             "kind": choice(
                 *(
@@ -58,11 +58,13 @@ TASKS: dict[str, dict[str, Any]] = {
             "source": Key(
                 "en", 'Source language; "en,fr" = two sources (model rnn), separated by tabs when translating.'
             ),
-            "target": Key("de", "Target language. grammar: en and de in one order or the other; scenes: en or de."),
+            "target": Key(
+                "de", "Target language. grammar: en and de in one order or the other; scenes: en or de; speech: en."
+            ),
             "train": Key("train", "File name without the language suffix, or TFDS split."),
             "dev": Key("val", "File name without the language suffix, or TFDS split."),
             "test": Key("test", "File name without the language suffix, or TFDS split."),
-            "size": count(20_000, "grammar, scenes: number of training pairs."),
+            "size": count(20_000, "grammar, scenes, speech: number of training pairs."),
             "synthetic": Key(
                 "",
                 "Additional training pairs: the prefix of text files such as PREFIX.en and PREFIX.de, as "

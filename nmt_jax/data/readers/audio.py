@@ -6,15 +6,22 @@ The package soundfile reads the files: WAV, FLAC, Ogg, MP3 and others.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
+import wave
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from nmt_jax.data import speech
 from nmt_jax.data.readers import filterbanks
 from nmt_jax.data.readers.filterbanks import RATE, WINDOW
 from nmt_jax.errors import UserError
+from nmt_jax.storage.files import whole_file
 from nmt_jax.storage.paths import path_of
 
+SPEECH = "speech"  # the corpus, and the first part of the names of its utterances
+SCALE = 32_768  # of samples of 16 bits
 UNKNOWN_SIZE = 0x7FFF0000  # WAV files that were written to a pipe state this size, or a larger one
 
 
@@ -44,6 +51,47 @@ class AudioFiles:
 
     def features(self, stored: np.ndarray) -> np.ndarray:
         return stored.astype(np.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class SpokenSentences(AudioFiles):
+    """Sentences that are spoken here, by their names `speech:SPLIT:NUMBER`; any other line is the path of a file."""
+
+    version: int = speech.VERSION
+
+    def read(self, line: str) -> np.ndarray:
+        name = line.strip()
+        return _spoken(self, name) if name.partition(":")[0] == SPEECH else super().read(line)
+
+
+@functools.lru_cache(1024)  # the evaluations of a training read the same utterances
+def _spoken(reader: SpokenSentences, name: str) -> np.ndarray:
+    return reader.rows(_utterance(name).samples() / SCALE)
+
+
+def utterance_name(split: str, number: int) -> str:
+    """The line that `SpokenSentences` reads."""
+    return f"{SPEECH}:{split}:{number}"
+
+
+def _utterance(name: str) -> speech.Utterance:
+    """The utterance of a name. Raises UserError if there is none."""
+    split, _, number = name.partition(":")[2].partition(":")
+    return speech.utterance(split, int(number) if number.isdecimal() else -1)
+
+
+def write_recordings(pairs: Iterable[tuple[str, str]], folder: str) -> Iterator[tuple[str, str]]:
+    """Write the utterances that pairs (name, text) begin with to WAV files; yields (path, text).
+
+    folder: of the files, which are called 0.wav and so on.
+    """
+    place = path_of(folder).absolute()
+    for number, (name, text) in enumerate(pairs):
+        path = place / f"{number}.wav"
+        with whole_file(path) as file, wave.open(file, "wb") as recording:
+            recording.setparams((1, 2, RATE, 0, "NONE", ""))
+            recording.writeframes(_utterance(name).samples().astype("<i2").tobytes())
+        yield str(path), text
 
 
 def _samples(path: str) -> np.ndarray:

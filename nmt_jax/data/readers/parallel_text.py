@@ -1,4 +1,4 @@
-"""Parallel text: text files, a prepared TFDS data set, the embedded grammar, or the embedded scenes.
+"""Parallel text: text files, a prepared TFDS data set, or the embedded grammar, scenes or speech.
 
 The source of a text file may name a file per line instead, such as an array of features (`PathCorpus`).
 
@@ -19,9 +19,10 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nmt_jax.data import grammar, scenes
+from nmt_jax.data import grammar, scenes, speech
 from nmt_jax.data.lines import find, parallel_lines, sha256_of
 from nmt_jax.data.readers import sources
+from nmt_jax.data.readers.audio import SPEECH, utterance_name
 from nmt_jax.data.readers.images import SCENES, scene_name
 from nmt_jax.data.readers.rows import TEXT
 from nmt_jax.data.readers.slices import Slice, TextSlice, bounds, text_slices
@@ -32,9 +33,10 @@ from nmt_jax.storage.paths import is_remote, path_of
 if TYPE_CHECKING:
     import tensorflow_datasets as tfds
 
-KINDS = ("grammar", "text", "tfds", SCENES)
+KINDS = ("grammar", "text", "tfds", SCENES, SPEECH)
 SYNTHETIC = "synthetic"  # the split of additional training pairs, in text files
 HELD_OUT = 1000  # dev and test pairs of the embedded grammar and scenes
+HELD_OUT_SPEECH = 500  # utterances, or as many as there are for training
 _CHUNK = 1024  # records read at a time from a TFDS data set
 
 
@@ -59,6 +61,8 @@ def open_text(data: Any, split: str) -> ParallelText:
         return _text(path_of(data.synthetic).expanduser(), languages, data.target, kind)
     if data.corpus == SCENES:
         return SceneCorpus(split, data.size if split == "train" else HELD_OUT, data.target)
+    if data.corpus == SPEECH:
+        return SpeechCorpus(split, data.size if split == "train" else min(data.size, HELD_OUT_SPEECH))
     directory = corpus_folder(data, split, KINDS, f"the {data.corpus} corpus")
     if directory is None:
         if len(languages) > 1:
@@ -308,6 +312,30 @@ class SceneCorpus:
 
     def fingerprint(self) -> str:
         return hashlib.sha256(f"scenes {scenes.VERSION} {self}".encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class SpeechCorpus:
+    """The names of the first `size` utterances of a split of the embedded speech, and their words."""
+
+    split: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        return f"embedded speech {self.split}"
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for number in range(self.size):
+            yield utterance_name(self.split, number), speech.utterance(self.split, number).text
+
+    def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
+        """The words are written to `scratch` first."""
+        return _written_slices(self, [self.name, self.name], size, scratch)
+
+    def fingerprint(self) -> str:
+        """Raises UserError without espeak-ng, whose version it contains."""
+        return hashlib.sha256(f"speech {speech.VERSION} {speech.program_version()} {self}".encode()).hexdigest()
 
 
 @functools.cache

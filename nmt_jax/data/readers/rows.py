@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nmt_jax.data.readers.audio import AudioFiles
+from nmt_jax.data.readers.audio import SPEECH, AudioFiles, SpokenSentences
 from nmt_jax.data.readers.images import SCENES, ImageFiles, SceneDrawings
 from nmt_jax.errors import UserError
 from nmt_jax.storage.paths import path_of
@@ -51,7 +51,7 @@ def row_reader(data: Any) -> RowReader | None:
         reader = SceneDrawings if data.corpus == SCENES else ImageFiles
         return reader(data.image_size, data.patch_size)
     if kind == "audio":
-        return AudioFiles(data.mels)
+        return (SpokenSentences if data.corpus == SPEECH else AudioFiles)(data.mels)
     return FeatureFiles(data.feature_width) if kind == "features" else None
 
 

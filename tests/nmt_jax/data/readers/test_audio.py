@@ -1,6 +1,8 @@
 """Recordings as rows: formats and channels, and what is said about bad files."""
 
 import io
+import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -9,8 +11,10 @@ from ml_collections import ConfigDict
 
 from nmt_jax.data.readers import filterbanks
 from nmt_jax.data.readers.audio import AudioFiles
+from nmt_jax.data.readers.parallel_text import open_text
 from nmt_jax.data.readers.rows import row_reader
 from nmt_jax.errors import UserError
+from tests.conftest import ROOT
 from tests.fixtures.filterbank_golden import signal
 
 RATE = 16_000
@@ -92,3 +96,19 @@ def test_a_file_that_is_no_recording_is_one_clear_line(tmp_path):
 
 def test_the_reader_is_that_of_the_config():
     assert row_reader(ConfigDict({"corpus": "text", "kind": "audio", "mels": 40})) == READER
+
+
+def test_the_documented_command_makes_a_list_of_librispeech(tmp_path):
+    for speaker, lines in (("84", ["0000 IT RAINED", "0001 NOBODY'S HOME"]), ("174", ["0000 WE WAIT"])):
+        chapter = tmp_path / "LibriSpeech/dev-clean" / speaker / "121"
+        chapter.mkdir(parents=True)
+        (chapter / f"{speaker}-121.trans.txt").write_text("".join(f"{speaker}-121-{line}\n" for line in lines))
+        for line in lines:
+            write(chapter / f"{speaker}-121-{line[:4]}.flac", signal())
+    page = (ROOT / "docs/how-to/speech.md").read_text(encoding="utf-8")
+    command = re.search(r"```sh\n(find LibriSpeech.+?)```", page, re.DOTALL)[1]
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    data = {"corpus": "text", "kind": "audio", "mels": 40, "directory": str(tmp_path), "source": "flac", "target": "en"}
+    pairs = list(open_text(ConfigDict(data | {"dev": "val"}), "dev"))
+    assert [text for _, text in pairs] == ["we wait", "it rained", "nobody's home"]
+    assert all(READER.read(path).shape == (24, 40) for path, _ in pairs)
