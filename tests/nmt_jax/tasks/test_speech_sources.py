@@ -102,17 +102,16 @@ def losses(workdir):
 
 @needs_espeak
 @pytest.mark.slow
-def test_eight_devices_an_interruption_and_other_lines_change_nothing(tmp_path):
-    changes = MASKS | {"data.cache": str(tmp_path / "cache"), "eval.max_segments": "0"}
-    changes |= {"train.log_every": "1", "train.early_stopping_metric": "loss", "train.eval_every": "3"}
-    train(TRANSFORMER, tmp_path / "one", changes | {"train.steps": "3"})
-    train(TRANSFORMER, tmp_path / "eight", changes | {"train.steps": "1"})
+def test_eight_devices_change_nothing_and_states_are_numbered(tmp_path):
+    changes = MASKS | {"data.cache": str(tmp_path / "cache"), "eval.max_segments": "0", "train.steps": "2"}
+    changes |= {"train.log_every": "1", "train.early_stopping_metric": "loss", "train.eval_every": "2"}
+    train(TRANSFORMER, tmp_path / "one", changes)
     command = [sys.executable, "-m", "nmt_jax", "train", f"--config={TRANSFORMER}", f"--workdir={tmp_path}/eight"]
-    command += [f"--config.{key}={value}" for key, value in (changes | {"train.steps": "3"}).items()]
+    command += [f"--config.{key}={value}" for key, value in changes.items()]
     finished = subprocess.run(command, env=with_devices(8), cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     one, eight = losses(tmp_path / "one"), losses(tmp_path / "eight")
-    assert sorted(one) == sorted(eight) == [1, 2, 3]
+    assert sorted(one) == sorted(eight) == [1, 2]
     np.testing.assert_allclose([eight[step] for step in one], list(one.values()), atol=2e-5)
     names = ["speech:dev:0", "", "speech:dev:1"]
     together = [best[0] for best in translate.run(tmp_path / "one", names, beam_size=2, with_attention=True)]
