@@ -18,10 +18,12 @@ from nmt_jax.models.layers.copying import (
     make_copying,
     read_unknown,
 )
-from nmt_jax.models.layers.features import Features, Source, source_mask
+from nmt_jax.models.layers.features import Features, Source, grid_sinusoids, source_mask
+from nmt_jax.models.layers.hidden_words import HiddenWords
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
+from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
 from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder
-from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, Carry, Decoder, SeveralEncoders
+from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, Carry, Decoder, SeveralEncoders, Unordered
 from nmt_jax.models.layers.scores import SCORES
 
 CHOICES = {
@@ -31,6 +33,7 @@ CHOICES = {
     "score": SCORES,
     "bridge": ("zero", "copy", "transform", "mean"),
     "combination": COMBINATIONS,
+    "image_encoder": IMAGE_ENCODERS,
     "copying": COPYING,
     "tie_embeddings": ("three-way", "two-way", "none"),
     "dtype": ("float32", "bfloat16"),
@@ -38,11 +41,17 @@ CHOICES = {
 
 
 class Model(nn.Module):
-    """A recurrent encoder-decoder; d_hidden is the width of every layer of both networks."""
+    """A recurrent encoder-decoder; d_hidden is the width of every layer of both networks.
+
+    source_columns: of the grid that the rows of a source are, such as the patches of an image; 0 = a sequence. With
+    image_encoder="convolution", the decoder attends to the cells of such a grid, to which the embeddings of their
+    places are added, without recurrent layers in between. word_dropout: see `HiddenWords`.
+    """
 
     source_vocab_size: int
     target_vocab_size: int
     num_sources: int = 1
+    source_columns: int = 0
     cell: str = "lstm"
     num_encoder_layers: int = 1
     num_decoder_layers: int = 1
@@ -52,6 +61,9 @@ class Model(nn.Module):
     residual: bool = False
     dropout: float = 0.2
     variational_dropout: bool = False
+    word_dropout: float = 0.0
+    image_encoder: str = "patches"
+    convolution_width: int = 32
     decoder: str = "luong"
     attention: str = "global"
     score: str = "general"
@@ -59,6 +71,7 @@ class Model(nn.Module):
     window: int = 10
     input_feeding: bool = True
     context_every_step: bool = False
+    context_gate: bool = False
     bridge: str = "transform"
     combination: str = "concat"
     share_encoder: bool = False
@@ -72,8 +85,8 @@ class Model(nn.Module):
     def __post_init__(self) -> None:
         check_choices(self, CHOICES)
         check_positive(self, "num_sources", "num_encoder_layers", "num_decoder_layers", "d_embedding", "d_hidden")
-        check_positive(self, "d_attention", "window")
-        check_rates(self, "dropout")
+        check_positive(self, "d_attention", "window", "convolution_width")
+        check_rates(self, "dropout", "word_dropout")
         if self.bidirectional and self.d_hidden % 2:
             raise ValueError(f"d_hidden={self.d_hidden} must be even: each direction of the encoder has half of it")
         if self.decoder == "bahdanau" and self.attention == "none":
@@ -84,6 +97,8 @@ class Model(nn.Module):
             raise ValueError(
                 "combination='flat' does not support local attention: use attention='global', or combination='concat'"
             )
+        if self.convolves and self.bridge == "copy":
+            raise ValueError("bridge='copy' copies the last state of an encoder, which images lack: use bridge='mean'")
         check_tying(self)
         check_source_words(self)
         super().__post_init__()
@@ -98,15 +113,21 @@ class Model(nn.Module):
         if self.tie_embeddings == "none":
             self.output_table = Embedding(self.target_vocab_size, d_readout)
         self.drop = SequenceDropout(self.dropout, self.variational_dropout)
+        self.hide_words = HiddenWords(self.word_dropout)
         both = {name: getattr(self, name) for name in ("d_hidden", "residual", "dropout", "dtype")}
         names = ("cell", "bidirectional", "variational_dropout")
         encoder = {"num_layers": self.num_encoder_layers, **both, **{name: getattr(self, name) for name in names}}
-        several = self.num_sources > 1
-        self.encoder_layers = (
-            SeveralEncoders(encoder, self.num_sources, self.share_encoder) if several else Encoder(**encoder)
-        )
+        if self.convolves:
+            self.convolutions = ConvolutionalEncoder(
+                self.source_columns, self.convolution_width, self.d_hidden, self.dtype
+            )
+            self.encoder_layers: Any = Unordered(self.cell, self.num_encoder_layers)
+        elif self.num_sources > 1:
+            self.encoder_layers = SeveralEncoders(encoder, self.num_sources, self.share_encoder)
+        else:
+            self.encoder_layers = Encoder(**encoder)
         attention = ("score", "d_attention", "window")
-        decoder = ("num_sources", "combination", "input_feeding", "context_every_step", "bridge")
+        decoder = ("num_sources", "combination", "input_feeding", "context_every_step", "context_gate", "bridge")
         self.decoder_layers = Decoder(
             cell="lstm" if self.cell == "lstmn" else self.cell,
             num_layers=self.num_decoder_layers,
@@ -118,6 +139,11 @@ class Model(nn.Module):
         )
         if self.copying != "none":
             self.copier = make_copying(self.copying, self.max_unknown, d_readout, self.dtype)
+
+    @property
+    def convolves(self) -> bool:
+        """Whether the source is an image that is read by convolutions."""
+        return self.source_columns > 0 and self.image_encoder == "convolution"
 
     @property
     def num_unknown(self) -> int:
@@ -145,7 +171,7 @@ class Model(nn.Module):
         if isinstance(source, Features):
             if self.copying != "none" or self.lexicon:
                 raise ValueError("copying and lexicon need a source of words, but this one consists of features")
-            x = source.rows
+            x = self._cells(source) if self.convolves else source.rows
         else:
             known = read_unknown(source, self.source_vocab_size)
             x = self.source_embedding(known)
@@ -159,9 +185,15 @@ class Model(nn.Module):
         memory, start = decoder.memory(states, mask, last), decoder.start(states, mask, last)
         return {"memory": memory, "start": start, "output": output}
 
-    def _embed(self, words: Array) -> Array:
+    def _cells(self, source: Features) -> Array:
+        """The cells of images with their places, float[B, S, H]."""
+        cells = self.convolutions(source.rows, source_mask(source))
+        places = grid_sinusoids(cells.shape[1], self.source_columns, self.d_hidden)
+        return cells + jnp.asarray(places)[None].astype(cells.dtype)
+
+    def _embed(self, words: Array, train: bool = False) -> Array:
         """Target words int[...], including those outside the vocabulary -> float[..., E]."""
-        return self.target_embedding(read_unknown(words, self.target_vocab_size))
+        return self.target_embedding(self.hide_words(read_unknown(words, self.target_vocab_size), train))
 
     def _logits(self, hidden: Array, x: Array, weights: Array, output: dict[str, Any]) -> Array:
         """Readouts float[B, T, R], embedded inputs [B, T, E], weights [B, T, S] -> float[B, T, V, or V + num_unknown].
@@ -187,7 +219,7 @@ class Model(nn.Module):
         encoded = self._encode(source, train)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         if teacher_forcing is None:
-            x = self.drop(self._embed(inputs), train)
+            x = self.drop(self._embed(inputs, train), train)
             hidden, weights = self.decoder_layers(encoded["start"], x, encoded["memory"], train)
         else:
             hidden, x, weights = self._scheduled_sampling(encoded, inputs, teacher_forcing, train)
@@ -207,7 +239,7 @@ class Model(nn.Module):
 
         def step(model: "Model", carry: tuple[Carry, Array], at: tuple[Array, Array]) -> Any:
             state, best = carry
-            x = model.drop(model._embed(jnp.where(at[1], at[0], best)[:, None]), train)
+            x = model.drop(model._embed(jnp.where(at[1], at[0], best)[:, None], train), train)
             state, (hidden, weights) = model.decoder_layers.step(state, x, encoded["memory"], train)
             best = jnp.argmax(model._logits(hidden, x, weights, encoded["output"])[:, 0], axis=-1)
             return (state, best), (hidden[:, 0], x[:, 0], weights[:, 0])

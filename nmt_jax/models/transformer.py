@@ -19,12 +19,15 @@ from nmt_jax.models.layers.basic import (
     matmul,
 )
 from nmt_jax.models.layers.features import Features, Source, grid_sinusoids, source_mask
+from nmt_jax.models.layers.hidden_words import HiddenWords
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, check_tying
+from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
 from nmt_jax.models.layers.layer_stack import REMAT, Step, run_layers
 from nmt_jax.models.layers.packing import embed_positions, restarting_positions, same_item
 from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
 
 CHOICES = {
+    "image_encoder": IMAGE_ENCODERS,
     "positions": ("sinusoidal", "learned"),
     "tie_embeddings": ("three-way", "two-way", "none"),
     "norm": ("pre", "post"),
@@ -38,8 +41,9 @@ class Model(nn.Module):
     """The Transformer; d_k and d_v, the widths of keys and values per head, default (0) to d_model / num_heads.
 
     A source of feature rows is projected to width D instead of embedded, so that `three-way` ties as `two-way` does.
-    source_columns: of the grid that the rows of a source are, such as the patches of an image; 0 = a sequence. Only
-    sinusoidal positions have two dimensions.
+    source_columns: of the grid that the rows of a source are, such as the patches of an image; 0 = a sequence. The
+    patches of a grid are read by `image_encoder`. Only sinusoidal positions have two dimensions. word_dropout: see
+    `HiddenWords`.
     """
 
     source_vocab_size: int
@@ -55,6 +59,9 @@ class Model(nn.Module):
     dropout: float = 0.1
     attention_dropout: float = 0.0
     relu_dropout: float = 0.0
+    word_dropout: float = 0.0
+    image_encoder: str = "patches"
+    convolution_width: int = 32
     positions: str = "sinusoidal"
     max_positions: int = 1024
     tie_embeddings: str = "three-way"
@@ -67,8 +74,8 @@ class Model(nn.Module):
     def __post_init__(self) -> None:
         check_choices(self, CHOICES)
         check_positive(self, "d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
-        check_positive(self, "max_positions")
-        check_rates(self, "dropout", "attention_dropout", "relu_dropout")
+        check_positive(self, "max_positions", "convolution_width")
+        check_rates(self, "dropout", "attention_dropout", "relu_dropout", "word_dropout")
         if not (self.d_k and self.d_v):
             check_heads(self, "change one of them, or set d_k and d_v")
         check_tying(self)
@@ -88,6 +95,9 @@ class Model(nn.Module):
         self.encoder = [EncoderLayer(**layer) for _ in range(self.num_encoder_layers)]
         self.decoder = [DecoderLayer(**layer) for _ in range(self.num_decoder_layers)]
         self.source_projection = Dense(self.d_model, dtype=self.dtype)  # of features
+        self.source_convolutions = ConvolutionalEncoder(
+            self.source_columns, self.convolution_width, self.d_model, self.dtype
+        )
         self.source_embedding = Embedding(self.source_vocab_size, self.d_model, self.dtype)
         if self.tie_embeddings == "three-way":
             self.target_embedding = self.source_embedding
@@ -100,6 +110,7 @@ class Model(nn.Module):
         if self.positions != "sinusoidal":
             self.target_position = Positions(self.positions, self.max_positions, self.d_model)
         self.embedding_dropout = Dropout(self.dropout)
+        self.hide_words = HiddenWords(self.word_dropout)
         if self.norm == "pre":
             self.encoder_norm = LayerNorm()
             self.decoder_norm = LayerNorm()
@@ -113,7 +124,11 @@ class Model(nn.Module):
         return run_layers(layers, step, x, scan=self.scan_layers, remat=self.remat)
 
     def _embed_source(self, source: Source) -> Array:
-        return self.source_projection(source.rows) if isinstance(source, Features) else self.source_embedding(source)
+        if not isinstance(source, Features):
+            return self.source_embedding(source)
+        if self.source_columns and self.image_encoder == "convolution":
+            return self.source_convolutions(source.rows, source_mask(source))
+        return self.source_projection(source.rows)
 
     def _source_position(self, length: int) -> Array:
         """Embeddings of the places of a source, float[S, D]."""
@@ -147,7 +162,9 @@ class Model(nn.Module):
             inputs = jnp.where(restarting_positions(target_packing) == 0, BOS, inputs)
             causal = causal & same_item(target_packing, target_packing)
             mask = same_item(target_packing, source_packing)
-        x = self.target_embedding(inputs) + embed_positions(self.target_position(length), target_packing)
+        x = self.target_embedding(self.hide_words(inputs, train)) + embed_positions(
+            self.target_position(length), target_packing
+        )
         x = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
 
         def decode(layer: DecoderLayer, x: Array) -> tuple[Array, tuple[Array, Array]]:

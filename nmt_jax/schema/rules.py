@@ -176,6 +176,24 @@ def _patches(config: dict[str, Any]) -> str:
     return ""
 
 
+def _doubly_stochastic(config: dict[str, Any]) -> str:
+    weight = config["loss.doubly_stochastic"]
+    if weight and (config["model_name"] != "rnn" or config.get("model.attention") == "none"):
+        return f"config.loss.doubly_stochastic={weight}: needs model_name='rnn' with attention; set it to 0"
+    return ""
+
+
+def _convolution(config: dict[str, Any]) -> str:
+    patch = config["data.patch_size"]
+    if config["model.image_encoder"] != "convolution":
+        return ""
+    if config["data.kind"] != "image":
+        return f"config.model.image_encoder='convolution': has no effect on data.kind={config['data.kind']!r}"
+    if patch & (patch - 1):
+        return f"config.data.patch_size={patch}: model.image_encoder='convolution' needs a power of 2"
+    return ""
+
+
 def _rarity_of_rows(config: dict[str, Any]) -> str:
     if config["data.kind"] != "text" and config["data.curriculum.difficulty"] == "rarity":
         return "config.data.curriculum.difficulty='rarity': rows have no words; use length or none"
@@ -203,6 +221,8 @@ RULES = (
     Rule(("data.kind", "data.source"), _one_source_of_rows),
     Rule(("data.kind", "data.feature_width"), _feature_width),
     Rule(("data.kind", "data.image_size", "data.patch_size", "data.max_length"), _patches),
+    Rule(("data.kind", "data.patch_size", "model.image_encoder"), _convolution),
+    Rule(("model_name", "loss.doubly_stochastic"), _doubly_stochastic),
     Rule(("data.kind", "data.curriculum.difficulty"), _rarity_of_rows),
     _needs_text("data.filters", []),
     _needs_text("data.packing", False),

@@ -97,6 +97,13 @@ TASKS: dict[str, dict[str, Any]] = {
         },
         "loss": {
             "label_smoothing": rate(0.1, LABEL_SMOOTHING.help),
+            "doubly_stochastic": Key(
+                0.0,
+                "Weight lambda of the sum over source places of (1 - their attention in all steps)^2 (Xu et al., 2015, "
+                "equation 14); model rnn; 0 = off.",
+                low=0,
+                high=1000,
+            ),
             "teacher_forcing": {  # rate of reference pieces as decoder input; below 1 for recurrent decoders only
                 "schedule": choice(
                     *("constant", "Course of the rate of reference pieces as decoder input."),

@@ -25,16 +25,18 @@ from nmt_jax.data.prepared.mixture import Mixture
 from nmt_jax.data.prepared.parallel import PreparedCorpus, open_filtered, prepare
 from nmt_jax.data.prepared.verdicts import Verdicts
 from nmt_jax.data.readers import sources
+from nmt_jax.data.readers.images import ImageFiles, Picture
 from nmt_jax.data.readers.parallel_text import SYNTHETIC, ParallelText, open_text
-from nmt_jax.data.readers.rows import row_reader
+from nmt_jax.data.readers.rows import read_line, row_reader
 from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.losses import teacher_forcing
+from nmt_jax.losses.doubly_stochastic import doubly_stochastic
 from nmt_jax.losses.minimum_risk import MinimumRisk
 from nmt_jax.losses.step import Step
-from nmt_jax.models.layers.features import Source, batch_source
+from nmt_jax.models.layers.features import Source, batch_source, source_mask
 from nmt_jax.models.registry import model_class
 from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
@@ -256,7 +258,13 @@ class Translate(Task):
                 "config.loss.label_smoothing: a copying model gives words of other source lines probability 0; set "
                 "config.loss.label_smoothing=0 or config.model.max_unknown=0"
             )
-        return token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype, self._row_shards)
+        loss, weight = token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype, self._row_shards)
+        regularization = self.config.loss.get("doubly_stochastic", 0.0)  # workdirs of older versions have none
+        if step and regularization:
+            (attention,) = out["cross"]
+            places = source_mask(batch_source(batch)).reshape(len(attention), self.num_sources, -1)
+            loss += regularization * doubly_stochastic(attention, places, weights)
+        return loss, weight
 
     @functools.cached_property
     def dev_batches(self) -> Batches:
@@ -300,7 +308,8 @@ class Translate(Task):
 
         The keys are `source_pieces` and `target_pieces`, and `encoder`, `decoder`, `cross`: float[L, H, ·, ·], as far
         as the model has them. Row t of `decoder` and `cross` is the step that predicts target piece t. Several sources
-        are concatenated. A source that is not text is a path, and its pieces are the numbers of its rows.
+        are concatenated. A source that is not text is a path, and its pieces are the numbers of its rows. `pictures`:
+        each `Picture` among the sources, if any.
         """
         source_vocab, target_vocab = self.vocabularies
         unknown = source_vocab.unknown(source, self.num_unknown)
@@ -320,6 +329,9 @@ class Translate(Task):
             out["cross"] = [np.swapaxes(heads, 1, 2)[:, :, real][:, None] for heads in out["cross"]]
         result: dict[str, Any] = {"source_pieces": self.translator.source_pieces(encoded, unknown)}
         result["target_pieces"] = target_vocab.pieces(target_ids, unknown)
+        if isinstance(self.reader, ImageFiles):
+            pixels = self.reader.pixels(read_line(self.reader, source))
+            result["pictures"] = [Picture(pixels, self.reader.columns, 0)]
         for kind in filter(out.get, ("encoder", "decoder", "cross")):
             queries = sum(lengths) if kind == "encoder" else len(target_ids)
             keys = len(target_ids) if kind == "decoder" else sum(lengths)

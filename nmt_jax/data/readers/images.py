@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,17 @@ from nmt_jax.storage.paths import path_of
 
 SCENES = "scenes"  # the corpus, and the first part of the names of its drawings
 CHANNELS = 3  # red, green, blue
+
+
+class Picture(NamedTuple):
+    """An image as a model reads it: its pixels uint8[H, W, 3], the columns of its patches, and the place of the first.
+
+    start: among the places of all sources.
+    """
+
+    pixels: np.ndarray
+    columns: int
+    start: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +57,11 @@ class ImageFiles:
         """An image uint8[size, size, 3] as patches uint8[P, 3 patch^2]; patches and their pixels are read like text."""
         grid = pixels.reshape(self.columns, self.patch, self.columns, self.patch, CHANNELS)
         return grid.swapaxes(1, 2).reshape(self.columns**2, self.width)
+
+    def pixels(self, patches: np.ndarray) -> np.ndarray:
+        """The inverse of `cut`."""
+        grid = patches.reshape(self.columns, self.columns, self.patch, self.patch, CHANNELS)
+        return grid.swapaxes(1, 2).reshape(self.size, self.size, CHANNELS)
 
     def features(self, stored: np.ndarray) -> np.ndarray:
         """Values uint8 as float32 in [-1, 1]."""

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from nmt_jax.data.scenes.captions import caption
+from nmt_jax.data.scenes.captions import Words, caption, caption_words
 from nmt_jax.data.scenes.objects import COLOURS, GRID, SHAPES, SIZES, Object
 from nmt_jax.errors import UserError
 
@@ -32,6 +32,10 @@ class Scene:
     def caption(self, language: str) -> str:
         """The caption in "en" or "de"."""
         return caption(self.objects, language)
+
+    def words(self, language: str) -> Words:
+        """The words of the caption, see `caption_words`."""
+        return caption_words(self.objects, language)
 
     def boxes(self, size: int) -> np.ndarray:
         """The box of each object in an image of `size` pixels, int32[N, 4]: left, top, right, bottom, see `Object`."""

@@ -155,3 +155,18 @@ def test_a_name_of_no_scene_is_an_error(name):
     reader = row_reader(ConfigDict({"corpus": "scenes", "kind": "image", "image_size": SIZE, "patch_size": 8}))
     with pytest.raises(UserError, match="no such scene; use one of train, dev, test and a number from 0 on"):
         reader.read(name)
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_words_know_the_object_that_they_describe(language):
+    for scene in some("train", 60):
+        words = scene.words(language)
+        assert " ".join(word for word, _ in words) == scene.caption(language)
+        for number, one in enumerate(scene.objects):
+            described = [word.rstrip(",") for word, which in words if which == number]
+            if language == "en":
+                assert described == [*(word.english for word in one.adjectives), one.noun.english]
+            else:
+                assert described[-1] == one.noun.german
+                for word, adjective in zip(described[:-1], one.adjectives, strict=True):
+                    assert word.startswith(adjective.german)

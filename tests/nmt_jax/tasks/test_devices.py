@@ -34,6 +34,7 @@ VARIANTS = {
     "carried": ("awd_lstm", {"train.accumulate": 2, "train.steps": 8}),
     "pretrain": ("bert_tiny", FLOAT32),
     "bidirectional": ("elmo", {"loss.num_sampled": 32, "train.steps": 3}),
+    "soft_attention": ("captioning:model=soft", {"loss.doubly_stochastic": 0.1, "model.word_dropout": 0.2}),
     "word_vectors": ("fasttext", {"optimizer.schedule": "constant", "train.steps": 10}),
 }
 BASELINES = {"tensor": "data", "fsdp": "data", "all": "accumulated"}  # on one device
@@ -41,8 +42,9 @@ BASELINES = {"tensor": "data", "fsdp": "data", "all": "accumulated"}  # on one d
 
 def train_variant(folder: Path, name: str) -> None:
     page, changes = VARIANTS[name]
+    page, _, argument = page.partition(":")
     settings = {key: str(value) for key, value in {**ALWAYS, **changes}.items()}
-    train(f"{ROOT}/configs/{page}.py:smoke=true", folder / name, settings)
+    train(f"{ROOT}/configs/{page}.py:{argument},smoke=true", folder / name, settings)
 
 
 if __name__ == "__main__":
