@@ -18,7 +18,15 @@ from nmt_jax.models.layers.copying import (
     make_copying,
     read_unknown,
 )
-from nmt_jax.models.layers.features import Features, Source, grid_sinusoids, source_mask
+from nmt_jax.models.layers.features import (
+    Features,
+    Mixed,
+    Source,
+    check_number,
+    columns_of,
+    grid_sinusoids,
+    source_mask,
+)
 from nmt_jax.models.layers.hidden_words import HiddenWords
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
@@ -43,15 +51,16 @@ CHOICES = {
 class Model(nn.Module):
     """A recurrent encoder-decoder; d_hidden is the width of every layer of both networks.
 
-    source_columns: of the grid that the rows of a source are, such as the patches of an image; 0 = a sequence. With
-    image_encoder="convolution", the decoder attends to the cells of such a grid, to which the embeddings of their
-    places are added, without recurrent layers in between. word_dropout: see `HiddenWords`.
+    source_columns: of each source, of the grid that its rows are, such as the patches of an image; 0 = a sequence, as
+    all sources are by default. With image_encoder="convolution", the decoder attends to the cells of such a grid, to
+    which the embeddings of their places are added, without recurrent layers in between. word_dropout: see
+    `HiddenWords`.
     """
 
     source_vocab_size: int
     target_vocab_size: int
     num_sources: int = 1
-    source_columns: int = 0
+    source_columns: tuple[int, ...] = ()
     cell: str = "lstm"
     num_encoder_layers: int = 1
     num_decoder_layers: int = 1
@@ -97,7 +106,7 @@ class Model(nn.Module):
             raise ValueError(
                 "combination='flat' does not support local attention: use attention='global', or combination='concat'"
             )
-        if self.convolves and self.bridge == "copy":
+        if any(self.convolved) and self.bridge == "copy":
             raise ValueError("bridge='copy' copies the last state of an encoder, which images lack: use bridge='mean'")
         check_tying(self)
         check_source_words(self)
@@ -117,15 +126,15 @@ class Model(nn.Module):
         both = {name: getattr(self, name) for name in ("d_hidden", "residual", "dropout", "dtype")}
         names = ("cell", "bidirectional", "variational_dropout")
         encoder = {"num_layers": self.num_encoder_layers, **both, **{name: getattr(self, name) for name in names}}
-        if self.convolves:
-            self.convolutions = ConvolutionalEncoder(
-                self.source_columns, self.convolution_width, self.d_hidden, self.dtype
-            )
-            self.encoder_layers: Any = Unordered(self.cell, self.num_encoder_layers)
-        elif self.num_sources > 1:
-            self.encoder_layers = SeveralEncoders(encoder, self.num_sources, self.share_encoder)
+        self.convolutions = [
+            ConvolutionalEncoder(columns, self.convolution_width, self.d_hidden, self.dtype)
+            for columns in self.convolved
+        ]
+        ordered = tuple(not columns for columns in self.convolved)
+        if self.num_sources > 1:
+            self.encoder_layers: Any = SeveralEncoders(encoder, ordered, self.share_encoder)
         else:
-            self.encoder_layers = Encoder(**encoder)
+            self.encoder_layers = Encoder(**encoder) if ordered[0] else Unordered(self.cell, self.num_encoder_layers)
         attention = ("score", "d_attention", "window")
         decoder = ("num_sources", "combination", "input_feeding", "context_every_step", "context_gate", "bridge")
         self.decoder_layers = Decoder(
@@ -141,9 +150,10 @@ class Model(nn.Module):
             self.copier = make_copying(self.copying, self.max_unknown, d_readout, self.dtype)
 
     @property
-    def convolves(self) -> bool:
-        """Whether the source is an image that is read by convolutions."""
-        return self.source_columns > 0 and self.image_encoder == "convolution"
+    def convolved(self) -> tuple[int, ...]:
+        """Of each source, the columns of the grid if it is an image that is read by convolutions, else 0."""
+        columns = (columns_of(self.source_columns, number) for number in range(self.num_sources))
+        return tuple(count if self.image_encoder == "convolution" else 0 for count in columns)
 
     @property
     def num_unknown(self) -> int:
@@ -156,26 +166,23 @@ class Model(nn.Module):
         return table.table.T
 
     def _encode(self, source: Source, train: bool) -> dict[str, Any]:
-        """Encode words int[B, S] or features, of several sources [B, N, S, ...], for the decoder.
-
-        Raises ValueError if the number of sources is not num_sources.
-        """
-        axes = source.shape[1:-1]
-        if axes != ((self.num_sources,) if self.num_sources > 1 else ()):
-            raise ValueError(
-                f"num_sources={self.num_sources}, but the batch has {axes[0] if axes else 1} per sentence: "
-                f"{list(source.shape)}"
-            )
+        """Encode a source, or several, for the decoder. Raises ValueError if their number is not num_sources."""
+        check_number(source, self.num_sources)
         mask = source_mask(source)
         known: Any = None  # words of the vocabulary
-        if isinstance(source, Features):
+        if isinstance(source, Features | Mixed):
             if self.copying != "none" or self.lexicon:
                 raise ValueError("copying and lexicon need a source of words, but this one consists of features")
-            x = self._cells(source) if self.convolves else source.rows
         else:
             known = read_unknown(source, self.source_vocab_size)
-            x = self.source_embedding(known)
-        states, last = self.encoder_layers(self.drop(x, train), mask, train)
+        if self.num_sources == 1:
+            x: Any = self.drop(self._embed_source(source if known is None else known, 0), train)
+        elif isinstance(source, Mixed):
+            x = [self.drop(self._embed_source(part, number), train) for number, part in enumerate(source.parts)]
+        else:  # of one width: dropped out together
+            several = self.drop(source.rows if isinstance(source, Features) else self.source_embedding(known), train)
+            x = [several[:, number] for number in range(self.num_sources)]
+        states, last = self.encoder_layers(x, mask, train)
         decoder = self.decoder_layers
         output = {}
         if self.copying != "none":
@@ -185,10 +192,14 @@ class Model(nn.Module):
         memory, start = decoder.memory(states, mask, last), decoder.start(states, mask, last)
         return {"memory": memory, "start": start, "output": output}
 
-    def _cells(self, source: Features) -> Array:
-        """The cells of images with their places, float[B, S, H]."""
-        cells = self.convolutions(source.rows, source_mask(source))
-        places = grid_sinusoids(cells.shape[1], self.source_columns, self.d_hidden)
+    def _embed_source(self, source: Any, number: int) -> Array:
+        """What the encoder of a source reads, float[B, S, ...]: of an image, its cells with their places."""
+        if not isinstance(source, Features):
+            return self.source_embedding(source)
+        if not self.convolved[number]:
+            return source.rows
+        cells = self.convolutions[number](source.rows, source_mask(source))
+        places = grid_sinusoids(cells.shape[1], self.convolved[number], self.d_hidden)
         return cells + jnp.asarray(places)[None].astype(cells.dtype)
 
     def _embed(self, words: Array, train: bool = False) -> Array:

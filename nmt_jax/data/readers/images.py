@@ -74,21 +74,26 @@ class ImageFiles:
 
 @dataclasses.dataclass(frozen=True)
 class SceneDrawings(ImageFiles):
-    """Scenes that are drawn here, by their names `scenes:SPLIT:NUMBER`; any other line is the path of an image file."""
+    """Scenes that are drawn here, by their names; any other line is the path of an image file.
+
+    A name is `scenes:SPLIT:NUMBER`, or `scenes:FAMILY:SPLIT:NUMBER`.
+    """
 
     version: int = scenes.VERSION
 
     def read(self, line: str) -> np.ndarray:
-        name, _, rest = line.strip().partition(":")
+        name, *rest = line.strip().split(":")
         if name != SCENES:
             return super().read(line)
-        split, _, number = rest.partition(":")
-        return self.cut(scenes.scene(split, int(number) if number.isdecimal() else -1).draw(self.size))
+        if len(rest) not in (2, 3):
+            raise UserError(f"{line}: no such scene; its name is {SCENES}:SPLIT:NUMBER or {SCENES}:FAMILY:SPLIT:NUMBER")
+        family, split, number = rest if len(rest) == 3 else ("", *rest)
+        return self.cut(scenes.scene(split, int(number) if number.isdecimal() else -1, family).draw(self.size))
 
 
-def scene_name(split: str, number: int) -> str:
+def scene_name(split: str, number: int, family: str = "") -> str:
     """The line that `SceneDrawings` reads."""
-    return f"{SCENES}:{split}:{number}"
+    return ":".join([SCENES, *([family] if family else []), split, str(number)])
 
 
 def _decode(path: str, size: int) -> Any:

@@ -3,6 +3,7 @@
 Also encoders of several sources, and attention over all of them (Zoph and Knight, 2016).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -39,22 +40,29 @@ def masked_mean(states: Array, mask: Array) -> Array:
 
 
 class SeveralEncoders(nn.Module):
-    """An encoder for each of N sources, or one for all if `shared`; encoder: its fields."""
+    """An encoder for each of N sources, or one for all if `shared`; encoder: its fields.
+
+    ordered: whether each source has an order; those without have no recurrent layers.
+    """
 
     encoder: dict[str, Any]
-    num_sources: int
+    ordered: tuple[bool, ...]
     shared: bool
 
     def setup(self) -> None:
-        self.encoders = [Encoder(**self.encoder) for _ in range(1 if self.shared else self.num_sources)]
+        self.encoders = [
+            Encoder(**self.encoder) if ordered else Unordered(self.encoder["cell"], self.encoder["num_layers"])
+            for ordered in (self.ordered[:1] if self.shared else self.ordered)
+        ]
 
-    def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
-        """x float[B, N, S, D], mask bool[B, N, S] -> float[B, N, S, H], and the N last states of each layer in a row.
+    def __call__(self, x: Sequence[Array], mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
+        """x: N of float[B, S, D], mask bool[B, N, S] -> float[B, N, S, H], and the N last states of each layer.
 
-        The latter, float[B, N H], initialize a decoder (Zoph and Knight, 2016, section 3).
+        The latter, in a row, float[B, N H], initialize a decoder (Zoph and Knight, 2016, section 3).
         """
-        encoders = self.encoders * (self.num_sources if self.shared else 1)
-        runs = [encoder(x[:, k], mask[:, k], train) for k, encoder in enumerate(encoders)]
+        encoders = self.encoders * (len(self.ordered) if self.shared else 1)
+        parts = zip(encoders, x, mask.swapaxes(0, 1), strict=True)
+        runs = [encoder(part, real, train) for encoder, part, real in parts]
         states = jnp.stack([states for states, _ in runs], axis=1)
         return states, jax.tree.map(lambda *ends: jnp.concatenate(ends, axis=-1), *(last for _, last in runs))
 

@@ -13,7 +13,7 @@ from tests.fixtures.parameters import draw_parameters
 
 B, COLUMNS, PATCH, K, V = 2, 3, 2, 2, 11
 CELLS = COLUMNS**2
-SIZES = {"source_vocab_size": V, "target_vocab_size": V, "source_columns": COLUMNS}
+SIZES = {"source_vocab_size": V, "target_vocab_size": V, "source_columns": (COLUMNS,)}
 SIZES |= {"image_encoder": "convolution", "convolution_width": 4}
 TRANSFORMER = {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2}
 SOFT = {"d_embedding": 6, "d_hidden": 8, "d_attention": 5, "decoder": "bahdanau", "score": "additive"}
@@ -112,10 +112,10 @@ def test_cells_have_places():
     model, variables, _ = make("soft")
     flat = Features(np.full((1, CELLS, 3 * PATCH**2), 0.5, np.float32), np.array([CELLS]))
     states = model.apply(variables, flat, method="encode")["memory"]["values"][0]
-    cells = model.apply(variables, flat, method=lambda model, source: model._cells(source))[0]
+    cells = model.apply(variables, flat, method=lambda model, source: model._embed_source(source, 0))[0]
     np.testing.assert_allclose(states, cells, atol=1e-6)
     bare = model.apply(
-        variables, flat, method=lambda model, source: model.convolutions(source.rows, np.ones((1, CELLS), bool))
+        variables, flat, method=lambda model, source: model.convolutions[0](source.rows, np.ones((1, CELLS), bool))
     )[0]
     np.testing.assert_allclose(cells - bare, grid_sinusoids(CELLS, COLUMNS, 8), atol=1e-5)
 

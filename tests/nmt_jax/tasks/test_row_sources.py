@@ -83,7 +83,7 @@ def test_images_are_rows_of_patches_on_a_grid(settings, tmp_path):
     assert batch["source"].shape == (len(batch["target"]), 9, 48)
     assert batch["source_lengths"].tolist() == [9] + [0] * (len(batch["target"]) - 1)
     np.testing.assert_array_equal(batch["source"][0], np.tile(np.float32([1, -1, -1]), (9, 16)))
-    assert task.model.source_columns == 3
+    assert task.model.source_columns == (3,)
 
 
 IMAGES = {"data.kind": "image", "data.image_size": "32"}
@@ -103,7 +103,14 @@ IMAGES = {"data.kind": "image", "data.image_size": "32"}
         ({"data.feature_width": "0"}, "config.data.feature_width=0: set it to the width of the rows"),
         ({"data.corpus": "grammar"}, "config.data.source='paths': must be en or de"),
         ({"data.corpus": "tfds"}, "config.data.kind='features': the corpus 'tfds' has text only"),
-        ({"data.source": "paths,fr"}, "config.data.source='paths,fr': a model reads one source"),
+        ({"data.kind": "features,image"}, "'features,image': 2 kinds, but data.source='paths' names 1 sources"),
+        ({"data.kind": "features,sound", "data.source": "a,b"}, "use text, features, image, not 'sound'"),
+        ({"data.corpus": "scenes"}, "the corpus 'scenes' has text and images"),
+        (IMAGES | {"data.corpus": "scenes", "data.name": "odd"}, "config.data.name='odd': the families of scenes are"),
+        (
+            IMAGES | {"data.corpus": "scenes", "data.kind": "text,image", "data.source": "fr,scenes"},
+            "config.data.source='fr': the captions of scenes are in en or de",
+        ),
         ({"data.packing": "true"}, "config.data.packing=True: needs a source of text, but data.kind='features'; set"),
         ({"data.filters": '["duplicates"]'}, "config.data.filters=.*: needs a source of text"),
         ({"data.curriculum.difficulty": "rarity"}, "rows have no words; use length or none"),

@@ -74,4 +74,4 @@ def test_an_enormous_image_is_an_error(tmp_path, monkeypatch):
 
 
 def test_the_reader_is_that_of_the_config():
-    assert row_reader(ConfigDict({"corpus": "text", "kind": "image", "image_size": 8, "patch_size": 4})) == READER
+    assert row_reader("image", ConfigDict({"corpus": "text", "image_size": 8, "patch_size": 4})) == READER
