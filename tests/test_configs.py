@@ -20,6 +20,7 @@ from tests.fixtures import config_modules
 from tests.fixtures.config_modules import FOLDER, PAGES
 
 SIZES = [f"transformer.py:size={size}" for size in ("tiny", "small", "base", "big")] + ["rnn_luong.py:size=paper"]
+SIZES += ["captioning.py:model=soft"]
 
 
 @pytest.fixture(scope="module")

@@ -196,7 +196,7 @@ def test_invalid_hyperparameters_are_named(fields, words):
 
 
 def test_features_are_read_instead_of_words():
-    model, apply = feature_model(Model(**{**TINY, "source_columns": 2}))
+    model, apply = feature_model(Model(**{**TINY, "source_columns": (2,)}))
     check_padding_of_features(apply)
     check_steps_on_features(model, apply)
 
