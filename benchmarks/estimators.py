@@ -6,7 +6,9 @@ The encoder is XLM-R base (width 768, 12 layers) with random weights and a small
 sizes of the published models. The texts are WMT21 German to English: the translations of the first segments by so many
 systems, which share their sources and references, on one CPU thread. The peer's Python has unbabel-comet. One JSON line
 per metric; scores must agree with the peer's. Passes alternate with those of the peer, because other work on the
-machine changes their speed: figures are medians over the rounds.
+machine changes their speed: figures are medians over the rounds. `bound_of_products` is the ratio that a program would
+reach that did nothing but the encoder's products with weights, for every text, at the faster of the two rates of a
+large float32 product.
 """
 
 import argparse
@@ -87,6 +89,19 @@ def write_model(folder: pathlib.Path, metric: str, corpus: dict[str, list[str]],
     (folder / "config.json").write_text(json.dumps(config))
 
 
+def product_operations(folder: pathlib.Path, metric: str, corpus: dict[str, list[str]]) -> float:
+    """Return the floating-point operations of the encoder's products with weights, for all texts without padding."""
+    from nmt_jax.pretrained.tokenizer import Tokenizer
+
+    settings = json.loads((folder / "config.json").read_text())
+    width, inner = settings["hidden_size"], settings["intermediate_size"]
+    weights = settings["num_hidden_layers"] * (4 * width**2 + 2 * width * inner)
+    read = corpus if metric == "comet" else {name: corpus[name] for name in ("hypotheses", "sources")}
+    texts = [text for lines in read.values() for text in lines]
+    tokens = sum(map(len, Tokenizer.load(folder, "xlm-roberta").encode(texts))) + 2 * len(texts)
+    return 2.0 * weights * tokens
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer", help="Python with unbabel-comet.")
@@ -109,6 +124,7 @@ def main() -> None:
             write_model(pathlib.Path(place), name, corpus, options.layers)
             metric: Any = open_metric(name, sources=True, **{name: place})
             scores = metric(**corpus).segments  # compiles
+            operations = product_operations(pathlib.Path(place), name, corpus)
             ours, theirs = [], []
             for _ in range(ROUNDS):
                 start = time.process_time()
@@ -118,7 +134,8 @@ def main() -> None:
                     theirs.append(measure.peer(options.peer, "peer_comet.py", arrays, place))
         seconds = statistics.median(ours)
         figures: dict[str, Any] = {"translations_per_cpu_second": count / seconds, "cpu_seconds": seconds}
-        figures["matmul_gflops"] = measure.matmul_rate() / 1e9
+        rate = measure.matmul_rate()
+        figures["matmul_gflops"] = rate / 1e9
         if theirs:
             difference = float(np.abs(scores - theirs[0]["scores"]).max())
             assert difference < 1e-4, difference
@@ -126,6 +143,8 @@ def main() -> None:
             figures["peer_cpu_seconds"] = statistics.median(one["seconds"] for one in theirs)
             figures["ratios"] = [round(one["seconds"] / own, 2) for own, one in zip(ours, theirs, strict=True)]
             figures["ratio"] = statistics.median(figures["ratios"])
+            rate = max(rate, *(one["matmul_rate"] for one in theirs))
+            figures["bound_of_products"] = figures["peer_cpu_seconds"] * rate / operations
         measure.report(benchmark="estimators", metric=name, layers=options.layers, translations=count, **figures)
 
 

@@ -18,6 +18,16 @@ from comet.models import str2model
 torch.set_num_threads(1)
 
 
+def matmul_rate(n=2048, repeats=5):
+    """The floating-point operations per CPU-second of a float32 matrix product."""
+    x = torch.ones(n, n)
+    x @ x
+    start = time.process_time()
+    for _ in range(repeats):
+        x @ x
+    return 2 * n**3 * repeats / (time.process_time() - start)
+
+
 def main():
     texts, folder = np.load(sys.argv[1]), pathlib.Path(sys.argv[2])
     settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))["comet"]
@@ -35,7 +45,8 @@ def main():
     model.predict(samples[:16], **options)
     start = time.process_time()
     scores = model.predict(samples, **options)["scores"]
-    print(json.dumps({"seconds": time.process_time() - start, "scores": scores}))
+    seconds = time.process_time() - start
+    print(json.dumps({"seconds": seconds, "scores": scores, "matmul_rate": matmul_rate()}))
 
 
 if __name__ == "__main__":

@@ -88,9 +88,11 @@ class AdditiveMetric:
     def result(self, statistics: np.ndarray, num_references: Sequence[int]) -> Result:
         """The result of a corpus, from its statistics float[N, K] and the number of references of each segment.
 
-        The signature also holds the number of references per segment: `nrefs`, or `nrefs:var` if it varies.
+        The signature also holds the number of references per segment: `nrefs`, or `nrefs:var` if it varies; 0 for a
+        metric that reads none.
         """
-        total, counts = statistics.sum(axis=0), set(num_references)
+        total = statistics.sum(axis=0)
+        counts = set(num_references) if "references" in self.needs else {0}
         signature = sign(self, nrefs=counts.pop() if len(counts) == 1 else "var")
         return Result(float(self.score(total)), self.score(statistics), signature, self.parts(total))
 

@@ -14,7 +14,7 @@ from nmt_jax.decoding import stepwise
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.method import DecodingMethod, StepModel
 from nmt_jax.decoding.next_logits import NextLogits, Step, ensemble, predict, token_log_probs
-from nmt_jax.models.layers.features import Features, Source, reduction_of, source_mask
+from nmt_jax.models.layers.features import Source, reduction_of, source_mask, word_mask
 from nmt_jax.platforms import compiled
 from nmt_jax.translation import kept_programs
 
@@ -98,10 +98,8 @@ class Programs:
         step, cache = self._step(params, source, method.width, max_length, method.needs_attention)
         prepared = StepModel(step, cache, max_length, BOS, EOS, halve=self.halve and len(source) >= MIN_HALVED)
         if method.needs_attention:
-            mask = source_mask(source, reduction_of(self.models[0]))
-            if not isinstance(source, Features):
-                mask &= source != EOS
-            prepared = prepared._replace(attention=_mean_attention, source_mask=mask.reshape(len(source), -1))
+            mask = word_mask(source, reduction_of(self.models[0])).reshape(len(source), -1)
+            prepared = prepared._replace(attention=_mean_attention, source_mask=mask)
         return prepared
 
     @compiled(row_by_row=True, static_argnames=("method", "max_length"))

@@ -73,7 +73,7 @@ def test_samples_depend_on_the_utterance_alone():
 
 @needs_espeak
 def test_the_corpus_names_utterances_that_the_reader_speaks(tmp_path):
-    corpus, reader = open_text(DATA, "train"), row_reader(DATA)
+    corpus, reader = open_text(DATA, "train"), row_reader("audio", DATA)
     pairs = list(corpus)
     assert pairs[2] == ("speech:train:2", speech.utterance("train", 2).text)
     assert [pair for part in corpus.slices(2, tmp_path) for pair in part] == pairs
@@ -95,13 +95,13 @@ def test_recordings_are_written_and_read_again(tmp_path):
     assert texts == [speech.utterance("test", number).text for number in range(2)]
     with wave.open(paths[1]) as recording:
         assert recording.getparams()[:3] == (1, 2, 16_000)
-    np.testing.assert_array_equal(AudioFiles(40).read(paths[1]), row_reader(DATA).read("speech:test:1"))
+    np.testing.assert_array_equal(AudioFiles(40).read(paths[1]), row_reader("audio", DATA).read("speech:test:1"))
 
 
 @pytest.mark.parametrize("name", ["speech:test", "speech:test:-1", "speech:test:x", "speech:trian:1", "speech"])
 def test_a_name_of_no_utterance_is_an_error(name):
     with pytest.raises(UserError, match="no such utterance; use one of train, dev, test and a number from 0 on"):
-        row_reader(DATA).read(name)
+        row_reader("audio", DATA).read(name)
 
 
 def test_without_the_program_one_line_says_what_to_install(monkeypatch):

@@ -13,7 +13,6 @@ import pytest
 
 from nmt_jax import config as configs
 from nmt_jax.commands import translate
-from nmt_jax.data.batching.batches import RowLayout
 from nmt_jax.data.readers.audio import SpokenSentences
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
@@ -38,7 +37,7 @@ def make(**changes):
     task = Translate(configs.load(PAGE, off | changes), pathlib.Path("unused"), sharding.make_mesh())
     task.stand_in()  # nothing is spoken
     rows = np.random.default_rng(0).normal(size=(12, 40)).astype(np.float32)
-    batch = RowLayout(40).sources([rows, rows[:7]], (2, 12)) | {"target": np.array([[5, 6, 3], [7, 3, 0]], np.int32)}
+    batch = task.reader.fill([rows, rows[:7]], (2, 12)) | {"target": np.array([[5, 6, 3], [7, 3, 0]], np.int32)}
 
     def loss(params, number):
         return task.loss_fn(params, batch, Step(number, jax.random.fold_in(jax.random.key(0), number)))[0]
@@ -88,7 +87,9 @@ def test_settings_that_do_not_fit_are_errors(changes, message):
 
 @pytest.mark.parametrize("key", ["loss.ctc", "model.subsampling_layers", "data.spec_augment.time_masks"])
 def test_text_has_no_rows_to_halve_or_to_mask(key):
-    with pytest.raises(UserError, match=rf"config\.{key}=.+: needs rows of features, but data\.kind='text'"):
+    with pytest.raises(
+        UserError, match=rf"config\.{key}=.+: needs one source of features or recordings, but data\.kind='text'"
+    ):
         configs.load(f"{ROOT}/configs/quickstart.py:smoke=true", {key: "0.1" if key == "loss.ctc" else "1"})
 
 

@@ -95,7 +95,7 @@ def test_a_file_that_is_no_recording_is_one_clear_line(tmp_path):
 
 
 def test_the_reader_is_that_of_the_config():
-    assert row_reader(ConfigDict({"corpus": "text", "kind": "audio", "mels": 40})) == READER
+    assert row_reader("audio", ConfigDict({"corpus": "text", "mels": 40})) == READER
 
 
 def test_the_documented_command_makes_a_list_of_librispeech(tmp_path):
