@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TEST_PACKAGES := $(VENV)/.test-packages
 DOCS_PACKAGES := $(VENV)/.docs-packages
-SYSTEM_PACKAGES := slurm-wlm munge chromium procps
+SYSTEM_PACKAGES := slurm-wlm munge chromium procps espeak-ng
 
 .PHONY: help install quickstart docs test test-all test-gpu test-beam system-packages format lint types lock clean
 

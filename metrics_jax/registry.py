@@ -17,6 +17,7 @@ REGISTRY: dict[str, tuple[str, str]] = {  # metric name: module and class
     "ter": ("surface.ter", "TER"),
     "cder": ("surface.error_rates", "CDER"),
     "wer": ("surface.error_rates", "WER"),
+    "cer": ("surface.error_rates", "CER"),
     "per": ("surface.error_rates", "PER"),
     "character": ("surface.character", "CharacTER"),
     "eed": ("surface.eed", "EED"),

@@ -25,9 +25,9 @@ from nmt_jax.schema.models import MODELS
 from nmt_jax.storage.files import whole_file
 from nmt_jax.storage.paths import local_path_of
 
-# Top-level keys that must not change once a workdir has parameters, and keys of what its model reads.
+# Top-level keys that must not change once a workdir has parameters, and keys of its inputs and its output layers.
 SAME_MODEL = ("task", "model_name", "model", "vocab", "encoder", "encoders")
-SAME_SOURCES = ("data.kind", "data.feature_width", "data.image_size", "data.patch_size")
+SAME_LAYERS = ("data.kind", "data.feature_width", "data.image_size", "data.patch_size", "data.mels", "loss.ctc")
 # Except these, which choose how a model is computed: its parameters are the same.
 SAME_PARAMETERS = ("model.remat", "model.scan_layers")
 ABSENT = "(absent)"
@@ -149,7 +149,7 @@ def suggest_key(key: str, known: Iterable[str]) -> str:
 
 def defines_model(key: str) -> bool:
     """Returns whether the key must keep its value once a workdir has parameters."""
-    return (key.partition(".")[0] in SAME_MODEL and key not in SAME_PARAMETERS) or key in SAME_SOURCES
+    return (key.partition(".")[0] in SAME_MODEL and key not in SAME_PARAMETERS) or key in SAME_LAYERS
 
 
 def add_missing(config: ConfigDict) -> None:

@@ -1,8 +1,8 @@
-"""Error rates WER, PER and CDER: the fewest edits that turn a hypothesis into the reference, per reference word.
+"""Error rates WER, CER, PER and CDER: the fewest edits that turn a hypothesis into the reference, per reference word.
 
-WER edits word by word, CDER may also jump to any position of the hypothesis, PER ignores word order; TER, which shifts
-blocks, is in `ter`. A set of word positions, or of columns of a dynamic programming table, is represented by an integer
-whose bit i stands for position i.
+WER edits word by word, CER character by character, CDER may also jump to any position of the hypothesis, PER ignores
+word order; TER, which shifts blocks, is in `ter`. A set of word positions, or of columns of a dynamic programming
+table, is represented by an integer whose bit i stands for position i.
 """
 
 import dataclasses
@@ -123,6 +123,22 @@ class WER(_PlainWords):
     name: ClassVar[str] = "wer"
 
     num_edits = staticmethod(edit_distance)
+
+
+@dataclasses.dataclass(frozen=True)
+class CER(_PlainWords):
+    """Character error rate: insertions, deletions and substitutions of characters per reference character.
+
+    Blanks between words are characters; those around the text are not, as in jiwer.
+    """
+
+    name: ClassVar[str] = "cer"
+
+    num_edits = staticmethod(edit_distance)
+
+    def words(self, text: str) -> list[str]:
+        """The characters of a text."""
+        return list((text.lower() if self.lowercase else text).strip())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -35,7 +35,7 @@ class AttentionAligner:
         Raises UserError if the translator has no attention, or reads several sources.
         """
         translator.check_attention()
-        if translator.reader:
+        if not translator.reader.only_text:
             raise UserError("the source of the model is not text; `nmt-jax translate --alignment` aligns its rows")
         if translator.num_sources > 1:
             raise UserError(f"the model reads {translator.num_sources} sources; alignment needs one that reads one")

@@ -1,7 +1,7 @@
-"""`nmt-jax corpus`: writes the parallel text of an experiment to two plain files."""
+"""`nmt-jax corpus`: writes the parallel text of an experiment to two plain files; speech also as WAV files."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from absl import flags
 from ml_collections import ConfigDict
@@ -9,6 +9,7 @@ from ml_collections import ConfigDict
 from nmt_jax import config as configs
 from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import define_override_flag, overrides
+from nmt_jax.data.readers.audio import SPEECH, write_recordings
 from nmt_jax.data.readers.parallel_text import open_text
 from nmt_jax.data.readers.splits import SPLITS
 from nmt_jax.errors import UserError
@@ -54,9 +55,14 @@ def output_files(config: ConfigDict, output: str) -> tuple[str, str]:
 
 
 def run(config: ConfigDict, split: str, output: str, lines: int = 0) -> tuple[str, str]:
-    """Write the first `lines` pairs (0: all) of `split` to the `output_files`; returns their names."""
+    """Write the first `lines` pairs (0: all) of `split` to the `output_files`; returns their names.
+
+    The embedded speech is written to the folder OUTPUT-wav, and its source file has the paths of the recordings.
+    """
     paths = output_files(config, output)
-    pairs = itertools.islice(open_text(config.data, split), lines or None)
+    pairs: Iterable[tuple[str, str]] = itertools.islice(open_text(config.data, split), lines or None)
+    if config.data.corpus == SPEECH:
+        pairs = write_recordings(pairs, f"{output}-wav")
     try:
         with whole_file(path_of(paths[0])) as source, whole_file(path_of(paths[1])) as target:
             for pair in pairs:

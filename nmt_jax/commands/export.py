@@ -137,6 +137,8 @@ def _to_ctranslate2(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoin
         raise UserError(
             f"{folder.path}: --to=ctranslate2 needs a source of text, but config.data.kind={config.data.kind!r}"
         )
+    if "," in config.data.source:
+        raise UserError(f"{folder.path}: --to=ctranslate2 needs one source, but this is {config.data.source!r}")
     from nmt_jax.export import ctranslate2
 
     task, params = open_trained(folder, "translate", checkpoint=checkpoint)

@@ -16,7 +16,7 @@ from nmt_jax.errors import UserError
 
 METHODS = ("exact", "aggregate", "prune")
 WEIGHTS = ("uniform", "probability")
-PERCENT = frozenset({"bleu", "chrf", "ter", "cder", "wer", "per", "sari"})  # metrics on a scale of 0 to 100
+PERCENT = frozenset({"bleu", "chrf", "ter", "cder", "wer", "cer", "per", "sari"})  # metrics on a scale of 0 to 100
 FIRST_REFERENCES = 8  # in the first round of pruning; doubled in each further round
 NUM_BOOTSTRAPS = 500  # as Cheng and Vlachos (2023)
 

@@ -9,7 +9,7 @@ from jax import Array
 
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS
-from nmt_jax.models.layers.basic import Embedding, SequenceDropout, matmul
+from nmt_jax.models.layers.basic import Dense, Embedding, SequenceDropout, matmul
 from nmt_jax.models.layers.copying import (
     COPYING,
     check_source_words,
@@ -18,10 +18,20 @@ from nmt_jax.models.layers.copying import (
     make_copying,
     read_unknown,
 )
-from nmt_jax.models.layers.features import Features, Source, source_mask
+from nmt_jax.models.layers.features import (
+    Features,
+    Mixed,
+    Source,
+    check_number,
+    columns_of,
+    grid_sinusoids,
+    source_mask,
+)
+from nmt_jax.models.layers.hidden_words import HiddenWords
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
+from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
 from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder
-from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, Carry, Decoder, SeveralEncoders
+from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, Carry, Decoder, SeveralEncoders, Unordered
 from nmt_jax.models.layers.scores import SCORES
 
 CHOICES = {
@@ -31,6 +41,7 @@ CHOICES = {
     "score": SCORES,
     "bridge": ("zero", "copy", "transform", "mean"),
     "combination": COMBINATIONS,
+    "image_encoder": IMAGE_ENCODERS,
     "copying": COPYING,
     "tie_embeddings": ("three-way", "two-way", "none"),
     "dtype": ("float32", "bfloat16"),
@@ -38,20 +49,32 @@ CHOICES = {
 
 
 class Model(nn.Module):
-    """A recurrent encoder-decoder; d_hidden is the width of every layer of both networks."""
+    """A recurrent encoder-decoder; d_hidden is the width of every layer of both networks.
+
+    source_columns: of each source, of the grid that its rows are, such as the patches of an image; 0 = a sequence, as
+    all sources are by default. With image_encoder="convolution", the decoder attends to the cells of such a grid, to
+    which the embeddings of their places are added, without recurrent layers in between. word_dropout: see
+    `HiddenWords`. ctc: whether the states of the encoder have an output layer of their own.
+    """
 
     source_vocab_size: int
     target_vocab_size: int
     num_sources: int = 1
+    source_columns: tuple[int, ...] = ()
+    ctc: bool = False
     cell: str = "lstm"
     num_encoder_layers: int = 1
     num_decoder_layers: int = 1
+    pyramid_layers: int = 0
     d_embedding: int = 256
     d_hidden: int = 512
     bidirectional: bool = True
     residual: bool = False
     dropout: float = 0.2
     variational_dropout: bool = False
+    word_dropout: float = 0.0
+    image_encoder: str = "patches"
+    convolution_width: int = 32
     decoder: str = "luong"
     attention: str = "global"
     score: str = "general"
@@ -59,6 +82,7 @@ class Model(nn.Module):
     window: int = 10
     input_feeding: bool = True
     context_every_step: bool = False
+    context_gate: bool = False
     bridge: str = "transform"
     combination: str = "concat"
     share_encoder: bool = False
@@ -72,8 +96,8 @@ class Model(nn.Module):
     def __post_init__(self) -> None:
         check_choices(self, CHOICES)
         check_positive(self, "num_sources", "num_encoder_layers", "num_decoder_layers", "d_embedding", "d_hidden")
-        check_positive(self, "d_attention", "window")
-        check_rates(self, "dropout")
+        check_positive(self, "d_attention", "window", "convolution_width")
+        check_rates(self, "dropout", "word_dropout")
         if self.bidirectional and self.d_hidden % 2:
             raise ValueError(f"d_hidden={self.d_hidden} must be even: each direction of the encoder has half of it")
         if self.decoder == "bahdanau" and self.attention == "none":
@@ -84,6 +108,12 @@ class Model(nn.Module):
             raise ValueError(
                 "combination='flat' does not support local attention: use attention='global', or combination='concat'"
             )
+        if self.pyramid_layers and any(self.source_columns):
+            raise ValueError(f"pyramid_layers={self.pyramid_layers}: the rows of an image are no sequence; use 0")
+        if not 0 <= self.pyramid_layers <= self.num_encoder_layers:
+            raise ValueError(f"pyramid_layers={self.pyramid_layers} must be 0 to num_encoder_layers")
+        if any(self.convolved) and self.bridge == "copy":
+            raise ValueError("bridge='copy' copies the last state of an encoder, which images lack: use bridge='mean'")
         check_tying(self)
         check_source_words(self)
         super().__post_init__()
@@ -98,15 +128,21 @@ class Model(nn.Module):
         if self.tie_embeddings == "none":
             self.output_table = Embedding(self.target_vocab_size, d_readout)
         self.drop = SequenceDropout(self.dropout, self.variational_dropout)
+        self.hide_words = HiddenWords(self.word_dropout)
         both = {name: getattr(self, name) for name in ("d_hidden", "residual", "dropout", "dtype")}
-        names = ("cell", "bidirectional", "variational_dropout")
+        names = ("cell", "bidirectional", "variational_dropout", "pyramid_layers")
         encoder = {"num_layers": self.num_encoder_layers, **both, **{name: getattr(self, name) for name in names}}
-        several = self.num_sources > 1
-        self.encoder_layers = (
-            SeveralEncoders(encoder, self.num_sources, self.share_encoder) if several else Encoder(**encoder)
-        )
+        self.convolutions = [
+            ConvolutionalEncoder(columns, self.convolution_width, self.d_hidden, self.dtype)
+            for columns in self.convolved
+        ]
+        ordered = tuple(not columns for columns in self.convolved)
+        if self.num_sources > 1:
+            self.encoder_layers: Any = SeveralEncoders(encoder, ordered, self.share_encoder)
+        else:
+            self.encoder_layers = Encoder(**encoder) if ordered[0] else Unordered(self.cell, self.num_encoder_layers)
         attention = ("score", "d_attention", "window")
-        decoder = ("num_sources", "combination", "input_feeding", "context_every_step", "bridge")
+        decoder = ("num_sources", "combination", "input_feeding", "context_every_step", "context_gate", "bridge")
         self.decoder_layers = Decoder(
             cell="lstm" if self.cell == "lstmn" else self.cell,
             num_layers=self.num_decoder_layers,
@@ -118,6 +154,19 @@ class Model(nn.Module):
         )
         if self.copying != "none":
             self.copier = make_copying(self.copying, self.max_unknown, d_readout, self.dtype)
+        if self.ctc:
+            self.ctc_output = Dense(self.target_vocab_size, dtype=self.dtype)
+
+    @property
+    def reduction(self) -> int:
+        """Rows of the source for each state of the encoder."""
+        return 2**self.pyramid_layers
+
+    @property
+    def convolved(self) -> tuple[int, ...]:
+        """Of each source, the columns of the grid if it is an image that is read by convolutions, else 0."""
+        columns = (columns_of(self.source_columns, number) for number in range(self.num_sources))
+        return tuple(count if self.image_encoder == "convolution" else 0 for count in columns)
 
     @property
     def num_unknown(self) -> int:
@@ -130,26 +179,26 @@ class Model(nn.Module):
         return table.table.T
 
     def _encode(self, source: Source, train: bool) -> dict[str, Any]:
-        """Encode words int[B, S] or features, of several sources [B, N, S, ...], for the decoder.
-
-        Raises ValueError if the number of sources is not num_sources.
-        """
-        axes = source.shape[1:-1]
-        if axes != ((self.num_sources,) if self.num_sources > 1 else ()):
-            raise ValueError(
-                f"num_sources={self.num_sources}, but the batch has {axes[0] if axes else 1} per sentence: "
-                f"{list(source.shape)}"
-            )
+        """Encode a source, or several, for the decoder. Raises ValueError if their number is not num_sources."""
+        check_number(source, self.num_sources)
         mask = source_mask(source)
         known: Any = None  # words of the vocabulary
-        if isinstance(source, Features):
+        if isinstance(source, Features | Mixed):
             if self.copying != "none" or self.lexicon:
                 raise ValueError("copying and lexicon need a source of words, but this one consists of features")
-            x = source.rows
         else:
+            if self.pyramid_layers:
+                raise ValueError(f"pyramid_layers={self.pyramid_layers} needs rows of features, not words")
             known = read_unknown(source, self.source_vocab_size)
-            x = self.source_embedding(known)
-        states, last = self.encoder_layers(self.drop(x, train), mask, train)
+        if self.num_sources == 1:
+            x: Any = self.drop(self._embed_source(source if known is None else known, 0), train)
+        elif isinstance(source, Mixed):
+            x = [self.drop(self._embed_source(part, number), train) for number, part in enumerate(source.parts)]
+        else:  # of one width: dropped out together
+            several = self.drop(source.rows if isinstance(source, Features) else self.source_embedding(known), train)
+            x = [several[:, number] for number in range(self.num_sources)]
+        states, last = self.encoder_layers(x, mask, train)
+        mask = mask[..., :: self.reduction]
         decoder = self.decoder_layers
         output = {}
         if self.copying != "none":
@@ -157,11 +206,21 @@ class Model(nn.Module):
         if self.lexicon:
             output["lexicon"] = lexicon_columns(self.lexicon, known, self.target_vocab_size)
         memory, start = decoder.memory(states, mask, last), decoder.start(states, mask, last)
-        return {"memory": memory, "start": start, "output": output}
+        return {"memory": memory, "start": start, "output": output, "states": states}
 
-    def _embed(self, words: Array) -> Array:
+    def _embed_source(self, source: Any, number: int) -> Array:
+        """What the encoder of a source reads, float[B, S, ...]: of an image, its cells with their places."""
+        if not isinstance(source, Features):
+            return self.source_embedding(source)
+        if not self.convolved[number]:
+            return source.rows
+        cells = self.convolutions[number](source.rows, source_mask(source))
+        places = grid_sinusoids(cells.shape[1], self.convolved[number], self.d_hidden)
+        return cells + jnp.asarray(places)[None].astype(cells.dtype)
+
+    def _embed(self, words: Array, train: bool = False) -> Array:
         """Target words int[...], including those outside the vocabulary -> float[..., E]."""
-        return self.target_embedding(read_unknown(words, self.target_vocab_size))
+        return self.target_embedding(self.hide_words(read_unknown(words, self.target_vocab_size), train))
 
     def _logits(self, hidden: Array, x: Array, weights: Array, output: dict[str, Any]) -> Array:
         """Readouts float[B, T, R], embedded inputs [B, T, E], weights [B, T, S] -> float[B, T, V, or V + num_unknown].
@@ -182,18 +241,21 @@ class Model(nn.Module):
         of that name; other steps read the model's best piece. None: all steps read the true piece. `cross`: the
         attention weights as of one layer with a head per source, float[B, N, T, S]. `hidden` float[B, T, R] and
         `output_kernel` float[R, V]: their product is the logits, for a chunked loss; absent with a lexicon, and with
-        copying, where the logits are log-probabilities of V + num_unknown words.
+        copying, where the logits are log-probabilities of V + num_unknown words. `ctc` float[B, S, V]: logits of the
+        states of the encoder.
         """
         encoded = self._encode(source, train)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         if teacher_forcing is None:
-            x = self.drop(self._embed(inputs), train)
+            x = self.drop(self._embed(inputs, train), train)
             hidden, weights = self.decoder_layers(encoded["start"], x, encoded["memory"], train)
         else:
             hidden, x, weights = self._scheduled_sampling(encoded, inputs, teacher_forcing, train)
         out: dict[str, Any] = {}
         if not encoded["output"]:
             out |= {"hidden": hidden, "output_kernel": self.output_kernel()}
+        if self.ctc:
+            out["ctc"] = self.ctc_output(encoded["states"])
         if self.attention != "none":
             by_source = weights.reshape(*weights.shape[:2], self.num_sources, -1)
             out["cross"] = (by_source.swapaxes(1, 2),)
@@ -207,7 +269,7 @@ class Model(nn.Module):
 
         def step(model: "Model", carry: tuple[Carry, Array], at: tuple[Array, Array]) -> Any:
             state, best = carry
-            x = model.drop(model._embed(jnp.where(at[1], at[0], best)[:, None]), train)
+            x = model.drop(model._embed(jnp.where(at[1], at[0], best)[:, None], train), train)
             state, (hidden, weights) = model.decoder_layers.step(state, x, encoded["memory"], train)
             best = jnp.argmax(model._logits(hidden, x, weights, encoded["output"])[:, 0], axis=-1)
             return (state, best), (hidden[:, 0], x[:, 0], weights[:, 0])

@@ -18,13 +18,25 @@ from nmt_jax.models.layers.basic import (
     activation_type,
     matmul,
 )
-from nmt_jax.models.layers.features import Features, Source, grid_sinusoids, source_mask
+from nmt_jax.models.layers.features import (
+    Features,
+    Source,
+    check_number,
+    columns_of,
+    grid_sinusoids,
+    parts_of,
+    source_mask,
+)
+from nmt_jax.models.layers.hidden_words import HiddenWords
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, check_tying
+from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
 from nmt_jax.models.layers.layer_stack import REMAT, Step, run_layers
 from nmt_jax.models.layers.packing import embed_positions, restarting_positions, same_item
+from nmt_jax.models.layers.subsampling import StridedConvolutions
 from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
 
 CHOICES = {
+    "image_encoder": IMAGE_ENCODERS,
     "positions": ("sinusoidal", "learned"),
     "tie_embeddings": ("three-way", "two-way", "none"),
     "norm": ("pre", "post"),
@@ -38,15 +50,20 @@ class Model(nn.Module):
     """The Transformer; d_k and d_v, the widths of keys and values per head, default (0) to d_model / num_heads.
 
     A source of feature rows is projected to width D instead of embedded, so that `three-way` ties as `two-way` does.
-    source_columns: of the grid that the rows of a source are, such as the patches of an image; 0 = a sequence. Only
-    sinusoidal positions have two dimensions.
+    source_columns: of each source, of the grid that its rows are, such as the patches of an image; 0 = a sequence, as
+    all sources are by default. The patches of a grid are read by `image_encoder`. Only sinusoidal positions have two
+    dimensions. Several sources are read one after the other by one encoder, which adds a learned embedding of the
+    source. word_dropout: see `HiddenWords`. ctc: whether the states of the encoder have an output layer of their own.
     """
 
     source_vocab_size: int
     target_vocab_size: int
-    source_columns: int = 0
+    num_sources: int = 1
+    source_columns: tuple[int, ...] = ()
+    ctc: bool = False
     num_encoder_layers: int = 3
     num_decoder_layers: int = 3
+    subsampling_layers: int = 0
     d_model: int = 256
     d_ff: int = 1024
     num_heads: int = 4
@@ -55,6 +72,9 @@ class Model(nn.Module):
     dropout: float = 0.1
     attention_dropout: float = 0.0
     relu_dropout: float = 0.0
+    word_dropout: float = 0.0
+    image_encoder: str = "patches"
+    convolution_width: int = 32
     positions: str = "sinusoidal"
     max_positions: int = 1024
     tie_embeddings: str = "three-way"
@@ -67,8 +87,12 @@ class Model(nn.Module):
     def __post_init__(self) -> None:
         check_choices(self, CHOICES)
         check_positive(self, "d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
-        check_positive(self, "max_positions")
-        check_rates(self, "dropout", "attention_dropout", "relu_dropout")
+        check_positive(self, "max_positions", "convolution_width", "num_sources")
+        check_rates(self, "dropout", "attention_dropout", "relu_dropout", "word_dropout")
+        if self.subsampling_layers and any(self.source_columns):
+            raise ValueError(
+                f"subsampling_layers={self.subsampling_layers}: the rows of an image are no sequence; use 0"
+            )
         if not (self.d_k and self.d_v):
             check_heads(self, "change one of them, or set d_k and d_v")
         check_tying(self)
@@ -87,7 +111,10 @@ class Model(nn.Module):
         }
         self.encoder = [EncoderLayer(**layer) for _ in range(self.num_encoder_layers)]
         self.decoder = [DecoderLayer(**layer) for _ in range(self.num_decoder_layers)]
-        self.source_projection = Dense(self.d_model, dtype=self.dtype)  # of features
+        self.subsampling = StridedConvolutions(self.subsampling_layers, self.d_model, self.dtype)
+        self.row_layers = [self._row_layer(number) for number in range(self.num_sources)]
+        if self.num_sources > 1:
+            self.source_number = Positions("learned", self.num_sources, self.d_model)
         self.source_embedding = Embedding(self.source_vocab_size, self.d_model, self.dtype)
         if self.tie_embeddings == "three-way":
             self.target_embedding = self.source_embedding
@@ -100,9 +127,18 @@ class Model(nn.Module):
         if self.positions != "sinusoidal":
             self.target_position = Positions(self.positions, self.max_positions, self.d_model)
         self.embedding_dropout = Dropout(self.dropout)
+        self.hide_words = HiddenWords(self.word_dropout)
         if self.norm == "pre":
             self.encoder_norm = LayerNorm()
             self.decoder_norm = LayerNorm()
+
+        if self.ctc:
+            self.ctc_output = Dense(self.target_vocab_size, dtype=self.dtype)
+
+    @property
+    def reduction(self) -> int:
+        """Rows of the source for each state of the encoder."""
+        return 2**self.subsampling_layers
 
     def output_kernel(self) -> Array:
         """The weights float[D, V] of the output layer, tied or not."""
@@ -112,18 +148,46 @@ class Model(nn.Module):
     def _run(self, layers: Sequence[nn.Module], step: Step, x: Array) -> tuple[Array, list[Any]]:
         return run_layers(layers, step, x, scan=self.scan_layers, remat=self.remat)
 
-    def _embed_source(self, source: Source) -> Array:
-        return self.source_projection(source.rows) if isinstance(source, Features) else self.source_embedding(source)
+    def _row_layer(self, number: int) -> nn.Module:
+        """What turns the rows of a source into embeddings."""
+        columns, suffix = columns_of(self.source_columns, number), f"_{number}" if number else ""
+        if columns and self.image_encoder == "convolution":
+            name = f"source_convolutions{suffix}"
+            return ConvolutionalEncoder(columns, self.convolution_width, self.d_model, self.dtype, name=name)
+        return Dense(self.d_model, dtype=self.dtype, name=f"source_projection{suffix}")
 
-    def _source_position(self, length: int) -> Array:
-        """Embeddings of the places of a source, float[S, D]."""
-        if self.source_columns and self.positions == "sinusoidal":
-            return jnp.asarray(grid_sinusoids(length, self.source_columns, self.d_model))
-        return self.position(length)
+    def _embed_source(self, source: Any, number: int, packing: Array | None) -> Array:
+        """The embeddings of a source, int[B, S] or features, with their positions, float[B, S, D]."""
+        if not isinstance(source, Features):
+            if self.subsampling_layers:
+                raise ValueError(f"subsampling_layers={self.subsampling_layers} needs rows of features, not words")
+            x = self.source_embedding(source)
+        elif isinstance(layer := self.row_layers[number], ConvolutionalEncoder):
+            x = layer(source.rows, source_mask(source))
+        else:
+            x = layer(self.subsampling(source.rows, source_mask(source)))
+        columns, length = columns_of(self.source_columns, number), x.shape[1]
+        if columns and self.positions == "sinusoidal":
+            return x + jnp.asarray(grid_sinusoids(length, columns, self.d_model))[None]
+        return x + embed_positions(self.position(length), packing)
+
+    def _embed_sources(self, source: Source, packing: Array | None) -> Array:
+        """The embeddings of all sources one after the other, float[B, N S, D]."""
+        check_number(source, self.num_sources)
+        if self.num_sources == 1:
+            return self._embed_source(source, 0, packing)
+        numbers = self.source_number(self.num_sources)[:, None, None]  # [N, 1, 1, D]
+        parts = zip(parts_of(source), numbers, strict=True)
+        embedded = [self._embed_source(part, k, packing) + number for k, (part, number) in enumerate(parts)]
+        return jnp.concatenate(embedded, axis=1)
+
+    def _source_mask(self, source: Source) -> Array:
+        """Which states of the encoder, of all sources, are not padding, bool[B, N S]."""
+        return source_mask(source, self.reduction).reshape(len(source), -1)
 
     def _encode(self, source: Source, train: bool, packing: Array | None = None) -> tuple[Array, tuple[Array, ...]]:
-        mask = source_mask(source)[:, None, None, :] if packing is None else same_item(packing, packing)
-        x = self._embed_source(source) + embed_positions(self._source_position(source.shape[1]), packing)
+        mask = self._source_mask(source)[:, None, None, :] if packing is None else same_item(packing, packing)
+        x = self._embed_sources(source, packing)
         x = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
         x, weights = self._run(self.encoder, lambda layer, x: layer(x, mask, train), x)
         return (self.encoder_norm(x) if self.norm == "pre" else x), tuple(weights)
@@ -133,21 +197,25 @@ class Model(nn.Module):
     ) -> tuple[Array, dict[str, Any]]:
         """Teacher forcing: source int[B, S] or features, labels int[B, T] -> logits float[B, T, V] and intermediates.
 
+        The places of several sources (`features.Source`) follow each other: S is N S then.
         packing: the numbers of the pairs, int[B, S] and int[B, T], in rows that hold several independent ones.
         `encoder`, `decoder`, `cross`: L attention weights each, float[B, H, ., .]. `hidden` float[B, T, D] and
-        `output_kernel` float[D, V]: their product is the logits; a chunked loss uses them instead.
+        `output_kernel` float[D, V]: their product is the logits; a chunked loss uses them instead. `ctc`: logits of the
+        states of the encoder, float[B, S, V].
         """
         source_packing, target_packing = packing or (None, None)
         encoded, encoder_weights = self._encode(source, train, source_packing)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         length = target.shape[1]
         causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
-        mask = source_mask(source)[:, None, None, :]
+        mask = self._source_mask(source)[:, None, None, :]
         if source_packing is not None and target_packing is not None:
             inputs = jnp.where(restarting_positions(target_packing) == 0, BOS, inputs)
             causal = causal & same_item(target_packing, target_packing)
             mask = same_item(target_packing, source_packing)
-        x = self.target_embedding(inputs) + embed_positions(self.target_position(length), target_packing)
+        x = self.target_embedding(self.hide_words(inputs, train)) + embed_positions(
+            self.target_position(length), target_packing
+        )
         x = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
 
         def decode(layer: DecoderLayer, x: Array) -> tuple[Array, tuple[Array, Array]]:
@@ -164,6 +232,7 @@ class Model(nn.Module):
             "cross": cross_weights,
             "hidden": hidden,
             "output_kernel": kernel,
+            **({"ctc": self.ctc_output(encoded)} if self.ctc else {}),
         }
 
     def encode(self, source: Source) -> Array:
@@ -184,7 +253,7 @@ class Model(nn.Module):
                 layer.self_attention.init_memory(batch_size, beam_size, max_length) for layer in self.decoder
             ),
             "memory": tuple(layer.cross_attention.memory(encoded) for layer in self.decoder),
-            "source_mask": source_mask(source),
+            "source_mask": self._source_mask(source),
         }
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:

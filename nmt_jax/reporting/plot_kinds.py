@@ -49,9 +49,10 @@ def plot_attention(
     """Draws the attention of a model to a sentence; returns the file, by default WORKDIR/attention.png (or .html).
 
     A translator: the weights of `kind`, one of ATTENTION_KINDS, for `sentence` and its translation `target`, by default
-    the model's own. A classifier: coloured text, of `sentence` (its sentences separated by tabs) or, without one, of
-    `num_texts` development texts, evenly spaced. Other models: the weights between the pieces of `sentence`.
-    checkpoint: see `open_trained`. Raises UserError if the model has no weights of `kind`.
+    the model's own; "cross" to an image, which `sentence` names, as overlays. A classifier: coloured text, of
+    `sentence` (its sentences separated by tabs) or, without one, of `num_texts` development texts, evenly spaced. Other
+    models: the weights between the pieces of `sentence`. checkpoint: see `open_trained`. Raises UserError if the model
+    has no weights of `kind`.
     """
     folder = Workdir(workdir)
     if (task := folder.config().get("task")) not in ("translate", "classify"):
@@ -68,6 +69,7 @@ def plot_attention(
         save_page(_coloured_page(folder, sentence, num_texts, checkpoint), output)
         return output
     from nmt_jax.reporting.plots.attention_maps import draw_attention
+    from nmt_jax.reporting.plots.overlays import draw_overlays
 
     output = check_output(output or folder.path / "attention.png")
     if not sentence:
@@ -77,8 +79,9 @@ def plot_attention(
     if kind not in available:
         has = f"only --attention={' or '.join(available)}" if available else "no attention"
         raise UserError(f"--attention={kind}: the model in {folder.path} has {has}")
+    overlays = kind == "cross" and weights.get("pictures")
     with drawing():
-        save(draw_attention(weights, kind), output)
+        save(draw_overlays(weights) if overlays else draw_attention(weights, kind), output)
     return output
 
 

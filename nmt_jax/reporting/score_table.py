@@ -13,7 +13,15 @@ from metrics_jax.api import AdditiveMetric, Result
 from metrics_jax.significance import Comparison, Interval
 from nmt_jax.reporting.latex import latex_arrow, latex_table, latex_text
 
-PERCENT = ("bleu", "chrf", "ter", "wer", "per", "cder")  # from 0 to 100, shown with two decimals; others with four
+PERCENT = (
+    "bleu",
+    "chrf",
+    "ter",
+    "wer",
+    "cer",
+    "per",
+    "cder",
+)  # from 0 to 100, shown with two decimals; others with four
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,6 +27,14 @@ HEADS = count(4, "Number of attention heads.", high=4096)
 POSITIONS = count(1024, "Longest sequence.", "positions", high=1_048_576)
 DROPOUT = rate(0.1, "Dropout on residual branches and embeddings.")
 ATTENTION_DROPOUT = rate(0.1, "Dropout on attention weights.")
+IMAGES = {
+    "image_encoder": choice(
+        *("patches", "Encoder of images: patches (each is projected) or convolution (several layers of 3 x 3)."),
+        *("patches", "convolution"),
+    ),
+    "convolution_width": width(32, "convolution: filters of the first layer; each further one has twice as many."),
+}
+HIDDEN_WORDS = rate(0.0, "Fraction of the words that the decoder does not see in training (Bowman et al., 2016).")
 ACTIVATIONS = ("relu", "gelu", "gelu_erf", "swiglu")
 
 # Shared by the document and the sentence classifier.
@@ -46,6 +54,9 @@ MODELS: dict[str, dict[str, Key]] = {
     "transformer": {
         "num_encoder_layers": layers(3, "Layers of the encoder."),
         "num_decoder_layers": layers(3, "Layers of the decoder."),
+        "subsampling_layers": count(
+            0, "Convolutions before the encoder, each of which halves the number of rows of features.", low=0, high=10
+        ),
         "d_model": width(256, "Width of every layer."),
         "d_ff": width(1024, "Width of the hidden layer of the feed-forward blocks."),
         "num_heads": HEADS,
@@ -54,6 +65,8 @@ MODELS: dict[str, dict[str, Key]] = {
         "dropout": DROPOUT,
         "attention_dropout": rate(0.0, "Dropout on attention weights."),
         "relu_dropout": rate(0.0, "Dropout on the hidden layer of the feed-forward blocks."),
+        "word_dropout": HIDDEN_WORDS,
+        **IMAGES,
         "positions": choice("sinusoidal", "Position embeddings.", "sinusoidal", "learned"),
         "max_positions": POSITIONS,
         "tie_embeddings": choice("three-way", TYING.help, *TYING.choices),
@@ -70,12 +83,21 @@ MODELS: dict[str, dict[str, Key]] = {
         ),
         "num_encoder_layers": layers(1, "Layers of the encoder."),
         "num_decoder_layers": layers(1, "Layers of the decoder."),
+        "pyramid_layers": count(
+            0,
+            "Number of last encoder layers that read two neighbouring outputs of the layer below at a time (Chan et "
+            "al., 2016), each of which halves the number of rows of features.",
+            low=0,
+            high=10,
+        ),
         "d_embedding": width(256, "Width of the embeddings."),
         "d_hidden": width(512, "Width of every layer; each direction of a bidirectional encoder has half of it."),
         "bidirectional": Key(True, "The encoder reads in both directions."),
         "residual": Key(False, "Add residual connections around layers whose input and output widths are equal."),
         "dropout": rate(0.2, "Dropout."),
         "variational_dropout": VARIATIONAL,
+        "word_dropout": HIDDEN_WORDS,
+        **IMAGES,
         "decoder": choice(
             "luong", "luong attends with the new state, bahdanau with the old state.", "luong", "bahdanau"
         ),
@@ -88,6 +110,7 @@ MODELS: dict[str, dict[str, Key]] = {
         "window": count(10, "Half-width D of the window of local attention.", "positions"),
         "input_feeding": Key(True, "Feed the attentional state to the next step (luong)."),
         "context_every_step": Key(False, "Append the last encoder output to every decoder input."),
+        "context_gate": Key(False, "Multiply the context of the attention by a learned gate (Xu et al., 2015)."),
         "bridge": choice("transform", "Initial decoder state.", "zero", "copy", "transform", "mean"),
         "combination": choice("concat", "How several sources are combined.", "concat", "flat", "hierarchical"),
         "share_encoder": Key(False, "Use one encoder for all sources instead of one per source."),
@@ -225,8 +248,9 @@ TINY_CLASSIFIER = {"num_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attent
 # Changes for `smoke=true`.
 TINY_MODELS: dict[str, dict[str, Any]] = {
     "transformer": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
-    | {"d_k": 0, "d_v": 0},
-    "rnn": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16},
+    | {"d_k": 0, "d_v": 0, "convolution_width": 4},
+    "rnn": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16}
+    | {"convolution_width": 4},
     "rnn_lm": {"num_layers": 1, "d_embedding": 16, "d_hidden": 16},
     "gpt": {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},
     "han": TINY_CLASSIFIER,

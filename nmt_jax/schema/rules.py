@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 from nmt_jax.schema.filters import problem_of_filters
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # pieces of every vocabulary
-EMBEDDED = ("en", "de")  # the languages of the embedded corpus
+EMBEDDED = ("en", "de")  # the languages of the embedded corpora
+SOURCE_KINDS = ("text", "features", "image", "audio")
+SEQUENCES = ("features", "audio")  # kinds of source whose rows follow each other in time
+FAMILIES = ("", "ambiguous")  # of embedded scenes
 PACKED = {
     "translate": "transformer",
     "language_model": "gpt",
@@ -140,39 +143,97 @@ def _symbols(config: dict[str, Any]) -> str:
 def _corpus_of_rows(config: dict[str, Any]) -> str:
     kind, corpus = config["data.kind"], config["data.corpus"]
     if corpus == "scenes":
-        return "" if kind == "image" else f"config.data.kind={kind!r}: the corpus 'scenes' needs data.kind=image"
+        other = "features" in kind or "audio" in kind
+        return f"config.data.kind={kind!r}: the corpus 'scenes' has text and images" if other else ""
+    if corpus == "speech":
+        return "" if kind == "audio" else f"config.data.kind={kind!r}: the corpus 'speech' needs data.kind=audio"
     if kind != "text" and corpus != "text":
         return f"config.data.kind={kind!r}: the corpus {corpus!r} has text only; set data.corpus=text"
     return ""
 
 
-def _language_of_scenes(config: dict[str, Any]) -> str:
-    if config["data.corpus"] == "scenes" and config["data.target"] not in EMBEDDED:
-        return f"config.data.target={config['data.target']!r}: the captions of scenes are in {' or '.join(EMBEDDED)}"
+def _kinds(config: dict[str, Any]) -> list[str]:
+    """The kind of each source."""
+    kinds = config["data.kind"].split(",")
+    return kinds * len(config["data.source"].split(",")) if len(kinds) == 1 else kinds
+
+
+def _kind_of_each_source(config: dict[str, Any]) -> str:
+    kinds, shown = _kinds(config), f"config.data.kind={config['data.kind']!r}"
+    if wrong := [kind for kind in kinds if kind not in SOURCE_KINDS]:
+        return f"{shown}: use {', '.join(SOURCE_KINDS)}, not {wrong[0]!r}"
+    count = len(config["data.source"].split(","))
+    if len(kinds) != count:
+        return f"{shown}: {len(kinds)} kinds, but data.source={config['data.source']!r} names {count} sources"
     return ""
 
 
-def _one_source_of_rows(config: dict[str, Any]) -> str:
-    kind, source = config["data.kind"], config["data.source"]
-    if kind != "text" and "," in source:
-        return f"config.data.source={source!r}: a model reads one source of data.kind={kind!r}; name one"
+def _scenes(config: dict[str, Any]) -> str:
+    if config["data.corpus"] != "scenes":
+        return ""
+    if config["data.name"] not in FAMILIES:
+        return f"config.data.name={config['data.name']!r}: the families of scenes are {', '.join(map(repr, FAMILIES))}"
+    texts = [
+        name for name, kind in zip(config["data.source"].split(","), _kinds(config), strict=False) if kind == "text"
+    ]
+    for key, names in (("source", texts), ("target", [config["data.target"]])):
+        if wrong := [name for name in names if name not in EMBEDDED]:
+            return f"config.data.{key}={wrong[0]!r}: the captions of scenes are in {' or '.join(EMBEDDED)}"
+    return ""
+
+
+def _speech(config: dict[str, Any]) -> str:
+    if config["data.corpus"] == "speech" and config["data.target"] != "en":
+        return f"config.data.target={config['data.target']!r}: the embedded speech is in en"
+    if config["data.corpus"] == "speech" and "," in config["data.source"]:
+        return f"config.data.source={config['data.source']!r}: the embedded speech has one source; name one"
+    return ""
+
+
+def _shared_encoder(config: dict[str, Any]) -> str:
+    if config["model.share_encoder"] and len(set(config["data.kind"].split(","))) > 1:
+        return "config.model.share_encoder=True: sources of different kinds have encoders of their own; set it to false"
+    return ""
+
+
+def _packing_sources(config: dict[str, Any]) -> str:
+    if config["data.packing"] and "," in config["data.source"]:
+        return f"config.data.packing=True: packed rows have one source, but data.source={config['data.source']!r}"
     return ""
 
 
 def _feature_width(config: dict[str, Any]) -> str:
-    if config["data.kind"] == "features" and not config["data.feature_width"]:
+    if "features" in config["data.kind"] and not config["data.feature_width"]:
         return "config.data.feature_width=0: set it to the width of the rows, at least 1"
     return ""
 
 
 def _patches(config: dict[str, Any]) -> str:
     size, patch, longest = config["data.image_size"], config["data.patch_size"], config["data.max_length"]
-    if config["data.kind"] != "image":
+    if "image" not in config["data.kind"]:
         return ""
     if size % patch:
         return f"config.data.patch_size={patch}: must divide data.image_size={size}"
     if (size // patch) ** 2 > longest:
         return f"config.data.max_length={longest}: an image has {(size // patch) ** 2} patches; set it to that or more"
+    return ""
+
+
+def _doubly_stochastic(config: dict[str, Any]) -> str:
+    weight = config["loss.doubly_stochastic"]
+    if weight and (config["model_name"] != "rnn" or config.get("model.attention") == "none"):
+        return f"config.loss.doubly_stochastic={weight}: needs model_name='rnn' with attention; set it to 0"
+    return ""
+
+
+def _convolution(config: dict[str, Any]) -> str:
+    patch = config["data.patch_size"]
+    if config["model.image_encoder"] != "convolution":
+        return ""
+    if "image" not in config["data.kind"]:
+        return f"config.model.image_encoder='convolution': has no effect on data.kind={config['data.kind']!r}"
+    if patch & (patch - 1):
+        return f"config.data.patch_size={patch}: model.image_encoder='convolution' needs a power of 2"
     return ""
 
 
@@ -194,21 +255,46 @@ def _needs_text(key: str, off: Any) -> Rule:
     return Rule(("data.kind", key), problem)
 
 
+def _needs_sequence(key: str, off: Any) -> Rule:
+    """The rule that a key has the value `off` unless there is one source, of features or recordings."""
+
+    def problem(config: dict[str, Any]) -> str:
+        kind, source = config["data.kind"], config["data.source"]
+        if (kind in SEQUENCES and "," not in source) or config[key] == off:
+            return ""
+        return (
+            f"config.{key}={config[key]!r}: needs one source of features or recordings, but data.kind={kind!r} and "
+            f"data.source={source!r}; set it to {off!r}"
+        )
+
+    return Rule(("data.kind", "data.source", key), problem)
+
+
 RULES = (
     Rule(("data.source", "data.target"), _languages_differ),
     Rule(("data.corpus", "data.source", "data.target"), _embedded_languages),
     Rule(("data.filters",), _filters),
     Rule(("data.kind", "data.corpus"), _corpus_of_rows),
-    Rule(("data.corpus", "data.target"), _language_of_scenes),
-    Rule(("data.kind", "data.source"), _one_source_of_rows),
+    Rule(("data.kind", "data.source"), _kind_of_each_source),
+    Rule(("data.corpus", "data.name", "data.kind", "data.source", "data.target"), _scenes),
+    Rule(("data.corpus", "data.source", "data.target"), _speech),
+    Rule(("data.kind", "model.share_encoder"), _shared_encoder),
+    Rule(("data.packing", "data.source"), _packing_sources),
     Rule(("data.kind", "data.feature_width"), _feature_width),
     Rule(("data.kind", "data.image_size", "data.patch_size", "data.max_length"), _patches),
+    Rule(("data.kind", "data.patch_size", "model.image_encoder"), _convolution),
+    Rule(("model_name", "loss.doubly_stochastic"), _doubly_stochastic),
     Rule(("data.kind", "data.curriculum.difficulty"), _rarity_of_rows),
     _needs_text("data.filters", []),
     _needs_text("data.packing", False),
     _needs_text("vocab.sampling_alpha", 0.0),
     _needs_text("vocab.lexicon", ""),
     _needs_text("model.copying", "none"),
+    _needs_sequence("data.spec_augment.frequency_masks", 0),
+    _needs_sequence("data.spec_augment.time_masks", 0),
+    _needs_sequence("model.pyramid_layers", 0),
+    _needs_sequence("model.subsampling_layers", 0),
+    _needs_sequence("loss.ctc", 0.0),
     Rule(("data.synthetic", "data.synthetic_ratio", "data.upsample"), _synthetic),
     Rule(("vocab.symbols",), _symbols),
     Rule(("optimizer.schedule", "optimizer.warmup_steps"), _noam),

@@ -8,7 +8,7 @@ CACHE = Key("", "Folder of prepared data; empty = $NMT_JAX_CACHE or ~/.cache/nmt
 NUM_BUCKETS = count(6, "Number of batch shapes.", high=1000)
 MAX_ROW = 1_048_576
 BYTE_FALLBACK = Key(True, "Spell unseen characters as bytes instead of <unk>; not for word.")
-SUBWORDS = choice("unigram", "Kind of the vocabulary.", "unigram", "bpe", "word")
+SUBWORDS = choice("unigram", "Kind of the vocabulary.", "unigram", "bpe", "word", "character")
 VOCAB_SIZE = count(8000, "Size of the vocabulary.", "pieces", low=SMALLEST_VOCAB)
 VOCAB_MODEL = Key("", "Existing SentencePiece .model; empty = train one.")
 SAMPLE_LINES = count(2_000_000, "Number of random lines that the vocabulary is trained on, the same for every seed.")
@@ -62,6 +62,14 @@ ENCODER: dict[str, Key] = {  # the encoder to fine-tune
     "frozen": Key(False, "Do not update the encoder."),
     "dropout": rate(0.1, "Dropout of the encoder."),
     "dtype": choice(*("float32", "Type of activations and products; parameters stay float32.", "float32", "bfloat16")),
+}
+
+SPEC_AUGMENT: dict[str, Key] = {  # of training rows (Park et al., 2019)
+    "frequency_masks": count(0, "Bands of columns that are masked in each training source; 0 = none.", low=0, high=100),
+    "frequency_width": count(27, "Widest band of columns.", "columns", high=262_144),
+    "time_masks": count(0, "Bands of rows that are masked in each training source; 0 = none.", low=0, high=100),
+    "time_width": count(100, "Widest band of rows.", "rows", high=MAX_ROW),
+    "time_share": share(1.0, "Widest band of rows as a fraction of all rows of the source."),
 }
 
 CURRICULUM: dict[str, Key] = {  # competence-based curriculum learning (Platanios et al., 2019)

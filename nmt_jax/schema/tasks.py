@@ -23,6 +23,7 @@ from nmt_jax.schema.shared_keys import (
     NUM_BUCKETS,
     SAMPLE_LINES,
     SMALLEST_VOCAB,
+    SPEC_AUGMENT,
     SUBWORDS,
     TAG_MEASURES,
     TAGGED,
@@ -39,24 +40,31 @@ from nmt_jax.schema.shared_keys import (
 TASKS: dict[str, dict[str, Any]] = {
     "translate": {
         "data": {
-            "corpus": choice("grammar", "Corpus.", "grammar", "text", "tfds", "scenes"),
+            "corpus": choice("grammar", "Corpus.", "grammar", "text", "tfds", "scenes", "speech"),
             "directory": Key("", "text: folder of TRAIN.SOURCE, TRAIN.TARGET, ...; tfds: its data_dir."),
-            "kind": choice(
-                *("text", "Kind of the source; features, image: each line of its file names an array or an image."),
-                *("text", "features", "image"),
+            "kind": Key(
+                "text",
+                'Kind of all sources, or of each, as in "text,image": text, features, image or audio. Each line of a '
+                "file of the last three names an array, an image or a recording.",
             ),
             "feature_width": width(0, "Width of the rows of data.kind=features.", low=0),
             "image_size": count(64, "Width and height that images are resized to.", "pixels", high=4096),
             "patch_size": count(8, "Width and height of a patch; the patches are the rows.", "pixels", high=512),
-            "name": Key("", "tfds: data set name, such as wmt14_translate/de-en."),
-            "source": Key(
-                "en", 'Source language; "en,fr" = two sources (model rnn), separated by tabs when translating.'
+            "mels": count(80, "Mel filters, the width of the rows of data.kind=audio.", high=128),
+            "spec_augment": SPEC_AUGMENT,
+            "name": Key(
+                "",
+                "tfds: data set name, such as wmt14_translate/de-en; scenes: ambiguous = with objects whose English "
+                "name has two German translations.",
             ),
-            "target": Key("de", "Target language. grammar: en and de in one order or the other; scenes: en or de."),
+            "source": Key("en", 'Source language; "en,fr" = two sources, separated by tabs when translating.'),
+            "target": Key(
+                "de", "Target language. grammar: en and de in one order or the other; scenes: en or de; speech: en."
+            ),
             "train": Key("train", "File name without the language suffix, or TFDS split."),
             "dev": Key("val", "File name without the language suffix, or TFDS split."),
             "test": Key("test", "File name without the language suffix, or TFDS split."),
-            "size": count(20_000, "grammar, scenes: number of training pairs."),
+            "size": count(20_000, "grammar, scenes, speech: number of training pairs."),
             "synthetic": Key(
                 "",
                 "Additional training pairs: the prefix of text files such as PREFIX.en and PREFIX.de, as "
@@ -97,6 +105,18 @@ TASKS: dict[str, dict[str, Any]] = {
         },
         "loss": {
             "label_smoothing": rate(0.1, LABEL_SMOOTHING.help),
+            "ctc": rate(
+                0.0,
+                "Weight of connectionist temporal classification of the encoder states (Graves et al., 2006); the rest "
+                "is cross-entropy; for one source of features or recordings.",
+            ),
+            "doubly_stochastic": Key(
+                0.0,
+                "Weight lambda of the sum over source places of (1 - their attention in all steps)^2 (Xu et al., 2015, "
+                "equation 14); model rnn; 0 = off.",
+                low=0,
+                high=1000,
+            ),
             "teacher_forcing": {  # rate of reference pieces as decoder input; below 1 for recurrent decoders only
                 "schedule": choice(
                     *("constant", "Course of the rate of reference pieces as decoder input."),

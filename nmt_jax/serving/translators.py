@@ -19,7 +19,7 @@ class Model:
         self.name = "+".join(folder.path.name for folder in self.folders)
         self.translator, self.params = open_translator(self.folders, checkpoint=checkpoint)
         self.config = self.translator.config
-        if self.translator.reader:
+        if not self.translator.reader.only_text:
             raise UserError(f"{folders[0]}: its source is not text; use nmt-jax translate, which reads paths of files")
 
     @functools.cached_property

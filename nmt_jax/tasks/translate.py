@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from metrics_jax import BLEU
-from nmt_jax.data.batching.batches import Batches, PairLayout, RowLayout
+from nmt_jax.data.batching.batches import Batches, PairLayout
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.batching.packed_pairs import PackedPairs
 from nmt_jax.data.prepared.cache import cache_directory
@@ -26,15 +26,18 @@ from nmt_jax.data.prepared.parallel import PreparedCorpus, open_filtered, prepar
 from nmt_jax.data.prepared.verdicts import Verdicts
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import SYNTHETIC, ParallelText, open_text
-from nmt_jax.data.readers.rows import row_reader
+from nmt_jax.data.readers.source_reader import SourceReader
 from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.losses import teacher_forcing
+from nmt_jax.losses.ctc import ctc_loss
+from nmt_jax.losses.doubly_stochastic import doubly_stochastic
 from nmt_jax.losses.minimum_risk import MinimumRisk
 from nmt_jax.losses.step import Step
-from nmt_jax.models.layers.features import Source, batch_source
+from nmt_jax.models.layers.features import Source, batch_source, reduction_of, source_mask
+from nmt_jax.models.layers.spec_augment import spec_augment
 from nmt_jax.models.registry import model_class
 from nmt_jax.platforms import compiled
 from nmt_jax.progress import track
@@ -43,6 +46,8 @@ from nmt_jax.tasks.task import BatchSource, Task, in_order
 from nmt_jax.tasks.vocab_files import load_or_train_vocab
 from nmt_jax.translation.requests import Hypothesis
 from nmt_jax.translation.translator import Translator
+
+AUGMENTATION = 1  # folded into the key of a step
 
 
 class Translate(Task):
@@ -56,13 +61,8 @@ class Translate(Task):
         self.engine: Engine = this_process  # prepares the corpora
         self.measures = ("loss", "perplexity", "bleu") if config.eval.max_segments else ("loss", "perplexity")
         self.num_sources = len(sources.languages(config.data.source))  # of each line, separated by tabs
-        self.reader = row_reader(config.data)  # of sources that are not text
+        self.reader = SourceReader.of(config.data)
         self._fields = inspect.signature(model_class(config.model_name)).parameters
-        if self.num_sources > 1 and "num_sources" not in self._fields:
-            raise UserError(
-                f"config.data.source: {config.data.source!r} names several sources, but "
-                f"model_name={config.model_name!r} reads one; use model_name='rnn'"
-            )
         if config.vocab.get("lexicon") and "lexicon" not in self._fields:
             raise UserError(
                 f"config.vocab.lexicon: model_name={config.model_name!r} does not use a lexicon; leave it empty"
@@ -77,7 +77,7 @@ class Translate(Task):
         settings = self.config.vocab
         both: dict[str, int | None] = {"joint": None} if settings.joint else {"source": 0, "target": 1}
         vocabularies = []
-        for name, side in ({"target": 1} if self.reader else both).items():
+        for name, side in (both if self.reader.has_text else {"target": 1}).items():
             model = (settings.target_model if side == 1 else "") or settings.source_model
             texts = functools.partial(self._training_texts, side)
             path = self.workdir / "vocab" / f"{name}.model"
@@ -96,7 +96,7 @@ class Translate(Task):
         pairs = verdicts.kept_of_all(corpus) if verdicts else corpus
         for source, target in track(pairs, "reading for the vocabulary"):
             if side != 1:
-                yield from sources.split(source, self.num_sources)
+                yield from self.reader.texts(source)
             if side != 0:
                 yield target
 
@@ -110,9 +110,11 @@ class Translate(Task):
         sizes: dict[str, Any] = {"source_vocab_size": len(source), "target_vocab_size": len(target)}
         if self.lexicon:
             sizes["lexicon"] = self.lexicon
+        if self.config.loss.get("ctc"):  # workdirs of older versions have none
+            sizes["ctc"] = True
         if "num_sources" in self._fields:
             sizes["num_sources"] = self.num_sources
-        if "source_columns" in self._fields and self.reader:
+        if "source_columns" in self._fields and any(self.reader.columns):
             sizes["source_columns"] = self.reader.columns
         return sizes
 
@@ -161,7 +163,7 @@ class Translate(Task):
     def summary(self) -> list[tuple[str, str]]:
         source, target = self.vocabularies
         sizes = f"{len(source)} joint" if self.config.vocab.joint else f"{len(source)} source, {len(target)} target"
-        if self.reader:
+        if not self.reader.has_text:
             sizes = f"{len(target)} target"
         return [
             ("training pairs", self.train_corpus.report),
@@ -183,17 +185,13 @@ class Translate(Task):
     @functools.cached_property
     def layout(self) -> PairLayout:
         """How pairs fill a batch."""
-        return RowLayout(self.reader.width) if self.reader else PairLayout(self.num_sources)
+        return PairLayout(self.reader)
 
     def dummy_batch(self, shape: tuple[int, ...]) -> Batch:
         """A batch of shape (rows, S, T)."""
         rows, source_length, target_length = shape
-        target = np.full((rows, target_length), EOS, np.int32)
-        if self.reader:
-            source = np.zeros((source_length, self.reader.width), np.float32)
-            return self.layout.sources([source] * rows, (rows, source_length)) | {"target": target}
-        several = (self.num_sources,) if self.num_sources > 1 else ()
-        batch = {"source": np.full((rows, *several, source_length), EOS, np.int32), "target": target}
+        batch = self.reader.fill([self.reader.dummy(source_length)] * rows, (rows, source_length))
+        batch["target"] = np.full((rows, target_length), EOS, np.int32)
         return batch | ({f"{side}_packing": np.ones_like(batch[side]) for side in batch} if self.packing else {})
 
     @property
@@ -231,11 +229,24 @@ class Translate(Task):
         """The loss that `config.loss.risk` describes."""
         return MinimumRisk(self.translator, self.config.loss.risk, self.mesh)
 
+    @property
+    def _augments(self) -> bool:
+        """Whether rows of features are masked in training."""
+        settings = self.config.data.spec_augment
+        return not self.reader.only_text and bool(settings.frequency_masks or settings.time_masks)
+
     def _cross_entropy(
         self, params: Any, batch: dict[str, jax.Array], step: Step | None
     ) -> tuple[jax.Array, jax.Array]:
-        """Cross-entropy of the target tokens, EOS included, with label smoothing in training: (sum, weight)."""
+        """Cross-entropy of the target tokens, EOS included: (sum, weight).
+
+        In training, with label smoothing, as the weighted mean with the loss of CTC, and with the regularization of
+        attention.
+        """
         options: dict[str, Any] = {}
+        source = batch_source(batch)
+        if step and self._augments:
+            source = spec_augment(jax.random.fold_in(step.rng, AUGMENTATION), source, **self.config.data.spec_augment)
         if step:
             options |= {"train": True, "rngs": {"dropout": step.rng, "teacher_forcing": step.rng}}
             ratio = teacher_forcing.ratio(self.config.loss.teacher_forcing, step.number)
@@ -248,7 +259,7 @@ class Translate(Task):
                 options["teacher_forcing"] = ratio
         if "target_packing" in batch:
             options["packing"] = (batch["source_packing"], batch["target_packing"])
-        logits, out = self.model.apply({"params": params}, batch_source(batch), batch["target"], **options)
+        logits, out = self.model.apply({"params": params}, source, batch["target"], **options)
         weights = (batch["target"] != PAD).astype(jnp.float32)
         smoothing = self.config.loss.label_smoothing if step else 0.0
         if smoothing and self.num_unknown:
@@ -256,7 +267,19 @@ class Translate(Task):
                 "config.loss.label_smoothing: a copying model gives words of other source lines probability 0; set "
                 "config.loss.label_smoothing=0 or config.model.max_unknown=0"
             )
-        return token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype, self._row_shards)
+        loss, weight = token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype, self._row_shards)
+        if not step:
+            return loss, weight
+        mask = source_mask(source, reduction_of(self.model))
+        if "ctc" in out:
+            share = self.config.loss.ctc
+            loss = (1 - share) * loss + share * jnp.sum(ctc_loss(out["ctc"], mask, batch["target"]))
+        regularization = self.config.loss.get("doubly_stochastic", 0.0)  # workdirs of older versions have none
+        if regularization:
+            (attention,) = out["cross"]
+            places = mask.reshape(len(attention), self.num_sources, -1)
+            loss += regularization * doubly_stochastic(attention, places, weights)
+        return loss, weight
 
     @functools.cached_property
     def dev_batches(self) -> Batches:
@@ -300,28 +323,45 @@ class Translate(Task):
 
         The keys are `source_pieces` and `target_pieces`, and `encoder`, `decoder`, `cross`: float[L, H, ·, ·], as far
         as the model has them. Row t of `decoder` and `cross` is the step that predicts target piece t. Several sources
-        are concatenated. A source that is not text is a path, and its pieces are the numbers of its rows.
+        are concatenated. A source that is not text is a path, and its pieces are the numbers of the encoder's states.
+        `pictures`: each `Picture` among the sources, if any.
         """
         source_vocab, target_vocab = self.vocabularies
         unknown = source_vocab.unknown(source, self.num_unknown)
-        encoded: Any = self.translator.encode_source(source, unknown)
-        if not self.reader:
-            encoded = [*encoded, EOS]
+        example = self.reader.features(
+            self.reader.read(source, functools.partial(source_vocab.encode, unknown=unknown))
+        )
         target_ids = [*target_vocab.encode(target, unknown), EOS]
-        lengths = np.array([len(encoded)]) if self.reader else sources.lengths(encoded)
+        lengths = self.reader.lengths(example)
         # Padded to a power of two, so that sentences of similar length share a compiled program.
         width = 1 << (int(max(lengths)) - 1).bit_length()
-        batch = self.layout.sources([encoded], (1, width))
+        batch = self.reader.fill([example], (1, width))
         target_batch = np.full((1, 1 << (len(target_ids) - 1).bit_length()), PAD, np.int32)
         target_batch[0, : len(target_ids)] = target_ids
         out = self.evaluator.fetch(self._attention_weights(params, batch_source(batch), target_batch))
-        if self.num_sources > 1 and "cross" in out:
-            real = np.arange(width) < lengths[:, None]  # [N, S]
-            out["cross"] = [np.swapaxes(heads, 1, 2)[:, :, real][:, None] for heads in out["cross"]]
-        result: dict[str, Any] = {"source_pieces": self.translator.source_pieces(encoded, unknown)}
+        lengths = -(-lengths // self.translator.reduction)
+        if self.num_sources > 1:
+            real = np.arange(-(-width // self.translator.reduction)) < lengths[:, None]  # [N, S]
+            for kind in filter(out.get, ("encoder", "cross")):
+                out[kind] = [_of_all_sources(heads, real, kind) for heads in out[kind]]
+        result: dict[str, Any] = {"source_pieces": self.translator.source_pieces(example, unknown)}
         result["target_pieces"] = target_vocab.pieces(target_ids, unknown)
+        if pictures := self.reader.pictures(source, lengths.tolist()):
+            result["pictures"] = pictures
         for kind in filter(out.get, ("encoder", "decoder", "cross")):
             queries = sum(lengths) if kind == "encoder" else len(target_ids)
             keys = len(target_ids) if kind == "decoder" else sum(lengths)
             result[kind] = np.concatenate(out[kind])[..., :queries, :keys]
         return result
+
+
+def _of_all_sources(heads: np.ndarray, real: np.ndarray, kind: str) -> np.ndarray:
+    """The weights of the P real places, real bool[N, S], of several sources, as if they were one.
+
+    Of a recurrent decoder, float[1, N, T, S] -> [1, 1, T, P]; of a Transformer, whose sources follow each other,
+    float[1, H, T, N S] -> [1, H, T, P], and of its encoder both axes.
+    """
+    if heads.shape[-1] == real.shape[1]:
+        return np.swapaxes(heads, 1, 2)[:, :, real][:, None]
+    chosen = heads[..., real.ravel()]
+    return chosen[:, :, real.ravel()] if kind == "encoder" else chosen

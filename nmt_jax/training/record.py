@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 from nmt_jax.storage.files import is_complete
 from nmt_jax.workdir import Workdir
 
-LOWER_IS_BETTER = ("loss", "perplexity", "/ter", "/cder", "/wer", "/per", "/wmd")  # and names that end in these
+LOWER_IS_BETTER = ("loss", "perplexity", "/ter", "/cder", "/wer", "/cer", "/per", "/wmd")  # and names that end in these
 
 
 class Record(NamedTuple):

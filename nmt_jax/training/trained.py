@@ -71,6 +71,7 @@ def open_translator(
     dtype: of the matrix products, as in `decode.dtype`; None for that of the config. Raises UserError if the
     vocabularies, the numbers or the kinds of sources differ, or if a model cannot compute in `dtype`.
     """
+    from nmt_jax.models.layers.features import reduction_of
     from nmt_jax.translation.translator import Translator
 
     opened = [open_trained(folder, "translate", checkpoint=checkpoint) for folder in folders]
@@ -87,6 +88,11 @@ def open_translator(
             raise UserError(f"{folder.path}: the model reads {task.num_sources} sources, {other}")
         if task.reader != first.reader:
             raise UserError(f"{folder.path}: config.data describes another kind of source than {folders[0].path}")
+        if reduction_of(task.model) != reduction_of(first.model):
+            raise UserError(
+                f"{folder.path}: the encoder makes one state of {reduction_of(task.model)} rows, but that of "
+                f"{folders[0].path} of {reduction_of(first.model)}; an ensemble needs the same number"
+            )
     dtype = dtype or first.config.decode.dtype
     converted = [_with_dtype(*one, dtype) for one in zip(folders, tasks, params, strict=True)]
     models, params = zip(*converted, strict=True)

@@ -14,7 +14,7 @@ from nmt_jax.decoding import stepwise
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.method import DecodingMethod, StepModel
 from nmt_jax.decoding.next_logits import NextLogits, Step, ensemble, predict, token_log_probs
-from nmt_jax.models.layers.features import Features, Source, source_mask
+from nmt_jax.models.layers.features import Source, reduction_of, source_mask, word_mask
 from nmt_jax.platforms import compiled
 from nmt_jax.translation import kept_programs
 
@@ -57,7 +57,8 @@ class Programs:
 
             cache = apply(apply(source, method="encode"), source, rows, max_length, method="init_cache")
             if with_attention:
-                cache = (cache, jnp.zeros((rows * len(source), math.prod(source.shape[1:]))))
+                states = math.prod(source_mask(source, reduction_of(model)).shape[1:])
+                cache = (cache, jnp.zeros((rows * len(source), states)))
             return step, cache
 
         steps, caches = zip(*itertools.starmap(of_one, zip(self.models, params, strict=True)), strict=True)
@@ -97,8 +98,8 @@ class Programs:
         step, cache = self._step(params, source, method.width, max_length, method.needs_attention)
         prepared = StepModel(step, cache, max_length, BOS, EOS, halve=self.halve and len(source) >= MIN_HALVED)
         if method.needs_attention:
-            mask = source_mask(source) if isinstance(source, Features) else source_mask(source) & (source != EOS)
-            prepared = prepared._replace(attention=_mean_attention, source_mask=mask.reshape(len(source), -1))
+            mask = word_mask(source, reduction_of(self.models[0])).reshape(len(source), -1)
+            prepared = prepared._replace(attention=_mean_attention, source_mask=mask)
         return prepared
 
     @compiled(row_by_row=True, static_argnames=("method", "max_length"))

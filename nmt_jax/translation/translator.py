@@ -17,7 +17,7 @@ from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.prediction import decoding_batches, padded_length
 from nmt_jax.data.lines import split_long
 from nmt_jax.data.readers import sources
-from nmt_jax.data.readers.rows import read_line, row_reader
+from nmt_jax.data.readers.source_reader import SourceReader
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK, Vocab
 from nmt_jax.decoding.beam_search import SearchRequest
 from nmt_jax.decoding.constraints import Phrases
@@ -26,7 +26,7 @@ from nmt_jax.decoding.next_logits import IMPOSSIBLE
 from nmt_jax.decoding.stepwise import Method
 from nmt_jax.distributed.evaluation import Evaluator
 from nmt_jax.errors import UserError
-from nmt_jax.models.layers.features import Source, batch_source, source_mask
+from nmt_jax.models.layers.features import Source, batch_source, reduction_of, source_mask
 from nmt_jax.translation.programs import Programs
 from nmt_jax.translation.requests import Hypothesis, Line, Scored
 
@@ -38,27 +38,18 @@ EMPTY = Hypothesis("", 0.0, [], [])
 
 
 class _Part(NamedTuple):
-    """A line, or a part of a long line, as ids, or as features float32[S, F]."""
+    """A line, or a part of a long line, as ids without the last EOS, or as another example of a `SourceReader`.
 
-    source: list[int] | np.ndarray
+    length: pieces of the longest source, EOS included, or rows. empty: whether there is nothing to translate.
+    """
+
+    source: Any
+    length: int
+    empty: bool
     unknown: list[str]
     prefix: list[int]
     phrases: list[list[int]]
     seed: int
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing to translate."""
-        if isinstance(self.source, np.ndarray):
-            return not len(self.source)
-        return all(piece == EOS for piece in self.source)
-
-    @property
-    def length(self) -> int:
-        """Number of pieces of the longest source, EOS included, or of rows."""
-        if isinstance(self.source, np.ndarray):
-            return len(self.source)
-        return int(sources.lengths([*self.source, EOS]).max())
 
 
 class _LengthLimit(NamedTuple):
@@ -93,7 +84,7 @@ def _join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
 class Translator:
     """Translates with one model, or with several models of the same vocabularies as an ensemble.
 
-    If the source is not text, a line is the path of a file, and its rows of features count as pieces.
+    A source that is not text is the path of a file, and its rows of features count as pieces.
 
     The parameters of the models are passed to each call. allow_unknown: whether translations may contain <unk>.
     evaluator: of a task that evaluates itself; by default one for all devices of `mesh`.
@@ -113,7 +104,8 @@ class Translator:
         suppressed = (PAD, BOS) if allow_unknown else (PAD, UNK, BOS)
         self.programs = Programs(models, suppressed, halve=mesh.size == 1)
         self.num_sources = len(sources.languages(config.data.source))
-        self.reader = row_reader(config.data)  # of sources that are not text
+        self.reader = SourceReader.of(config.data)
+        self.reduction = reduction_of(models[0])  # rows for each state that is attended to
         self.num_unknown = max(getattr(model, "num_unknown", 0) for model in models)
 
     def search(self, **options: Any) -> Search:
@@ -217,11 +209,11 @@ class Translator:
             force, batch = self.programs.kept("force", self.mesh.size), (source, target)
             log_probs, weights = self.evaluator.run(force, tuple(params), *batch, with_attention=with_attention)
             check_outputs(log_probs)
-            real = np.reshape(source_mask(source), (len(source), -1))
+            real = np.reshape(source_mask(source, self.reduction), (len(source), -1))
             for row, number in enumerate(numbers):
                 length = len(targets[number])
                 results[number] = Scored(
-                    self.source_pieces(ids[number] if self.reader else [*ids[number], EOS], unknown[number]),
+                    self.source_pieces(self._example(ids[number]), unknown[number]),
                     target_vocab.pieces(targets[number], unknown[number]),
                     [float(value) for value in log_probs[row, :length]],
                     weights[row, :length][:, real[row] if with_attention else slice(None)],
@@ -233,7 +225,7 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         """Return the given translation of each line as its only hypothesis, with its log-probability as the score."""
         limit = LONGEST * self.config.data.max_length
-        texts = slice(1 if self.reader else 0, 2)
+        texts = slice(0 if self.reader.only_text else 1, 2)
         for line in lines:
             for text, vocab in [*zip((line.text, line.translation), self.vocabularies, strict=True)][texts]:
                 if len(text) > limit and (count := len(vocab.encode(text))) > limit:
@@ -272,8 +264,7 @@ class Translator:
 
     def padded_length(self, line: Line) -> int:
         """Return the length in pieces to which `translate` pads a line, or the first part of a long one."""
-        part = self._parts(line)[0]
-        return padded_length(part.source if isinstance(part.source, np.ndarray) else [*part.source, EOS])
+        return padded_length(self._example(self._parts(line)[0].source), self.reader)
 
     def check_attention(self) -> None:
         """Raise UserError if a model has no attention."""
@@ -282,24 +273,27 @@ class Translator:
 
     # Parts and batches
 
-    def encode_source(self, text: str, unknown: list[str]) -> list[int] | np.ndarray:
-        """Return the ids of a line, without the last EOS, or its features float32[S, F]."""
-        if self.reader:
-            return self.reader.features(read_line(self.reader, text))
+    def encode_source(self, text: str, unknown: list[str]) -> Any:
+        """Return the ids of a line, without the last EOS, or another example of its sources."""
         encode = functools.partial(self.vocabularies[0].encode, unknown=unknown)
-        return sources.encode(text, self.num_sources, encode)
+        if self.reader.only_text:
+            return sources.encode(text, self.num_sources, encode)
+        return self.reader.features(self.reader.read(text, encode))
 
-    def source_pieces(self, source: Sequence[int] | np.ndarray, unknown: list[str]) -> list[str]:
-        """Return the pieces of ids; rows of features are words, which are their numbers, from 0 on."""
-        if isinstance(source, np.ndarray):
-            return [f"▁{number}" for number in range(len(source))]
-        return self.vocabularies[0].pieces(source, unknown)
+    def source_pieces(self, example: Any, unknown: list[str]) -> list[str]:
+        """Return the pieces of ids with EOS after each source; of rows, the numbers of the encoder's states, from 0."""
+        text_pieces = functools.partial(self.vocabularies[0].pieces, unknown=unknown)
+        return self.reader.pieces(example, text_pieces, self.reduction)
+
+    def _example(self, source: Any) -> Any:
+        """What `encode_source` returned, with the last EOS."""
+        return [*source, EOS] if self.reader.only_text else source
 
     def _parts(self, line: Line) -> list[_Part]:
         """The ids of a line, or of its parts."""
         source_vocab, target_vocab = self.vocabularies
         texts = [line.text]
-        if self.num_sources == 1 and not self.reader and not line.prefix and not line.phrases:
+        if self.num_sources == 1 and self.reader.only_text and not line.prefix and not line.phrases:
             texts = split_long(line.text, source_vocab.encode, self.config.data.max_length)
         parts = []
         for text in texts:
@@ -310,8 +304,9 @@ class Translator:
                 if UNK in pieces:
                     raise UserError(f"{line.location}{one!r} contains text that the target vocabulary lacks")
             source, phrases = self.encode_source(text, unknown), [pieces for pieces in ids[1:] if pieces]
-            seed = zlib.crc32(text.encode("utf-8", "surrogatepass"))
-            parts.append(_Part(source, unknown, ids[0], phrases, seed))
+            seed, example = zlib.crc32(text.encode("utf-8", "surrogatepass")), self._example(source)
+            length, empty = int(self.reader.lengths(example).max()), self.reader.empty(example)
+            parts.append(_Part(source, length, empty, unknown, ids[0], phrases, seed))
         return parts
 
     def _batch_tokens(self) -> int:
@@ -322,9 +317,7 @@ class Translator:
     def _batches(self, ids: Any, kinds: Sequence[Any], budget: int, width: int) -> Any:
         # A single hypothesis would be a vector, whose products are rounded differently than those of matrices.
         multiple_of = self.evaluator.row_shards * (2 if width == 1 else 1)
-        sizes = {"batch_tokens": budget, "multiple_of": multiple_of, "num_sources": self.num_sources}
-        sizes["width"] = self.reader.width if self.reader else 0
-        return decoding_batches(ids, kinds=kinds, **sizes)
+        return decoding_batches(ids, batch_tokens=budget, multiple_of=multiple_of, reader=self.reader, kinds=kinds)
 
     def _scoring_batches(self, ids: Any, targets: Sequence[Sequence[int]]) -> Iterator[Any]:
         """Yield the numbers and the batch of sources to score together; those of long targets are alone."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from metrics_jax import (
     BLEU,
     CDER,
+    CER,
     EED,
     GTM,
     PER,
@@ -38,6 +39,7 @@ METRICS = [
     TER(normalized=True, no_punct=True, asian_support=True, case_sensitive=True),
     CDER(),
     WER(),
+    CER(),
     PER(),
     CharacTER(),
     CharacTER(lowercase=True, capped=False),
@@ -60,7 +62,7 @@ METRICS = [
 # Best and worst score; None: no bound, since error rates may exceed 100.
 RANGES = {
     **dict.fromkeys(("bleu", "chrf"), (100.0, 0.0)),
-    **dict.fromkeys(("ter", "cder", "wer", "per", "character"), (0.0, None)),
+    **dict.fromkeys(("ter", "cder", "wer", "cer", "per", "character"), (0.0, None)),
     "eed": (0.0, 1.0),
     **dict.fromkeys(("overlap", "gtm", "rouge", "rouge155", "meteor", "meteor15"), (1.0, 0.0)),
 }

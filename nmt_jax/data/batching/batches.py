@@ -16,7 +16,8 @@ from nmt_jax.data.batching.epochs import Batch, Draw, EpochBatches
 from nmt_jax.data.batching.row_slice import ALL, RowSlice
 from nmt_jax.data.batching.segmentations import Corpus, Segmentations
 from nmt_jax.data.prepared.parallel import Pair
-from nmt_jax.data.readers import rows, sources
+from nmt_jax.data.readers import sources
+from nmt_jax.data.readers.source_reader import TEXT, SourceReader
 from nmt_jax.errors import UserError
 
 if TYPE_CHECKING:
@@ -61,14 +62,14 @@ class Layout(Protocol):
 class PairLayout:
     """Pairs of token ids: {"source": int32[B, S], "target": int32[B, T]}. The budget counts target tokens.
 
-    A row is tokens, EOS, then PAD; an empty row is all PAD. With N > 1 sources, "source" is int32[B, N, S].
+    A row is tokens, EOS, then PAD; an empty row is all PAD. For other sources than one text see `SourceReader.fill`.
     """
 
     longest = "tokens of the longest target"
     remedy = "config.data.max_length"
 
-    def __init__(self, num_sources: int = 1):
-        self.num_sources = num_sources
+    def __init__(self, reader: SourceReader = TEXT):
+        self.reader, self.num_sources = reader, len(reader.readers)
 
     def budget(self, source: Any, target: Any) -> Any:
         return target
@@ -83,7 +84,7 @@ class PairLayout:
 
     def sources(self, items: Sequence[Any], shape: tuple[int, int]) -> Batch:
         """The sources of at most B items, padded to S places."""
-        return {"source": sources.fill(items, shape, self.num_sources)}
+        return self.reader.fill(items, shape)
 
     def tokens(self, corpus: Corpus) -> dict[str, int]:
         source, target = (int(total) for total in np.asarray(corpus.lengths).sum(axis=0, dtype=np.int64))
@@ -92,17 +93,6 @@ class PairLayout:
 
     def places(self, first: Any, second: Any) -> dict[str, Any]:
         return {"source": first, "target": second}
-
-
-class RowLayout(PairLayout):
-    """Feature rows and token ids: {"source": float32[B, S, F], "source_lengths": int32[B], "target": int32[B, T]}."""
-
-    def __init__(self, width: int):
-        super().__init__()
-        self.width = width
-
-    def sources(self, items: Sequence[Any], shape: tuple[int, int]) -> Batch:
-        return rows.fill(items, shape, self.width)
 
 
 class Batches(EpochBatches[tuple[list[np.ndarray], np.ndarray]]):

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from nmt_jax.errors import UserError
 
-__all__ = ["pairs"]
+__all__ = ["SPLITS", "pairs", "split_of"]
 
 SPLITS = ("train", "dev", "test")
 
@@ -36,6 +36,11 @@ def pairs(split: str, count: int, seed: int = 0) -> Iterator[tuple[str, str]]:
     return _generate(split, count, seed)
 
 
+def split_of(text: str) -> str:
+    """The split that a text belongs to, by its checksum: 1/16 of all texts to "dev", 1/16 to "test"."""
+    return ("dev", "test", "train")[min(zlib.crc32(text.encode()) % 16, 2)]
+
+
 def _generate(split: str, count: int, seed: int) -> Iterator[tuple[str, str]]:
     from nmt_jax.data.grammar.author import Author  # imported here, since its tables take time that few commands need
 
@@ -45,7 +50,6 @@ def _generate(split: str, count: int, seed: int) -> Iterator[tuple[str, str]]:
         sentence = author.sentence()
         english = sentence.english()
         checksum = zlib.crc32(english.encode())
-        part = ("dev", "test", "train")[min(checksum % 16, 2)]
-        if part == split and checksum not in seen:
+        if split_of(english) == split and checksum not in seen:
             seen.add(checksum)
             yield english, sentence.german()

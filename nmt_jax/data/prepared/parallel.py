@@ -7,6 +7,7 @@ memory-mapped.
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import dataclasses
 import functools
 import io
@@ -25,8 +26,8 @@ from nmt_jax.data.prepared.engine import Engine, this_process, written_once
 from nmt_jax.data.prepared.verdicts import Verdicts, judge
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import SYNTHETIC, ParallelText, open_text
-from nmt_jax.data.readers.rows import RowReader, read_line, row_reader
 from nmt_jax.data.readers.slices import Slice
+from nmt_jax.data.readers.source_reader import SourceReader
 from nmt_jax.data.vocabulary.vocab import EOS, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.progress import track
@@ -35,6 +36,8 @@ from nmt_jax.schema.filters import parse_filter
 FORMAT = 3  # increase it whenever the content of a prepared folder changes
 # The writer of records holds its output in memory, so long corpora are written in parts, one per slice of the text.
 PAIRS_A_PART = 1 << 17
+ROWS_A_PART = 1 << 11  # pairs whose source is rows of features
+READ_AHEAD = 64  # such pairs that several threads read at the same time
 _LENGTHS, _COUNTS = "lengths.int32", "counts.json"
 _SOURCE, _TARGET, _SOURCE_IDS, _TARGET_IDS = range(4)  # items of a record
 
@@ -54,11 +57,11 @@ def prepare(
     not change the result. Raises UserError if no pair is left, or if the cache cannot be written.
     """
     corpus, verdicts = open_filtered(data, split, engine)
-    reader = row_reader(data)
-    encoding = Encoding(vocabs, data.max_length, max_unknown, len(sources.languages(data.source)), reader)
+    reader = SourceReader.of(data)
+    encoding = Encoding(vocabs, data.max_length, max_unknown, reader)
     key = [FORMAT, corpus.fingerprint(), *(vocab.fingerprint for vocab in vocabs), data.max_length, max_unknown]
     key += list(map(str, verdicts.filters)) if verdicts else []
-    key += [repr(reader)] if reader else []
+    key += [] if reader.only_text else [repr(reader)]
     write = functools.partial(_write, corpus, verdicts, encoding, engine)
     directory = cached_folder(cache_directory(data), split, key, write)
     reasons = verdicts.reasons if verdicts else {}
@@ -77,40 +80,29 @@ def open_filtered(data: Any, split: str, engine: Engine = this_process) -> tuple
 
 @dataclasses.dataclass(frozen=True)
 class Encoding:
-    """How pairs become token ids: the vocabularies of source and target, and the arguments of `prepare`.
-
-    reader: of sources that are rows of features; None for text.
-    """
+    """How pairs become token ids: the vocabularies of source and target, and the arguments of `prepare`."""
 
     vocabs: tuple[Vocab, Vocab]
     max_length: int
     max_unknown: int
-    num_sources: int
-    reader: RowReader | None = None
+    reader: SourceReader
 
     @property
     def dtypes(self) -> list[str]:
-        """Types of source and target on disk: of ids, or of the values of rows."""
-        source, target = ("<u2" if len(vocab) + self.max_unknown <= 1 << 16 else "<i4" for vocab in self.vocabs)
-        return [self.reader.dtype if self.reader else source, target]
+        """Types of the ids of source and target on disk."""
+        return ["<u2" if len(vocab) + self.max_unknown <= 1 << 16 else "<i4" for vocab in self.vocabs]
+
+    @property
+    def num_sources(self) -> int:
+        """Number of sources of a line."""
+        return len(self.reader.readers)
 
     def encode(self, pair: tuple[str, str]) -> tuple[Any, list[int]]:
-        """The source, as ids or as rows [S, F] to be stored, and the ids of the target, EOS included."""
-        if self.reader:
-            return read_line(self.reader, pair[0]), [*self.vocabs[1].encode(pair[1]), EOS]
-        source, target = self.ids(pair)
-        return source, target
-
-    def source_lengths(self, source: Any) -> Sequence[int] | np.ndarray:
-        """The number of tokens of each source, EOS included, or of its rows."""
-        return [len(source)] if self.reader else sources.lengths(source)
-
-    def decode_source(self, stored: bytes) -> np.ndarray:
-        """A stored source: ids int32[S] or features float32[S, F]."""
-        values = np.frombuffer(stored, self.dtypes[0])
-        if self.reader:
-            return self.reader.features(values.reshape(-1, self.reader.width))
-        return values.astype(np.int32)
+        """The source as it is stored (`SourceReader`), and the ids of the target, EOS included."""
+        if self.reader.only_text:
+            source, target = self.ids(pair)
+            return source, target
+        return self.reader.read(pair[0], self.vocabs[0].encode), [*self.vocabs[1].encode(pair[1]), EOS]
 
     def ids(self, pair: tuple[str, str], alpha: float = 0.0, seeds: np.ndarray | None = None) -> list[list[int]]:
         """The ids of source and target, EOS included; with `seeds`, of random segmentations: see `Vocab.sample`."""
@@ -155,12 +147,12 @@ class PreparedCorpus:
     def __getitems__(self, indices: Indices) -> list[Pair]:
         """(source int32[S], target int32[T]) for each index; EOS ends the target and each of several sources.
 
-        A source that is not text is float32[S, F].
+        For sources that are not text see `SourceReader`.
         """
-        target = self.encoding.dtypes[1]
+        source, target = self.encoding.dtypes
         return [
             (
-                self.encoding.decode_source(record[_SOURCE_IDS]),
+                self.encoding.reader.load(record[_SOURCE_IDS], source),
                 np.frombuffer(record[_TARGET_IDS], target).astype(np.int32),
             )
             for record in self._records.read(indices)
@@ -190,7 +182,7 @@ def _write(
 ) -> None:
     """Writes records in parts, one per slice of the text, then joins their lengths and counts."""
     with tempfile.TemporaryDirectory(prefix=".text-", dir=directory) as scratch:
-        slices = corpus.slices(PAIRS_A_PART, pathlib.Path(scratch))
+        slices = corpus.slices(PAIRS_A_PART if encoding.reader.only_text else ROWS_A_PART, pathlib.Path(scratch))
         work = functools.partial(_write_slice, encoding, verdicts, directory, f"preparing {corpus.name}")
         engine(work, slices, pathlib.Path(scratch))
     for unfinished in directory.glob(".*"):  # of workers that were killed
@@ -236,16 +228,39 @@ def _encode(
     pairs: Iterable[tuple[str, str]], encoding: Encoding, counts: dict[str, int], lengths: io.BufferedWriter
 ) -> Iterator[list[str | bytes]]:
     """Yields the records to keep; also counts all pairs, and writes the lengths of those kept."""
-    for source, target in pairs:
-        source_ids, target_ids = encoding.encode((source, target))
-        tokens = [*encoding.source_lengths(source_ids), len(target_ids)]
-        texts = (*sources.split(source, encoding.num_sources), target)
-        ended = tokens[1:] if encoding.reader else tokens  # sides with EOS
-        empty = not all(text.strip() for text in texts) or min(ended) == 1
+    source_type, target_type = encoding.dtypes
+    complete = _complete(pairs, encoding.num_sources, counts)
+    for (source, target), (example, target_ids) in _encoded(complete, encoding):
+        tokens = [*encoding.reader.lengths(example), len(target_ids)]
+        ended = zip(tokens, (*encoding.reader.readers, None), strict=True)
+        empty = any(length == 1 and not reader for length, reader in ended)  # nothing but EOS
         kind = "empty" if empty else "too_long" if max(tokens) > encoding.max_length else "kept"
         counts[kind] += 1
         if kind != "kept":
             continue
         lengths.write(np.array([max(tokens[:-1]), tokens[-1]], np.int32).tobytes())
-        ids = zip((source_ids, target_ids), encoding.dtypes, strict=True)
-        yield [source, target, *(np.array(numbers, dtype).tobytes() for numbers, dtype in ids)]
+        ids = np.array(target_ids, target_type).tobytes()
+        yield [source, target, encoding.reader.store(example, source_type), ids]
+
+
+def _complete(pairs: Iterable[tuple[str, str]], num_sources: int, counts: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """Yields the pairs without an empty text; counts the others."""
+    for source, target in pairs:
+        if all(text.strip() for text in (*sources.split(source, num_sources), target)):
+            yield source, target
+        else:
+            counts["empty"] += 1
+
+
+def _encoded(
+    pairs: Iterable[tuple[str, str]], encoding: Encoding
+) -> Iterator[tuple[tuple[str, str], tuple[Any, list[int]]]]:
+    """Yields each pair and what `Encoding.encode` makes of it; threads read files."""
+    if encoding.reader.only_text:
+        for pair in pairs:
+            yield pair, encoding.encode(pair)
+        return
+    remaining = iter(pairs)
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        while ahead := list(itertools.islice(remaining, READ_AHEAD)):
+            yield from zip(ahead, threads.map(encoding.encode, ahead), strict=True)

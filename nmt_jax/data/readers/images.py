@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,17 @@ from nmt_jax.storage.paths import path_of
 
 SCENES = "scenes"  # the corpus, and the first part of the names of its drawings
 CHANNELS = 3  # red, green, blue
+
+
+class Picture(NamedTuple):
+    """An image as a model reads it: its pixels uint8[H, W, 3], the columns of its patches, and the place of the first.
+
+    start: among the places of all sources.
+    """
+
+    pixels: np.ndarray
+    columns: int
+    start: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +58,11 @@ class ImageFiles:
         grid = pixels.reshape(self.columns, self.patch, self.columns, self.patch, CHANNELS)
         return grid.swapaxes(1, 2).reshape(self.columns**2, self.width)
 
+    def pixels(self, patches: np.ndarray) -> np.ndarray:
+        """The inverse of `cut`."""
+        grid = patches.reshape(self.columns, self.columns, self.patch, self.patch, CHANNELS)
+        return grid.swapaxes(1, 2).reshape(self.size, self.size, CHANNELS)
+
     def features(self, stored: np.ndarray) -> np.ndarray:
         """Values uint8 as float32 in [-1, 1]."""
         return stored.astype(np.float32) / np.float32(127.5) - np.float32(1)
@@ -58,21 +74,26 @@ class ImageFiles:
 
 @dataclasses.dataclass(frozen=True)
 class SceneDrawings(ImageFiles):
-    """Scenes that are drawn here, by their names `scenes:SPLIT:NUMBER`; any other line is the path of an image file."""
+    """Scenes that are drawn here, by their names; any other line is the path of an image file.
+
+    A name is `scenes:SPLIT:NUMBER`, or `scenes:FAMILY:SPLIT:NUMBER`.
+    """
 
     version: int = scenes.VERSION
 
     def read(self, line: str) -> np.ndarray:
-        name, _, rest = line.strip().partition(":")
+        name, *rest = line.strip().split(":")
         if name != SCENES:
             return super().read(line)
-        split, _, number = rest.partition(":")
-        return self.cut(scenes.scene(split, int(number) if number.isdecimal() else -1).draw(self.size))
+        if len(rest) not in (2, 3):
+            raise UserError(f"{line}: no such scene; its name is {SCENES}:SPLIT:NUMBER or {SCENES}:FAMILY:SPLIT:NUMBER")
+        family, split, number = rest if len(rest) == 3 else ("", *rest)
+        return self.cut(scenes.scene(split, int(number) if number.isdecimal() else -1, family).draw(self.size))
 
 
-def scene_name(split: str, number: int) -> str:
+def scene_name(split: str, number: int, family: str = "") -> str:
     """The line that `SceneDrawings` reads."""
-    return f"{SCENES}:{split}:{number}"
+    return ":".join([SCENES, *([family] if family else []), split, str(number)])
 
 
 def _decode(path: str, size: int) -> Any:

@@ -1,4 +1,4 @@
-"""Parallel text: text files, a prepared TFDS data set, the embedded grammar, or the embedded scenes.
+"""Parallel text: text files, a prepared TFDS data set, or the embedded grammar, scenes or speech.
 
 The source of a text file may name a file per line instead, such as an array of features (`PathCorpus`).
 
@@ -19,9 +19,10 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nmt_jax.data import grammar, scenes
+from nmt_jax.data import grammar, scenes, speech
 from nmt_jax.data.lines import find, parallel_lines, sha256_of
 from nmt_jax.data.readers import sources
+from nmt_jax.data.readers.audio import SPEECH, utterance_name
 from nmt_jax.data.readers.images import SCENES, scene_name
 from nmt_jax.data.readers.rows import TEXT
 from nmt_jax.data.readers.slices import Slice, TextSlice, bounds, text_slices
@@ -32,9 +33,10 @@ from nmt_jax.storage.paths import is_remote, path_of
 if TYPE_CHECKING:
     import tensorflow_datasets as tfds
 
-KINDS = ("grammar", "text", "tfds", SCENES)
+KINDS = ("grammar", "text", "tfds", SCENES, SPEECH)
 SYNTHETIC = "synthetic"  # the split of additional training pairs, in text files
 HELD_OUT = 1000  # dev and test pairs of the embedded grammar and scenes
+HELD_OUT_SPEECH = 500  # utterances, or as many as there are for training
 _CHUNK = 1024  # records read at a time from a TFDS data set
 
 
@@ -54,24 +56,28 @@ def open_text(data: Any, split: str) -> ParallelText:
 
     Raises UserError immediately if files are missing, and while reading if their content is invalid.
     """
-    languages, kind = sources.languages(data.source), data.get("kind", TEXT)  # workdirs of older versions have no kind
+    languages, kinds = sources.languages(data.source), sources.kinds(data)
     if split == SYNTHETIC:
-        return _text(path_of(data.synthetic).expanduser(), languages, data.target, kind)
+        return _text(path_of(data.synthetic).expanduser(), languages, data.target, kinds)
     if data.corpus == SCENES:
-        return SceneCorpus(split, data.size if split == "train" else HELD_OUT, data.target)
+        texts = tuple(language if kind == TEXT else "" for language, kind in zip(languages, kinds, strict=True))
+        return SceneCorpus(split, data.size if split == "train" else HELD_OUT, texts, data.target, data.name)
+    if data.corpus == SPEECH:
+        return SpeechCorpus(split, data.size if split == "train" else min(data.size, HELD_OUT_SPEECH))
     directory = corpus_folder(data, split, KINDS, f"the {data.corpus} corpus")
     if directory is None:
         if len(languages) > 1:
             raise UserError(f"config.data.source: the embedded grammar has one source language, not {data.source!r}")
         return GrammarCorpus.of(data, split, HELD_OUT, data.source == "de")
     if data.corpus == "text":
-        return _text(directory / data[split], languages, data.target, kind)
+        return _text(directory / data[split], languages, data.target, kinds)
     return TfdsCorpus(find_prepared(directory, data.name), data[split], tuple(languages), data.target)
 
 
-def _text(prefix: pathlib.Path, languages: Sequence[str], target: str, kind: str) -> TextCorpus:
-    corpus = TextCorpus if kind == TEXT else PathCorpus
-    return corpus(tuple(find(f"{prefix}.{language}") for language in languages), find(f"{prefix}.{target}"))
+def _text(prefix: pathlib.Path, languages: Sequence[str], target: str, kinds: Sequence[str]) -> TextCorpus:
+    files = tuple(find(f"{prefix}.{language}") for language in languages), find(f"{prefix}.{target}")
+    named = tuple(kind != TEXT for kind in kinds)
+    return PathCorpus(*files, named) if any(named) else TextCorpus(*files)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,12 +127,23 @@ class TextCorpus:
 
 @dataclasses.dataclass(frozen=True)
 class PathCorpus(TextCorpus):
-    """Text files of which the source names a file per line; a relative path begins at the folder of the source."""
+    """Text files of which some sources name a file per line; a relative path begins at the folder of the source.
+
+    named: which sources do.
+    """
+
+    named: tuple[bool, ...]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        folder = self.sources[0].parent
         for line, target in super().__iter__():
-            yield str(folder / line) if line.strip() else "", target
+            texts = sources.split(line, len(self.sources))
+            parts = zip(texts, self.sources, self.named, strict=True)
+            yield (
+                sources.join(
+                    [str(path.parent / text) if names and text.strip() else text for text, path, names in parts]
+                ),
+                target,
+            )
 
     def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
         """The pairs are written to `scratch` with whole paths first."""
@@ -139,14 +156,16 @@ class PathCorpus(TextCorpus):
         Raises UserError with the line of a file that is missing.
         """
         whole = hashlib.sha256(_hash_files(self.paths).encode())
-        for number, (path, _) in enumerate(self, start=1):
-            if not path:
-                continue
-            try:
-                status = path_of(path).stat()
-            except OSError as error:
-                raise UserError(f"{self.sources[0]}:{number}: {path}: {error.strerror or error}") from None
-            whole.update(f"{path}\t{status.st_size}\t{status.st_mtime_ns}\n".encode())
+        for number, (line, _) in enumerate(self, start=1):
+            parts = zip(sources.split(line, len(self.sources)), self.sources, self.named, strict=True)
+            for path, source, names in parts:
+                if not names or not path.strip():
+                    continue
+                try:
+                    status = path_of(path).stat()
+                except OSError as error:
+                    raise UserError(f"{source}:{number}: {path}: {error.strerror or error}") from None
+                whole.update(f"{path}\t{status.st_size}\t{status.st_mtime_ns}\n".encode())
         return whole.hexdigest()
 
 
@@ -288,11 +307,16 @@ class GrammarCorpus(GrammarSplit):
 
 @dataclasses.dataclass(frozen=True)
 class SceneCorpus:
-    """The names of the first `size` drawings of a split of the embedded scenes, and their captions in one language."""
+    """The first `size` embedded scenes of a split and a family: captions, the names of drawings, and captions.
+
+    sources: the language of each source, "" for the name of the drawing; target: a language.
+    """
 
     split: str
     size: int
-    language: str
+    sources: tuple[str, ...]
+    target: str
+    family: str
 
     @property
     def name(self) -> str:
@@ -300,7 +324,11 @@ class SceneCorpus:
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for number in range(self.size):
-            yield scene_name(self.split, number), scenes.scene(self.split, number).caption(self.language)
+            scene, name = scenes.scene(self.split, number, self.family), scene_name(self.split, number, self.family)
+            yield (
+                sources.join([scene.caption(text) if text else name for text in self.sources]),
+                scene.caption(self.target),
+            )
 
     def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
         """The captions are written to `scratch` first."""
@@ -308,6 +336,30 @@ class SceneCorpus:
 
     def fingerprint(self) -> str:
         return hashlib.sha256(f"scenes {scenes.VERSION} {self}".encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class SpeechCorpus:
+    """The names of the first `size` utterances of a split of the embedded speech, and their words."""
+
+    split: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        return f"embedded speech {self.split}"
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for number in range(self.size):
+            yield utterance_name(self.split, number), speech.utterance(self.split, number).text
+
+    def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
+        """The words are written to `scratch` first."""
+        return _written_slices(self, [self.name, self.name], size, scratch)
+
+    def fingerprint(self) -> str:
+        """Raises UserError without espeak-ng, whose version it contains."""
+        return hashlib.sha256(f"speech {speech.VERSION} {speech.program_version()} {self}".encode()).hexdigest()
 
 
 @functools.cache

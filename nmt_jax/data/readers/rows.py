@@ -1,7 +1,6 @@
 """Sources that are not text: a line of the source names a file, which is read as rows of features.
 
-`row_reader` returns the reader for `config.data.kind`; a new kind of source is a class with the same methods. Models
-read one such source; several of different kinds are not supported yet.
+`row_reader` returns the reader for a kind of `config.data.kind`; a new kind of source is a class with the same methods.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from nmt_jax.data.readers.audio import SPEECH, AudioFiles, SpokenSentences
 from nmt_jax.data.readers.images import SCENES, ImageFiles, SceneDrawings
 from nmt_jax.errors import UserError
 from nmt_jax.storage.paths import path_of
@@ -43,12 +43,13 @@ class RowReader(Protocol):
         """The features float32[S, F] of stored values [S, F]."""
 
 
-def row_reader(data: Any) -> RowReader | None:
-    """The reader of the sources that `config.data` describes; None for text."""
-    kind = data.get("kind", TEXT)  # workdirs of older versions have none
+def row_reader(kind: str, data: Any) -> RowReader | None:
+    """The reader of sources of a kind, as `config.data` describes them; None for text."""
     if kind == "image":
         reader = SceneDrawings if data.corpus == SCENES else ImageFiles
         return reader(data.image_size, data.patch_size)
+    if kind == "audio":
+        return (SpokenSentences if data.corpus == SPEECH else AudioFiles)(data.mels)
     return FeatureFiles(data.feature_width) if kind == "features" else None
 
 

@@ -4,6 +4,7 @@ With one source, the common case, a tab in its text is an ordinary character.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,12 @@ from nmt_jax.errors import UserError
 def languages(source: str) -> list[str]:
     """The source languages in `config.data.source`: "en", or "en,fr" for two sources."""
     return source.split(",")
+
+
+def kinds(data: Any) -> list[str]:
+    """The kind of each source in `config.data`: one kind for all of them, or one for each, separated by commas."""
+    named, count = data.get("kind", "text").split(","), len(languages(data.source))  # old workdirs have no kind
+    return named * count if len(named) == 1 else named
 
 
 def join(texts: Sequence[str]) -> str:

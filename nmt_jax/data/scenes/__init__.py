@@ -1,7 +1,10 @@
 """The embedded images: drawings of one to three objects, with captions in English and German.
 
 An object has a shape, a colour, a size and a place; the background is plain or noisy. A caption is determined by the
-drawing, so that it can be compared as a whole. The splits share no combination of shape and colour: of the 64, each of
+drawing, so that it can be compared as a whole. Of the family "ambiguous", most scenes have an object whose English name
+has two German translations, such as bow: a Bogen is a weapon, a Schleife a ribbon. Only the drawing says which.
+
+The splits share no combination of shape and colour: of the 64, each of
 dev and test has 8, one for every shape and colour, so that a model has seen all shapes and colours, but not together.
 
     objects   shapes, colours, sizes and places, with their words in both languages
@@ -9,6 +12,6 @@ dev and test has 8, one for every shape and colour, so that a model has seen all
     scene     draws random scenes, and their pixels
 """
 
-from nmt_jax.data.scenes.scene import SPLITS, VERSION, Scene, scene
+from nmt_jax.data.scenes.scene import FAMILIES, SPLITS, VERSION, Scene, scene
 
-__all__ = ["SPLITS", "VERSION", "Scene", "scene"]
+__all__ = ["FAMILIES", "SPLITS", "VERSION", "Scene", "scene"]

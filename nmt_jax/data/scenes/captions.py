@@ -29,31 +29,54 @@ ORDERS = {  # of three objects, in a row or in a column
 }
 
 
+Words = list[tuple[str, int | None]]  # each with the number of the object that it describes
+
+
 def caption(objects: Sequence[Object], language: str) -> str:
     """The caption of one object, or of two or three in one row or column, given in the order of reading.
 
     Of two objects, the larger one comes first, else that which is read first. language: "en" or "de".
     """
+    return " ".join(word for word, _ in caption_words(objects, language))
+
+
+def caption_words(objects: Sequence[Object], language: str) -> Words:
+    """The words of a `caption`; those for size, colour and shape have the number of their object, others None."""
     if len(objects) == 1:
         (one,) = objects
-        return f"{_noun_phrase(one, language)} {PLACES[language][one.row][one.column]}"
+        return [*_noun_phrase(objects, 0, language), *_plain(PLACES[language][one.row][one.column])]
     in_a_row = objects[0].row == objects[1].row
     if len(objects) == 2:
-        first, second = objects if objects[0].size >= objects[1].size else objects[::-1]
+        first, second = (0, 1) if objects[0].size >= objects[1].size else (1, 0)
         if in_a_row:
-            direction = "right" if second.column > first.column else "left"
+            direction = "right" if objects[second].column > objects[first].column else "left"
         else:
-            direction = "down" if second.row > first.row else "up"
-        relation = RELATIONS[language][direction]
-        return f"{_noun_phrase(first, language)} {relation} {_noun_phrase(second, language, dative=True)}"
+            direction = "down" if objects[second].row > objects[first].row else "up"
+        relation = _plain(RELATIONS[language][direction])
+        return [
+            *_noun_phrase(objects, first, language),
+            *relation,
+            *_noun_phrase(objects, second, language, dative=True),
+        ]
     across, down, conjunction = ORDERS[language]
-    phrases = [_noun_phrase(one, language) for one in objects]
-    return f"{across if in_a_row else down} {phrases[0]}, {phrases[1]} {conjunction} {phrases[2]}"
+    *phrases, last = (_noun_phrase(objects, number, language) for number in range(3))
+    (noun, _), number = phrases[0][-1], 0
+    phrases[0][-1] = f"{noun},", number
+    return [*_plain(across if in_a_row else down), *phrases[0], *phrases[1], (conjunction, None), *last]
 
 
-def _noun_phrase(one: Object, language: str, dative: bool = False) -> str:
-    """Article, size, colour and shape: "a small red circle", "einem kleinen roten Kreis"."""
+def _plain(text: str) -> Words:
+    return [(word, None) for word in text.split()]
+
+
+def _noun_phrase(objects: Sequence[Object], number: int, language: str, dative: bool = False) -> Words:
+    """Article, size, colour and shape of an object: "a small red circle", "einem kleinen roten Kreis"."""
+    one = objects[number]
     if language == "en":
-        return " ".join(["a", *(word.english for word in one.adjectives), one.noun.english])
+        return [("a", None), *((word.english, number) for word in one.adjectives), (one.noun.english, number)]
     article, ending = ARTICLES[one.noun.gender][dative], ENDINGS[one.noun.gender][dative]
-    return " ".join([article, *(word.german + ending for word in one.adjectives), one.noun.german])
+    return [
+        (article, None),
+        *((word.german + ending, number) for word in one.adjectives),
+        (one.noun.german, number),
+    ]

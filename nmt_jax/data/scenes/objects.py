@@ -30,6 +30,11 @@ class Adjective:
 # Which points belong to a shape, given their distance to the right of and below its centre, as a share of its radius.
 Inside = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
+
+def _ellipse(x: np.ndarray, y: np.ndarray, width: float, height: float) -> np.ndarray:
+    return (x / width) ** 2 + (y / height) ** 2 <= 1
+
+
 SHAPES: tuple[tuple[Noun, Inside], ...] = (
     (Noun("circle", "Kreis", "m"), lambda x, y: x * x + y * y <= 1),
     (Noun("square", "Quadrat", "n"), lambda x, y: np.maximum(abs(x), abs(y)) <= 0.85),
@@ -40,6 +45,44 @@ SHAPES: tuple[tuple[Noun, Inside], ...] = (
     (Noun("bar", "Balken", "m"), lambda x, y: (abs(x) <= 1) & (abs(y) <= 0.4)),
     (Noun("column", "Säule", "f"), lambda x, y: (abs(x) <= 0.4) & (abs(y) <= 1)),
 )
+# Two in a row have the same English name.
+AMBIGUOUS: tuple[tuple[Noun, Inside], ...] = (
+    (
+        Noun("bow", "Bogen", "m"),  # a weapon: a crescent and its string
+        lambda x, y: (
+            (_ellipse(x + 0.5, y, 1.4, 1.0) & ~_ellipse(x + 0.5, y, 1.0, 0.8) & (x > -0.5))
+            | ((abs(x + 0.4) < 0.12) & (abs(y) <= 1))
+        ),
+    ),
+    (
+        Noun("bow", "Schleife", "f"),  # a ribbon
+        lambda x, y: (abs(y) <= 0.75 * abs(x)) & (abs(x) <= 1) | _ellipse(x, y, 0.3, 0.3),
+    ),
+    (
+        Noun("key", "Schlüssel", "m"),  # of a door
+        lambda x, y: (
+            (_ellipse(x, y + 0.5, 0.5, 0.5) & ~_ellipse(x, y + 0.5, 0.2, 0.2))
+            | ((abs(x) < 0.18) & (y > 0) & (y <= 1))
+            | ((x > 0) & (x < 0.5) & (abs(y - 0.8) < 0.18))
+        ),
+    ),
+    (
+        Noun("key", "Taste", "f"),  # of a keyboard
+        lambda x, y: (
+            (np.maximum(abs(x), abs(y)) <= 0.9)
+            & ~((np.maximum(abs(x), abs(y)) <= 0.7) & (np.maximum(abs(x), abs(y)) > 0.45))
+        ),
+    ),
+    (
+        Noun("nut", "Nuss", "f"),  # a fruit with a gap between the halves
+        lambda x, y: _ellipse(x, y, 0.6, 0.95) & ~((abs(x) < 0.12) & (y < 0.2)),
+    ),
+    (
+        Noun("nut", "Schraubenmutter", "f"),  # a hexagon with a hole
+        lambda x, y: (abs(y) <= 0.87) & (abs(y) + 1.73 * abs(x) <= 1.73) & ~_ellipse(x, y, 0.42, 0.42),
+    ),
+)
+ALL_SHAPES = SHAPES + AMBIGUOUS  # the numbers of shapes count through both
 COLOURS: tuple[tuple[Adjective, tuple[int, int, int]], ...] = (
     (Adjective("red", "rot"), (200, 30, 30)),
     (Adjective("green", "grün"), (30, 150, 40)),
@@ -71,7 +114,12 @@ class Object:
     @property
     def noun(self) -> Noun:
         """The word for the shape."""
-        return SHAPES[self.shape][0]
+        return ALL_SHAPES[self.shape][0]
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether its English name has two German translations."""
+        return self.shape >= len(SHAPES)
 
     @property
     def adjectives(self) -> tuple[Adjective, Adjective]:
@@ -90,7 +138,7 @@ class Object:
         radius = SIZES[self.size][1] * side
         x = (centres - (self.column + 0.5 + self.shift[0]) * side) / radius
         y = (centres - (self.row + 0.5 + self.shift[1]) * side) / radius
-        return SHAPES[self.shape][1](x[None, :], y[:, None])
+        return ALL_SHAPES[self.shape][1](x[None, :], y[:, None])
 
     def box(self, size: int) -> tuple[int, int, int, int]:
         """The smallest box of pixels that holds the object: left, top, right and bottom, the last two exclusive."""

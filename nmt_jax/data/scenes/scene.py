@@ -6,12 +6,14 @@ import dataclasses
 
 import numpy as np
 
-from nmt_jax.data.scenes.captions import caption
-from nmt_jax.data.scenes.objects import COLOURS, GRID, SHAPES, SIZES, Object
+from nmt_jax.data.scenes.captions import Words, caption, caption_words
+from nmt_jax.data.scenes.objects import AMBIGUOUS, COLOURS, GRID, SHAPES, SIZES, Object
 from nmt_jax.errors import UserError
 
 VERSION = 1  # increase it whenever a scene, its pixels or its caption change
 SPLITS = ("train", "dev", "test")
+FAMILIES = ("", "ambiguous")
+AMBIGUOUS_SHARE = 0.6  # of the scenes of that family, that have an ambiguous object
 GREY = (95, 160)  # range of the background, between black and white objects
 TINT = 15  # largest difference of the red, green and blue of an object from those of its colour
 HELD_OUT = {0: "test", 4: "dev"}  # splits, by the number of the colour minus that of the shape
@@ -33,6 +35,10 @@ class Scene:
         """The caption in "en" or "de"."""
         return caption(self.objects, language)
 
+    def words(self, language: str) -> Words:
+        """The words of the caption, see `caption_words`."""
+        return caption_words(self.objects, language)
+
     def boxes(self, size: int) -> np.ndarray:
         """The box of each object in an image of `size` pixels, int32[N, 4]: left, top, right, bottom, see `Object`."""
         return np.array([one.box(size) for one in self.objects], np.int32)
@@ -46,27 +52,44 @@ class Scene:
         return np.clip(np.rint(pixels + noise), 0, 255).astype(np.uint8)
 
 
-def scene(split: str, number: int) -> Scene:
-    """Scene `number`, from 0 on, of a split: "train", "dev" or "test"; equal on every machine.
+def scene(split: str, number: int, family: str = "") -> Scene:
+    """Scene `number`, from 0 on, of a split, "train", "dev" or "test", and of a family; equal on every machine.
 
-    Raises UserError for another split, or a number below 0.
+    Of the family "ambiguous", most scenes show one object whose English name has two German translations. Raises
+    UserError for another split or family, or a number below 0.
     """
+    if family not in FAMILIES:
+        raise UserError(
+            f"scenes:{family}:{split}:{number}: no such scene; its family is one of {FAMILIES[1:]}, or none"
+        )
     if split not in SPLITS or number < 0:
         raise UserError(
             f"scenes:{split}:{number}: no such scene; use one of {', '.join(SPLITS)} and a number from 0 on"
         )
-    key = (SPLITS.index(split), number)
+    key = (SPLITS.index(split), number, *((2,) if family else ()))
     random = np.random.default_rng(key)
     places = _places(random, int(random.integers(1, 4)))
-    objects = tuple(_object(random, split, *place) for place in places)
+    which = int(random.integers(len(places))) if family and random.random() < AMBIGUOUS_SHARE else -1
+    known, ambiguous = combinations(split), ambiguous_combinations(split)
+    objects = tuple(_object(random, ambiguous if n == which else known, *place) for n, place in enumerate(places))
     noise = float(random.uniform(4, 16)) if random.random() < 0.5 else 0.0
     return Scene(objects, int(random.integers(GREY[0], GREY[1] + 1)), noise, (*key, 1))
 
 
 def combinations(split: str) -> list[tuple[int, int]]:
     """The combinations of shape and colour in a split, as numbers; 48 in "train", 8 each in "dev" and "test"."""
-    pairs = [(shape, colour) for shape in range(len(SHAPES)) for colour in range(len(COLOURS))]
-    return [(shape, colour) for shape, colour in pairs if HELD_OUT.get((colour - shape) % 8, "train") == split]
+    return _combinations(split, [(shape, shape) for shape in range(len(SHAPES))])
+
+
+def ambiguous_combinations(split: str) -> list[tuple[int, int]]:
+    """The same of ambiguous shapes. Both meanings of a name share their colours, so that none tells the meaning."""
+    return _combinations(split, [(len(SHAPES) + number, number // 2) for number in range(len(AMBIGUOUS))])
+
+
+def _combinations(split: str, shapes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The combinations of shapes, each with the number that decides which colours are held out."""
+    pairs = [(shape, colour, turn) for shape, turn in shapes for colour in range(len(COLOURS))]
+    return [(shape, colour) for shape, colour, turn in pairs if HELD_OUT.get((colour - turn) % 8, "train") == split]
 
 
 def _places(random: np.random.Generator, count: int) -> list[tuple[int, int]]:
@@ -77,8 +100,8 @@ def _places(random: np.random.Generator, count: int) -> list[tuple[int, int]]:
     return [(line, other) if in_a_row else (other, line) for other in others]
 
 
-def _object(random: np.random.Generator, split: str, row: int, column: int) -> Object:
-    known = combinations(split)
+def _object(random: np.random.Generator, known: list[tuple[int, int]], row: int, column: int) -> Object:
+    """An object of one of the known combinations."""
     shape, colour = known[random.integers(len(known))]
     size = int(random.integers(len(SIZES)))
     room = 0.5 - SIZES[size][1]  # so that the object stays within its place

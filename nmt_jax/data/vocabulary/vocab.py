@@ -32,7 +32,7 @@ from nmt_jax.storage.paths import path_of
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
-ALGORITHMS = ("unigram", "bpe", "word")
+ALGORITHMS = {"unigram": "unigram", "bpe": "bpe", "word": "word", "character": "char"}  # names in SentencePiece
 # More sentences hardly change the vocabulary, and the trainer holds all of them in memory.
 MAX_SENTENCES = 2_000_000
 
@@ -66,12 +66,12 @@ class Vocab:
     ) -> Vocab:
         """Trains a vocabulary of at most `size` pieces on an iterable of texts; equal texts give equal bytes.
 
-        algorithm: "unigram" (Kudo, 2018, section 3.2), "bpe" (Sennrich et al., 2016, section 3.2) or "word" (words
-        separated by spaces). byte_fallback: whether characters outside the vocabulary are spelled as UTF-8 bytes, so
-        that no text is lost; ignored by "word", where rare words are unknown. sample_lines: number of texts drawn at
-        random, the same ones every time, if there are more. symbols: strings that are one piece each. A corpus too
-        small for `size` pieces gives fewer. Raises UserError if the texts are empty or `size` is too small for the
-        alphabet.
+        algorithm: "unigram" (Kudo, 2018, section 3.2), "bpe" (Sennrich et al., 2016, section 3.2), "word" (words
+        separated by spaces) or "character" (spaces included). byte_fallback: whether characters outside the vocabulary
+        are spelled as UTF-8 bytes, so that no text is lost; ignored by "word", where rare words are unknown.
+        sample_lines: number of texts drawn at random, the same ones every time, if there are more. symbols: strings
+        that are one piece each. A corpus too small for `size` pieces gives fewer. Raises UserError if the texts are
+        empty or `size` is too small for the alphabet.
         """
         if algorithm not in ALGORITHMS:
             raise UserError(f"config.vocab.algorithm: {algorithm!r} is not one of {', '.join(ALGORITHMS)}")
@@ -82,7 +82,7 @@ class Vocab:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(sentences),
                 model_writer=model,
-                model_type=algorithm,
+                model_type=ALGORITHMS[algorithm],
                 vocab_size=size,
                 hard_vocab_limit=False,
                 pad_id=PAD,
@@ -171,8 +171,8 @@ class Vocab:
 
         Unigram: drawn with probability proportional to P(segmentation)**alpha (Kudo, 2018, equation 9, l = infinity),
         so a smaller alpha is more random. BPE: each merge is dropped with probability alpha (Provilkov et al., 2020,
-        algorithm 1). unknown: as in `encode`. Raises UserError for a vocabulary of words, which has only one
-        segmentation.
+        algorithm 1). unknown: as in `encode`. Raises UserError for a vocabulary of words or characters, which has only
+        one segmentation.
         """
         # Generators belong to threads and are seeded at their first draw, so a new thread has a fresh generator.
         with _seed_lock, concurrent.futures.ThreadPoolExecutor(1) as thread:
@@ -181,7 +181,10 @@ class Vocab:
             try:
                 return self._number(drawn.result(), unknown)
             except RuntimeError as error:
-                message = "config.vocab.sampling_alpha: a vocabulary of words has only one segmentation; set it to 0"
+                message = (
+                    "config.vocab.sampling_alpha: a vocabulary of words or characters has only one segmentation; "
+                    "set it to 0"
+                )
                 raise UserError(message) from error
 
     def _segment(self, text: str, **options: Any) -> list[tuple[str, int]]:

@@ -12,6 +12,7 @@ from jax import Array
 from nmt_jax.models.layers.basic import Dense, Dropout, SequenceDropout, product, transposed
 from nmt_jax.models.layers.scaled_attention import MASKED
 from nmt_jax.models.layers.scores import Additive
+from nmt_jax.models.layers.subsampling import join_neighbours
 
 State = tuple[Array, ...]  # float[..., H] each; the first is the output of the cell
 
@@ -296,7 +297,8 @@ class Encoder(nn.Module):
 
     cell: one of ENCODER_CELLS. d_hidden: width of a layer's output, half of it from each direction if `bidirectional`.
     residual: a layer's output is added to its input where both have the same width (Wu et al., 2016).
-    variational_dropout: one mask for all steps of a sequence (Gal and Ghahramani, 2016).
+    variational_dropout: one mask for all steps of a sequence (Gal and Ghahramani, 2016). pyramid_layers: number of last
+    layers that read two neighbouring outputs of the layer below at each step (Chan et al., 2016, section 3.1).
     """
 
     cell: str
@@ -306,6 +308,7 @@ class Encoder(nn.Module):
     residual: bool = False
     dropout: float = 0.0
     variational_dropout: bool = False
+    pyramid_layers: int = 0
     dtype: str = "float32"
 
     def setup(self) -> None:
@@ -316,9 +319,14 @@ class Encoder(nn.Module):
         self.drop = SequenceDropout(self.dropout, self.variational_dropout)
 
     def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
-        """x float[B, S, D], mask bool[B, S] -> float[B, S, H], and the last state of each layer, float[B, H] each."""
+        """x float[B, S, D], mask bool[B, S] -> float[B, S, H], and the last state of each layer, float[B, H] each.
+
+        The mask of the output is mask[:, ::2 ** pyramid_layers].
+        """
         last = []
-        for cells in self.layers:
+        for number, cells in enumerate(self.layers):
+            if number >= self.num_layers - self.pyramid_layers:
+                x, mask = join_neighbours(x, mask), mask[:, ::2]
             dropped = self.drop(x, train)
             runs = [cell.run(dropped, mask, reverse=bool(backwards)) for backwards, cell in enumerate(cells)]
             y = jnp.concatenate([outputs for outputs, _ in runs], axis=-1)

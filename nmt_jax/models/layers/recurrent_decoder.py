@@ -3,6 +3,7 @@
 Also encoders of several sources, and attention over all of them (Zoph and Knight, 2016).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -17,23 +18,51 @@ from nmt_jax.models.layers.recurrent import CELLS, Cell, Encoder, State
 COMBINATIONS = ("concat", "flat", "hierarchical")
 
 
+class Unordered(nn.Module):
+    """What stands for an encoder of vectors without order, such as the cells of an image: they are its states.
+
+    The decoder attends to them directly (Xu et al., 2015, section 3.1). The last states are their mean.
+    """
+
+    cell: str
+    num_layers: int
+
+    def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
+        """x float[B, S, H], mask bool[B, S] -> x in float32, and the last state of each layer, float[B, H] each."""
+        x = x.astype(jnp.float32)
+        vectors = CELLS["lstm" if self.cell == "lstmn" else self.cell].num_vectors
+        return x, ((masked_mean(x, mask),) * vectors,) * self.num_layers
+
+
+def masked_mean(states: Array, mask: Array) -> Array:
+    """The mean of the states float[..., S, D] whose place is in the mask bool[..., S], float[..., D]."""
+    return (states * mask[..., None]).sum(axis=-2) / jnp.maximum(mask.sum(axis=-1), 1)[..., None]
+
+
 class SeveralEncoders(nn.Module):
-    """An encoder for each of N sources, or one for all if `shared`; encoder: its fields."""
+    """An encoder for each of N sources, or one for all if `shared`; encoder: its fields.
+
+    ordered: whether each source has an order; those without have no recurrent layers.
+    """
 
     encoder: dict[str, Any]
-    num_sources: int
+    ordered: tuple[bool, ...]
     shared: bool
 
     def setup(self) -> None:
-        self.encoders = [Encoder(**self.encoder) for _ in range(1 if self.shared else self.num_sources)]
+        self.encoders = [
+            Encoder(**self.encoder) if ordered else Unordered(self.encoder["cell"], self.encoder["num_layers"])
+            for ordered in (self.ordered[:1] if self.shared else self.ordered)
+        ]
 
-    def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
-        """x float[B, N, S, D], mask bool[B, N, S] -> float[B, N, S, H], and the N last states of each layer in a row.
+    def __call__(self, x: Sequence[Array], mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
+        """x: N of float[B, S, D], mask bool[B, N, S] -> float[B, N, S, H], and the N last states of each layer.
 
-        The latter, float[B, N H], initialize a decoder (Zoph and Knight, 2016, section 3).
+        The latter, in a row, float[B, N H], initialize a decoder (Zoph and Knight, 2016, section 3).
         """
-        encoders = self.encoders * (self.num_sources if self.shared else 1)
-        runs = [encoder(x[:, k], mask[:, k], train) for k, encoder in enumerate(encoders)]
+        encoders = self.encoders * (len(self.ordered) if self.shared else 1)
+        parts = zip(encoders, x, mask.swapaxes(0, 1), strict=True)
+        runs = [encoder(part, real, train) for encoder, part, real in parts]
         states = jnp.stack([states for states, _ in runs], axis=1)
         return states, jax.tree.map(lambda *ends: jnp.concatenate(ends, axis=-1), *(last for _, last in runs))
 
@@ -112,6 +141,8 @@ class Decoder(nn.Module):
     which input feeding adds to the input of the next step.
     `bahdanau`: c_t = attend(s_{t-1}), s_t = cell([y_{t-1}; c_t], s_{t-1}), readout maxout(U s_t + V y_{t-1} + C c_t)
     (Bahdanau et al., 2015, appendix A.2.2, but with s_t).
+    context_gate: c_t is multiplied by beta_t = sigmoid(w^T s + b), where s is the query of the attention, s_{t-1} of
+    `bahdanau` (Xu et al., 2015, section 4.2.1).
     With several sources, their states, masks and weights have an additional axis N, such as states float[B, N, S, D].
     """
 
@@ -125,6 +156,7 @@ class Decoder(nn.Module):
     combination: str
     input_feeding: bool
     context_every_step: bool
+    context_gate: bool
     residual: bool
     bridge: str
     dropout: float
@@ -138,6 +170,8 @@ class Decoder(nn.Module):
             self.attend = (
                 SeveralAttention(self.combination, self.num_sources, fields) if several else Attention(**fields)
             )
+            if self.context_gate:
+                self.gate = Dense(1, dtype=self.dtype)
         maxout = 2 if self.style == "bahdanau" else 1
         self.output = Dense(maxout * self.d_readout, dtype=self.dtype)
         self.drop = Dropout(self.dropout)
@@ -162,8 +196,7 @@ class Decoder(nn.Module):
         tanh(W h + b) of these; "mean": the same of the mean of all states.
         """
         rows = states.shape[0]
-        mean = (states * mask[..., None]).sum(axis=-2) / jnp.maximum(mask.sum(axis=-1), 1)[..., None]
-        mean = mean.reshape(rows, -1)  # several sources are concatenated
+        mean = masked_mean(states, mask).reshape(rows, -1)  # several sources are concatenated
         layers = []
         for number in range(self.num_layers):
             source = last[min(number, len(last) - 1)]
@@ -235,6 +268,8 @@ class Decoder(nn.Module):
         if not self.attends:
             return [], jnp.zeros((*query.shape[:2], 0))
         context, weights = self.attend(query, memory, position)
+        if self.context_gate:
+            context = context * jax.nn.sigmoid(self.gate(query).astype(jnp.float32))
         return [context], weights
 
     def _readout(self, state: Array, x: Array, context: list[Array], train: bool) -> Array:

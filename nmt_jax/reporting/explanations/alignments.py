@@ -11,7 +11,7 @@ from metrics_jax.meteor.meteor15 import Meteor15
 from metrics_jax.surface import lcs
 from metrics_jax.surface.character import CharacTER
 from metrics_jax.surface.eed import EED
-from metrics_jax.surface.error_rates import CDER, WER, ErrorRate
+from metrics_jax.surface.error_rates import CDER, CER, WER, ErrorRate
 from metrics_jax.surface.gtm import GTM, runs
 from metrics_jax.surface.rouge import Rouge
 from metrics_jax.surface.rouge155 import Rouge155
@@ -29,8 +29,8 @@ def ter(metric: TER, result: Result, hypothesis: str, reference: str) -> dict[st
     return _edits(metric, result, words, others, edits(words, others), EDITS)
 
 
-def wer(metric: WER, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:
-    """Explain WER by its edits."""
+def wer(metric: WER | CER, result: Result, hypothesis: str, reference: str) -> dict[str, Any]:
+    """Explain WER or CER by its edits."""
     words, others = metric.words(hypothesis), metric.reference_words(reference)
     found = Edits([], list(range(len(words))), _levenshtein_pairs(words, others))
     return _edits(metric, result, words, others, found, EDITS[1:])

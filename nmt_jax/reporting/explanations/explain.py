@@ -14,6 +14,7 @@ _FUNCTIONS = {  # metric: module and function that explain it
     **{name: ("alignments", name) for name in ("ter", "wer", "cder", "character", "eed", "gtm")},
     **{name: ("alignments", name) for name in ("rouge", "rouge155", "meteor", "meteor15")},
     **{name: ("vectors", name) for name in ("bertscore", "yisi1")},
+    "cer": ("alignments", "wer"),
     "meteor_nltk": ("alignments", "meteor"),
     "moverscore": ("vectors", "transport"),
     "wmd": ("vectors", "transport"),

@@ -1,11 +1,14 @@
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrics_jax import CDER, PER, TER, WER
+from metrics_jax import CDER, CER, PER, TER, WER
 from metrics_jax.surface.error_rates import edit_distance, long_jump_distance, unmatched
 from metrics_jax.surface.ter import edits_with_shifts
+from tests.conftest import ROOT
 
 words = st.lists(st.sampled_from("abcd"), max_size=9)
 RATES = [WER(), PER(), CDER()]
@@ -31,6 +34,14 @@ def table(hypothesis, reference, jumps):
 def test_distances_equal_the_full_table(hypothesis, reference):
     assert edit_distance(hypothesis, reference) == table(hypothesis, reference, jumps=False)
     assert long_jump_distance(hypothesis, reference) == table(hypothesis, reference, jumps=True)
+
+
+@pytest.mark.parametrize("metric", [WER(), CER()])
+def test_rates_are_those_of_jiwer(metric):
+    golden = json.loads((ROOT / "tests/fixtures/jiwer_golden.json").read_text(encoding="utf-8"))
+    result = metric(golden["hypotheses"], golden["references"])
+    assert result.score == pytest.approx(100 * golden[metric.name]["corpus"], rel=1e-12)
+    np.testing.assert_allclose(result.segments, 100 * np.array(golden[metric.name]["segments"]), rtol=1e-12)
 
 
 def test_distances_of_long_texts():
@@ -78,8 +89,8 @@ def test_rates_divide_by_reference_words(metric):
     assert not metric.higher_is_better
 
 
-@pytest.mark.parametrize("metric", [WER, PER, CDER])
+@pytest.mark.parametrize("metric", [WER, CER, PER, CDER])
 def test_lowercase_option(metric):
-    assert metric()(["The cat"], ["the Cat"]).score == 100
+    assert metric()(["The cat"], ["the Cat"]).score == pytest.approx(100 * 2 / 7 if metric is CER else 100)
     assert metric(lowercase=True)(["The cat"], ["the Cat"]).score == 0
     assert "lowercase:true" in metric(lowercase=True).signature

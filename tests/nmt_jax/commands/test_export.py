@@ -134,8 +134,9 @@ def test_every_field_of_the_transformer_is_known(folder):
     assert set(written.ACTIVATIONS) == set(ACTIVATIONS)
     exported = {*TINY, "source_vocab_size", "target_vocab_size", "d_k", "d_v"}
     exported |= {"positions", "max_positions", "tie_embeddings", "norm", "activation"}
-    training = {"dropout", "attention_dropout", "relu_dropout", "remat", "scan_layers", "dtype", "parent", "name"}
-    refused = {"source_columns"}  # a source that is not text
+    training = {"dropout", "attention_dropout", "relu_dropout", "word_dropout", "remat", "scan_layers"}
+    training |= {"dtype", "parent", "name"}
+    refused = {"num_sources", "source_columns", "image_encoder", "convolution_width"}  # other sources than one text
     assert {field.name for field in dataclasses.fields(transformer.Model)} == exported | training | refused
 
 

@@ -1,5 +1,6 @@
 """The embedded images: guarantees about scenes, their pixels and boxes, and captions in English and German."""
 
+import collections
 import hashlib
 
 import numpy as np
@@ -11,8 +12,8 @@ from nmt_jax.data import scenes
 from nmt_jax.data.readers.parallel_text import open_text
 from nmt_jax.data.readers.rows import row_reader
 from nmt_jax.data.scenes.captions import caption
-from nmt_jax.data.scenes.objects import COLOURS, GRID, SHAPES, SIZES, Object
-from nmt_jax.data.scenes.scene import combinations
+from nmt_jax.data.scenes.objects import AMBIGUOUS, COLOURS, GRID, SHAPES, SIZES, Object
+from nmt_jax.data.scenes.scene import ambiguous_combinations, combinations
 from nmt_jax.errors import UserError
 
 SIZE = 48
@@ -137,9 +138,9 @@ def test_captions(objects, english, german):
 
 
 def test_the_corpus_names_drawings_that_the_reader_draws(tmp_path):
-    data = {"corpus": "scenes", "kind": "image", "image_size": SIZE, "patch_size": 8, "size": 3}
+    data = {"corpus": "scenes", "kind": "image", "image_size": SIZE, "patch_size": 8, "size": 3, "name": ""}
     german, english = (ConfigDict(data | {"source": "scenes", "target": language}) for language in ("de", "en"))
-    corpus, reader = open_text(german, "train"), row_reader(german)
+    corpus, reader = open_text(german, "train"), row_reader("image", german)
     pairs = list(corpus)
     assert pairs[2] == ("scenes:train:2", scenes.scene("train", 2).caption("de"))
     assert [pair for part in corpus.slices(2, tmp_path) for pair in part] == pairs
@@ -150,8 +151,69 @@ def test_the_corpus_names_drawings_that_the_reader_draws(tmp_path):
     np.testing.assert_array_equal(reader.read(str(tmp_path / "scene.png")), drawn)
 
 
-@pytest.mark.parametrize("name", ["scenes:test", "scenes:test:-1", "scenes:test:x", "scenes:trian:1", "scenes"])
+@pytest.mark.parametrize(
+    "name", ["scenes:test", "scenes:a:b:test:1", "scenes:test:-1", "scenes:test:x", "scenes:trian:1", "scenes"]
+)
 def test_a_name_of_no_scene_is_an_error(name):
-    reader = row_reader(ConfigDict({"corpus": "scenes", "kind": "image", "image_size": SIZE, "patch_size": 8}))
-    with pytest.raises(UserError, match="no such scene; use one of train, dev, test and a number from 0 on"):
+    reader = row_reader("image", ConfigDict({"corpus": "scenes", "image_size": SIZE, "patch_size": 8}))
+    with pytest.raises(
+        UserError, match=r"no such scene; (use one of train, dev, test and a number from 0|its name is)"
+    ):
         reader.read(name)
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_words_know_the_object_that_they_describe(language):
+    for scene in some("train", 60):
+        words = scene.words(language)
+        assert " ".join(word for word, _ in words) == scene.caption(language)
+        for number, one in enumerate(scene.objects):
+            described = [word.rstrip(",") for word, which in words if which == number]
+            if language == "en":
+                assert described == [*(word.english for word in one.adjectives), one.noun.english]
+            else:
+                assert described[-1] == one.noun.german
+                for word, adjective in zip(described[:-1], one.adjectives, strict=True):
+                    assert word.startswith(adjective.german)
+
+
+def test_only_the_drawing_resolves_an_ambiguous_name(tmp_path):
+    meanings = [noun for noun, _ in AMBIGUOUS]
+    assert [one.english for one in meanings[::2]] == [one.english for one in meanings[1::2]]
+    assert len({one.german for one in meanings}) == len(meanings)
+    for split in scenes.SPLITS:
+        found = ambiguous_combinations(split)
+        colours = [{colour for shape, colour in found if shape == len(SHAPES) + n} for n in range(len(AMBIGUOUS))]
+        assert colours[::2] == colours[1::2]  # the colour does not tell the meaning
+        assert len(colours[0]) == (6 if split == "train" else 1)
+    seen = collections.Counter()
+    for number in range(300):
+        scene = scenes.scene("train", number, "ambiguous")
+        objects = [one for one in scene.objects if one.ambiguous]
+        assert len(objects) <= 1
+        seen.update([one.noun.german for one in objects] or ["none"])
+    assert 90 < seen.pop("none") < 150  # 40 %
+    assert len(seen) == len(AMBIGUOUS)
+    assert min(seen.values()) > 15
+    data = {"corpus": "scenes", "name": "ambiguous", "size": 3, "kind": "text,image", "source": "en,scenes"}
+    corpus = open_text(ConfigDict(data | {"target": "de"}), "train")
+    scene = scenes.scene("train", 2, "ambiguous")
+    expected = f"{scene.caption('en')}\tscenes:ambiguous:train:2", scene.caption("de")
+    assert list(corpus)[2] == expected
+    assert [pair for part in corpus.slices(2, tmp_path) for pair in part][2] == expected
+    reader = row_reader("image", ConfigDict({"corpus": "scenes", "image_size": SIZE, "patch_size": 8}))
+    drawn = reader.pixels(reader.read("scenes:ambiguous:train:2"))
+    np.testing.assert_array_equal(drawn, scene.draw(SIZE))
+
+
+def test_meanings_look_different():
+    drawn = [Object(len(SHAPES) + number, 0, SMALL, 1, 1).mask(SIZE) for number in range(len(AMBIGUOUS))]
+    for number, one in enumerate(drawn):
+        assert one.sum() >= 8
+        for other in drawn[number + 1 :]:
+            assert (one ^ other).sum() >= 8
+
+
+def test_an_unknown_family_is_an_error():
+    with pytest.raises(UserError, match="scenes:odd:test:1: no such scene; its family is one of"):
+        scenes.scene("test", 1, "odd")

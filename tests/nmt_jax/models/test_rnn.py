@@ -104,6 +104,21 @@ def test_features_are_read_instead_of_words():
     check_steps_on_features(model, apply)
 
 
+@pytest.mark.parametrize("halvings", [1, 2])
+def test_a_pyramid_halves_the_features(halvings):
+    fields = {"num_encoder_layers": 2, "pyramid_layers": halvings, "ctc": True, "bridge": "mean"}
+    model, apply = feature_model(Model(**TINY, **fields))
+    check_padding_of_features(apply, 2**halvings)
+    check_steps_on_features(model, apply)
+
+
+def test_a_pyramid_needs_features_and_layers():
+    with pytest.raises(ValueError, match="pyramid_layers=2 must be 0 to num_encoder_layers"):
+        Model(**TINY, pyramid_layers=2)
+    with pytest.raises(ValueError, match="pyramid_layers=1 needs rows of features"):
+        jax.eval_shape(Model(**TINY, pyramid_layers=1).init, jax.random.key(0), SOURCE, TARGET)
+
+
 def test_features_do_not_go_with_copying():
     model = Model(**{**TINY, "copying": "pointer"})
     with pytest.raises(ValueError, match="copying and lexicon need a source of words"):

@@ -187,6 +187,10 @@ def test_bfloat16_products_stay_near_float32():
         ({"dropout": 1.0}, "dropout=1.0"),
         ({"num_heads": 0}, "num_heads=0"),
         ({"source_vocab_size": 12}, "three-way"),
+        (
+            {"source_columns": (2,), "subsampling_layers": 1},
+            "subsampling_layers=1: the rows of an image are no sequence",
+        ),
     ],
 )
 def test_invalid_hyperparameters_are_named(fields, words):
@@ -196,9 +200,17 @@ def test_invalid_hyperparameters_are_named(fields, words):
 
 
 def test_features_are_read_instead_of_words():
-    model, apply = feature_model(Model(**{**TINY, "source_columns": 2}))
+    model, apply = feature_model(Model(**{**TINY, "source_columns": (2,)}))
     check_padding_of_features(apply)
     check_steps_on_features(model, apply)
+
+
+def test_convolutions_halve_the_features():
+    model, apply = feature_model(Model(**{**TINY, "subsampling_layers": 2, "ctc": True}))
+    check_padding_of_features(apply, 4)
+    check_steps_on_features(model, apply)
+    with pytest.raises(ValueError, match="subsampling_layers=2 needs rows of features"):
+        jax.eval_shape(model[0].init, jax.random.key(0), SOURCE, TARGET)
 
 
 def test_places_of_a_grid_have_the_position_of_their_row_and_of_their_column():

@@ -83,7 +83,7 @@ def test_images_are_rows_of_patches_on_a_grid(settings, tmp_path):
     assert batch["source"].shape == (len(batch["target"]), 9, 48)
     assert batch["source_lengths"].tolist() == [9] + [0] * (len(batch["target"]) - 1)
     np.testing.assert_array_equal(batch["source"][0], np.tile(np.float32([1, -1, -1]), (9, 16)))
-    assert task.model.source_columns == 3
+    assert task.model.source_columns == (3,)
 
 
 IMAGES = {"data.kind": "image", "data.image_size": "32"}
@@ -93,11 +93,24 @@ IMAGES = {"data.kind": "image", "data.image_size": "32"}
     ("changes", "message"),
     [
         (IMAGES | {"data.patch_size": "5"}, "config.data.patch_size=5: must divide data.image_size=32"),
+        (
+            IMAGES | {"data.image_size": "48", "data.patch_size": "12", "model.image_encoder": "convolution"},
+            "config.data.patch_size=12: model.image_encoder='convolution' needs a power of 2",
+        ),
+        ({"model.image_encoder": "convolution"}, "image_encoder='convolution': has no effect on data.kind='features'"),
+        ({"loss.doubly_stochastic": "0.1"}, "config.loss.doubly_stochastic=0.1: needs model_name='rnn' with attention"),
         (IMAGES | {"data.patch_size": "2"}, "config.data.max_length=64: an image has 256 patches; set it to that or"),
         ({"data.feature_width": "0"}, "config.data.feature_width=0: set it to the width of the rows"),
         ({"data.corpus": "grammar"}, "config.data.source='paths': must be en or de"),
         ({"data.corpus": "tfds"}, "config.data.kind='features': the corpus 'tfds' has text only"),
-        ({"data.source": "paths,fr"}, "config.data.source='paths,fr': a model reads one source"),
+        ({"data.kind": "features,image"}, "'features,image': 2 kinds, but data.source='paths' names 1 sources"),
+        ({"data.kind": "features,sound", "data.source": "a,b"}, "use text, features, image, audio, not 'sound'"),
+        ({"data.corpus": "scenes"}, "the corpus 'scenes' has text and images"),
+        (IMAGES | {"data.corpus": "scenes", "data.name": "odd"}, "config.data.name='odd': the families of scenes are"),
+        (
+            IMAGES | {"data.corpus": "scenes", "data.kind": "text,image", "data.source": "fr,scenes"},
+            "config.data.source='fr': the captions of scenes are in en or de",
+        ),
         ({"data.packing": "true"}, "config.data.packing=True: needs a source of text, but data.kind='features'; set"),
         ({"data.filters": '["duplicates"]'}, "config.data.filters=.*: needs a source of text"),
         ({"data.curriculum.difficulty": "rarity"}, "rows have no words; use length or none"),

@@ -70,7 +70,11 @@ def test_the_plot_shows_both_sources(workdir):
 @pytest.mark.parametrize(
     ("page", "changes", "line"),
     [
-        ("quickstart", {}, "config.data.source: 'en,ne' names several sources, but model_name='transformer' reads one"),
+        (
+            "quickstart",
+            {"data.packing": "true"},
+            "config.data.packing=True: packed rows have one source, but data.source",
+        ),
         ("rnn_luong", {"model.combination": "sum"}, "config.model.combination='sum': use one of concat, flat,"),
         ("rnn_luong", {"model.num_sources": "3"}, "model.num_sources"),
     ],

@@ -20,6 +20,7 @@ def test_patches_are_read_like_text(tmp_path):
     assert stored.shape == (4, READER.width) == (4, 48)
     for number, (top, left) in enumerate([(0, 0), (0, 4), (4, 0), (4, 4)]):
         np.testing.assert_array_equal(stored[number], PIXELS[top : top + 4, left : left + 4].ravel())
+    np.testing.assert_array_equal(READER.pixels(stored), PIXELS)
     features = READER.features(np.array([0, 255], np.uint8))
     assert features.dtype == np.float32
     assert features.tolist() == [-1, 1]
@@ -73,4 +74,4 @@ def test_an_enormous_image_is_an_error(tmp_path, monkeypatch):
 
 
 def test_the_reader_is_that_of_the_config():
-    assert row_reader(ConfigDict({"corpus": "text", "kind": "image", "image_size": 8, "patch_size": 4})) == READER
+    assert row_reader("image", ConfigDict({"corpus": "text", "image_size": 8, "patch_size": 4})) == READER

@@ -8,6 +8,7 @@ from ml_collections import ConfigDict
 
 from nmt_jax.data.readers.parallel_text import open_text
 from nmt_jax.data.readers.rows import FeatureFiles, fill, read_line, row_reader
+from nmt_jax.data.readers.source_reader import SourceReader
 from nmt_jax.errors import UserError
 
 ROWS = np.arange(6.0).reshape(2, 3)
@@ -112,4 +113,5 @@ def test_a_changed_file_changes_the_fingerprint(tmp_path):
 
 
 def test_a_config_of_an_older_version_reads_text():
-    assert row_reader(ConfigDict({"corpus": "grammar"})) is None
+    assert row_reader("text", ConfigDict({"corpus": "grammar"})) is None
+    assert SourceReader.of(ConfigDict({"source": "en,fr"})).readers == (None, None)  # as old workdirs

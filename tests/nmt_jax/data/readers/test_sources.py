@@ -9,6 +9,7 @@ from nmt_jax.data.batching.prediction import decoding_batches
 from nmt_jax.data.prepared.parallel import prepare
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import open_text
+from nmt_jax.data.readers.source_reader import SourceReader
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
 
@@ -76,7 +77,7 @@ def test_batches_have_one_row_per_source(data, vocab):
     kept = [*TRIPLES, ("a tab", "two tabs ", "ein\tTab")]
     expected = [[(*vocab.encode(text), EOS) for text in texts] for texts in kept]
     assert corpus.lengths.tolist() == [[max(len(row[0]), len(row[1])), len(row[2])] for row in expected]
-    batches = Batches(corpus, batch_tokens=200, num_buckets=2, layout=PairLayout(2))
+    batches = Batches(corpus, batch_tokens=200, num_buckets=2, layout=PairLayout(SourceReader((None,) * 2)))
     found = set()
     for n in range(len(batches)):
         batch = batches[n]
@@ -87,7 +88,14 @@ def test_batches_have_one_row_per_source(data, vocab):
 
 def test_random_segmentations_fit_their_rows(data, vocab):
     corpus = prepare(data, "train", (vocab, vocab))
-    batches = Batches(corpus, batch_tokens=200, num_buckets=2, layout=PairLayout(2), sampling_alpha=0.1, seed=1)
+    batches = Batches(
+        corpus,
+        batch_tokens=200,
+        num_buckets=2,
+        layout=PairLayout(SourceReader((None,) * 2)),
+        sampling_alpha=0.1,
+        seed=1,
+    )
     texts = set()
     for n in range(len(batches)):
         for source in batches[n]["source"]:
@@ -99,7 +107,7 @@ def test_decoding_batches_have_the_layout_of_training(vocab):
     lines = ["the dog\tle chien", "the dog 3\t", "\tle chien numéro 12"]
     ids = [sources.encode(line, 2, vocab.encode) for line in lines]
     seen = []
-    for indices, batch in decoding_batches(ids, batch_tokens=4096, num_sources=2):
+    for indices, batch in decoding_batches(ids, batch_tokens=4096, reader=SourceReader((None,) * 2)):
         seen += indices.tolist()
         assert batch["source"].shape[1] == 2
         for index, row in zip(indices, batch["source"], strict=False):

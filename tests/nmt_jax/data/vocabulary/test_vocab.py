@@ -196,6 +196,13 @@ def test_a_vocabulary_of_words_contains_whole_words_only():
     assert vocab.decode([4, 4]) == f"{known} {known}"
 
 
+def test_a_vocabulary_of_characters_has_one_piece_for_each():
+    vocab = Vocab.train(["der Hund", "ein Hut"], size=1000, algorithm="character", byte_fallback=False)
+    assert sorted(vocab.pieces(range(4, len(vocab)))) == sorted({"▁", *"derHundeinHut"})
+    assert vocab.pieces(vocab.encode("ein  Hund")) == list("▁ein▁Hund")
+    assert vocab.decode(vocab.encode("ein  Hund")) == "ein Hund"
+
+
 def test_unknown_words_are_numbered_past_the_vocabulary():
     vocab = Vocab.train(TEXTS, size=12, algorithm="word")
     known, size = vocab.pieces([4])[0][1:], len(vocab)
@@ -219,7 +226,7 @@ def test_unknown_words_are_numbered_past_the_vocabulary():
 
 @hypothesis.given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁")))
 @hypothesis.example("Zebra\xa0Yak \u2028 \x85  <s> </s> der Hund ")
-@pytest.mark.parametrize("algorithm", ["word", "unigram", "bpe"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_lists_of_unknown_pieces_restore_the_text(algorithm, text):
     vocab = without_bytes(algorithm)
     words = vocab.unknown(text, len(text))
@@ -247,8 +254,7 @@ def test_samples_number_unknown_pieces():
     assert {vocab.decode(ids, words) for ids in drawn} == {text}
 
 
-def test_words_have_one_segmentation_only():
-    with pytest.raises(
-        UserError, match=r"config\.vocab\.sampling_alpha: a vocabulary of words has only one segmentation; set it to 0"
-    ):
-        without_bytes("word").sample("der Hund", 0.1, 0)
+@pytest.mark.parametrize("algorithm", ["word", "character"])
+def test_words_and_characters_have_one_segmentation_only(algorithm):
+    with pytest.raises(UserError, match=r"sampling_alpha: a vocabulary of words or characters has only one segm"):
+        without_bytes(algorithm).sample("der Hund", 0.1, 0)

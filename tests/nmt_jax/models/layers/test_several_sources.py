@@ -88,18 +88,20 @@ def test_a_combination_equals_its_equations(combination):
 @pytest.mark.slow
 def test_a_shared_encoder_reads_each_source_as_if_alone_and_separate_ones_differ():
     fields = {"cell": "rnn", "num_layers": 2, "d_hidden": D}
-    x = normal(0, B, N, S, D)
-    shared = SeveralEncoders(fields, N, shared=True)
-    variables = draw_parameters(functools.partial(shared.init, train=False), x, MASK)
-    states, last = jax.tree.map(np.asarray, jax.jit(functools.partial(shared.apply, variables, train=False))(x, MASK))
+    x, ordered = normal(0, B, N, S, D), (True,) * N
+    several = list(x.swapaxes(0, 1))
+    shared = SeveralEncoders(fields, ordered, shared=True)
+    variables = draw_parameters(functools.partial(shared.init, train=False), several, MASK)
+    encode_all = jax.jit(functools.partial(shared.apply, variables, train=False))
+    states, last = jax.tree.map(np.asarray, encode_all(several, MASK))
     one = {"params": variables["params"]["encoders_0"]}
     encode = jax.jit(functools.partial(Encoder(**fields).apply, one, train=False))
     for k in range(N):
         alone, end = encode(x[:, k], MASK[:, k])
         np.testing.assert_allclose(states[:, k], alone, atol=1e-6)
         np.testing.assert_allclose(last[1][0][:, k * D : (k + 1) * D], end[1][0], atol=1e-6)
-    separate = SeveralEncoders(fields, N, shared=False)
-    alike = np.broadcast_to(x[:, :1], x.shape), np.broadcast_to(MASK[:, :1], MASK.shape)
+    separate = SeveralEncoders(fields, ordered, shared=False)
+    alike = several[:1] * N, np.broadcast_to(MASK[:, :1], MASK.shape)
     variables = draw_parameters(functools.partial(separate.init, train=False), *alike)
     found = np.asarray(jax.jit(functools.partial(separate.apply, variables, train=False))(*alike)[0])
     assert np.abs(found[:, 0] - found[:, 1]).max() > 1e-3
@@ -171,8 +173,10 @@ def test_several_sources_of_features():
 
 
 def test_training_draws_dropout_of_each_source():
-    encoders = SeveralEncoders({"cell": "rnn", "num_layers": 2, "d_hidden": D, "dropout": 0.5}, N, shared=True)
-    x, mask = np.broadcast_to(normal(0, B, 1, S, D), (B, N, S, D)), np.ones((B, N, S), bool)
+    encoders = SeveralEncoders(
+        {"cell": "rnn", "num_layers": 2, "d_hidden": D, "dropout": 0.5}, (True,) * N, shared=True
+    )
+    x, mask = [normal(0, B, S, D)] * N, np.ones((B, N, S), bool)
     variables = draw_parameters(functools.partial(encoders.init, train=False), x, mask)
 
     @jax.jit

@@ -1,0 +1,126 @@
+"""How well a model describes the embedded scenes, and where it looks while it does.
+
+    python -m benchmarks.scenes WORKDIR [--split=test] [--scenes=1000] [--beam_size=5]
+
+WORKDIR: of configs/captioning.py or similar. Prints one JSON line:
+
+- exact: captions that are right as a whole, in percent, and right but for the words of one kind: size, colour, shape;
+- words: of size, colour and shape that are right, in percent of those in the captions with the right number of words;
+- pointing: the pointing game (Zhang et al., 2016) on the words for size, colour and shape of the true captions: how
+  often the patch with most attention overlaps the box of the object that the word describes; `pointing_centre`: its
+  centre lies in the box; `pointing_chance`: a random patch overlaps the box. Boxes are never used in training.
+
+`--split=known` has new scenes with the combinations of shape and colour of the training scenes.
+"""
+
+import argparse
+import collections
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks import measure
+from nmt_jax.data import scenes
+from nmt_jax.data.readers.images import scene_name
+
+KINDS = ("size", "colour", "shape")  # the words of an object, in this order
+
+
+def described(words: Sequence[tuple[str, int | None]]) -> list[str | None]:
+    """The kind of each word of a caption; None for words that describe no object."""
+    counts: collections.Counter[int] = collections.Counter()
+    kinds: list[str | None] = []
+    for _, number in words:
+        kinds.append(None if number is None else KINDS[counts[number]])
+        counts.update([] if number is None else [number])
+    return kinds
+
+
+def caption_figures(found: Sequence[str], expected: Sequence[scenes.Scene], language: str) -> dict[str, float]:
+    """Shares of right captions, and of right words of each kind, in percent."""
+    right: collections.Counter[str] = collections.Counter()
+    total: collections.Counter[str] = collections.Counter()
+    for text, scene in zip(found, expected, strict=True):
+        words, hypothesis = scene.words(language), text.split()
+        comparable = len(hypothesis) == len(words)
+        wrong = {
+            kind
+            for (word, _), kind, other in zip(words, described(words), hypothesis, strict=False)
+            if comparable and word != other
+        }
+        right["exact"] += comparable and not wrong
+        for kind in KINDS:
+            right[f"exact_without_{kind}"] += comparable and wrong <= {kind}
+        total.update(["exact", *(f"exact_without_{kind}" for kind in KINDS)])
+        for (word, _), kind, other in zip(words, described(words), hypothesis, strict=False):
+            if comparable and kind:
+                total[f"words_{kind}"] += 1
+                right[f"words_{kind}"] += word == other
+    return {name: 100 * right[name] / total[name] for name in total}
+
+
+def pointing(attention: np.ndarray, box: Sequence[int], size: int) -> tuple[bool, bool, float]:
+    """Whether the patch with most attention overlaps a box, whether its centre lies in it, and the chance to overlap.
+
+    attention float[C, C] of the patches; box: left, top, right, bottom in an image of `size` pixels, as `Object.box`.
+    """
+    columns = attention.shape[0]
+    side = size / columns
+    edges = np.arange(columns) * side
+    left, top, right, bottom = box
+    across, down = ((edges < high) & (edges + side > low) for low, high in ((left, right), (top, bottom)))
+    row, column = np.unravel_index(np.argmax(attention), attention.shape)
+    x, y = (column + 0.5) * side, (row + 0.5) * side
+    inside = left <= x < right and top <= y < bottom
+    return bool(across[column] and down[row]), bool(inside), float(across.mean() * down.mean())
+
+
+def pointing_figures(
+    attention: Sequence[np.ndarray], expected: Sequence[scenes.Scene], language: str, size: int, columns: int
+) -> dict[str, float]:
+    """The pointing game over all words that describe an object, in percent, and by the kind of word.
+
+    attention: of each scene, float[T, S] of a vocabulary of words; the S places begin with those of the image.
+    """
+    hits = collections.defaultdict(list)
+    for weights, scene in zip(attention, expected, strict=True):
+        words, boxes = scene.words(language), scene.boxes(size)
+        for row, (_, number), kind in zip(weights, words, described(words), strict=False):
+            if number is not None:
+                overlaps, inside, chance = pointing(row[: columns**2].reshape(columns, columns), boxes[number], size)
+                hits["pointing"].append(overlaps)
+                hits[f"pointing_{kind}"].append(overlaps)
+                hits["pointing_centre"].append(inside)
+                hits["pointing_chance"].append(chance)
+    return {name: 100 * float(np.mean(values)) for name, values in hits.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("workdir", type=pathlib.Path)
+    parser.add_argument("--split", default="test", choices=("test", "dev", "known"))
+    parser.add_argument("--scenes", type=int, default=1000)
+    parser.add_argument("--beam_size", type=int, default=5)
+    options = parser.parse_args()
+
+    from nmt_jax.training.trained import open_translator
+    from nmt_jax.workdir import Workdir
+
+    translator, params = open_translator([Workdir(options.workdir)])
+    data = translator.config.data
+    split, first = ("train", data.size) if options.split == "known" else (options.split, 0)
+    numbers = range(first, first + options.scenes)
+    expected = [scenes.scene(split, number) for number in numbers]
+    lines = [scene_name(split, number) for number in numbers]
+    found = translator.translate(params, lines, translator.search(beam_size=options.beam_size))
+    figures = caption_figures([best[0].text for best in found], expected, data.target)
+    captions = [scene.caption(data.target) for scene in expected]
+    scored = translator.score(params, lines, captions, with_attention=True)
+    weights, columns = [one.attention for one in scored], data.image_size // data.patch_size
+    figures |= pointing_figures(weights, expected, data.target, data.image_size, columns)
+    measure.report(benchmark="scenes", **figures)
+
+
+if __name__ == "__main__":
+    main()
