@@ -1,14 +1,20 @@
-"""How well a model describes the embedded scenes, and where it looks while it does.
+"""How well a model describes or translates the embedded scenes, and where it looks while it does.
 
-    python -m benchmarks.scenes WORKDIR [--split=test] [--scenes=1000] [--beam_size=5]
+    python -m benchmarks.scenes WORKDIR [--split=test] [--scenes=1000] [--beam_size=5] [--pictures=other]
 
-WORKDIR: of configs/captioning.py or similar. Prints one JSON line:
+WORKDIR: of configs/captioning.py or similar. Prints one JSON line. Of a model that describes images:
 
 - exact: captions that are right as a whole, in percent, and right but for the words of one kind: size, colour, shape;
 - words: of size, colour and shape that are right, in percent of those in the captions with the right number of words;
 - pointing: the pointing game (Zhang et al., 2016) on the words for size, colour and shape of the true captions: how
   often the patch with most attention overlaps the box of the object that the word describes; `pointing_centre`: its
   centre lies in the box; `pointing_chance`: a random patch overlaps the box. Boxes are never used in training.
+
+Of a model that translates sentences, with or without their images:
+
+- meaning: ambiguous words that got the translation that the image shows, in percent; `other_meaning`: the other one;
+- bleu_plain, bleu_ambiguous: BLEU of the sentences without and with such a word. `--pictures=other` gives each sentence
+  the image of the next one.
 
 `--split=known` has new scenes with the combinations of shape and colour of the training scenes.
 """
@@ -22,6 +28,7 @@ import numpy as np
 
 from benchmarks import measure
 from nmt_jax.data import scenes
+from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.images import scene_name
 
 KINDS = ("size", "colour", "shape")  # the words of an object, in this order
@@ -96,12 +103,37 @@ def pointing_figures(
     return {name: 100 * float(np.mean(values)) for name, values in hits.items()}
 
 
+def meaning_figures(found: Sequence[str], expected: Sequence[scenes.Scene]) -> dict[str, float]:
+    """How often a German translation has the noun that an ambiguous object is called, or that of the other meaning."""
+    right, other = [], []
+    for text, scene in zip(found, expected, strict=True):
+        for one in scene.objects:
+            if one.ambiguous:
+                words = [word.rstrip(",") for word in text.split()]
+                right.append(one.noun.german in words)
+                other.append(one.other_meaning.german in words)
+    return {"meaning": 100 * float(np.mean(right)), "other_meaning": 100 * float(np.mean(other)), "words": len(right)}
+
+
+def bleu_figures(found: Sequence[str], expected: Sequence[scenes.Scene], language: str) -> dict[str, float]:
+    """BLEU of the translations of scenes without and with an ambiguous object."""
+    from metrics_jax import BLEU
+
+    figures = {}
+    for name, ambiguous in (("plain", False), ("ambiguous", True)):
+        chosen = [n for n, scene in enumerate(expected) if any(one.ambiguous for one in scene.objects) == ambiguous]
+        references = [expected[n].caption(language) for n in chosen]
+        figures[f"bleu_{name}"] = BLEU()([found[n] for n in chosen], references).score
+    return figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("workdir", type=pathlib.Path)
     parser.add_argument("--split", default="test", choices=("test", "dev", "known"))
     parser.add_argument("--scenes", type=int, default=1000)
     parser.add_argument("--beam_size", type=int, default=5)
+    parser.add_argument("--pictures", default="own", choices=("own", "other"))
     options = parser.parse_args()
 
     from nmt_jax.training.trained import open_translator
@@ -111,10 +143,20 @@ def main() -> None:
     data = translator.config.data
     split, first = ("train", data.size) if options.split == "known" else (options.split, 0)
     numbers = range(first, first + options.scenes)
-    expected = [scenes.scene(split, number) for number in numbers]
-    lines = [scene_name(split, number) for number in numbers]
-    found = translator.translate(params, lines, translator.search(beam_size=options.beam_size))
-    figures = caption_figures([best[0].text for best in found], expected, data.target)
+    expected = [scenes.scene(split, number, data.name) for number in numbers]
+    shift = int(options.pictures == "other")
+    lines = []
+    for number, scene in zip(numbers, expected, strict=True):
+        parts = zip(data.source.split(","), sources.kinds(data), strict=True)
+        name = scene_name(split, number + shift, data.name)
+        lines.append(sources.join([scene.caption(language) if kind == "text" else name for language, kind in parts]))
+    best = translator.translate(params, lines, translator.search(beam_size=options.beam_size))
+    found = [hypotheses[0].text for hypotheses in best]
+    if translator.reader.has_text:
+        figures = meaning_figures(found, expected) | bleu_figures(found, expected, data.target)
+        measure.report(benchmark="scenes", **figures)
+        return
+    figures = caption_figures(found, expected, data.target)
     captions = [scene.caption(data.target) for scene in expected]
     scored = translator.score(params, lines, captions, with_attention=True)
     weights, columns = [one.attention for one in scored], data.image_size // data.patch_size

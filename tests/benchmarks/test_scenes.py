@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from benchmarks.scenes import caption_figures, described, pointing, pointing_figures
+from benchmarks.scenes import (
+    bleu_figures,
+    caption_figures,
+    described,
+    meaning_figures,
+    pointing,
+    pointing_figures,
+)
 from nmt_jax.data import scenes
 
 SIZE, COLUMNS = 48, 6  # patches of 8 pixels
@@ -62,3 +69,21 @@ def test_attention_to_the_objects_wins_the_game_and_attention_to_another_corner_
     assert figures["pointing"] == figures["pointing_colour"] == 100
     assert 0 < figures["pointing_chance"] < 30
     assert pointing_figures(wrong, EXPECTED, "en", SIZE, COLUMNS)["pointing"] == 0
+
+
+def test_meanings_are_counted():
+    expected = [scenes.scene("test", number, "ambiguous") for number in range(8)]
+    nouns = [[one for one in scene.objects if one.ambiguous] for scene in expected]
+    count = sum(map(len, nouns))
+    assert 0 < count < 8
+    right = [scene.caption("de") for scene in expected]
+    assert meaning_figures(right, expected) == {"meaning": 100, "other_meaning": 0, "words": count}
+    wrong = [
+        text.replace(one.noun.german, one.other_meaning.german) if found else text
+        for text, found in zip(right, nouns, strict=True)
+        for one in found or [None]
+    ]
+    assert meaning_figures(wrong, expected) == {"meaning": 0, "other_meaning": 100, "words": count}
+    figures = bleu_figures(wrong, expected, "de")
+    assert figures["bleu_plain"] == pytest.approx(100)
+    assert figures["bleu_ambiguous"] < 100

@@ -122,6 +122,11 @@ class Object:
         return self.shape >= len(SHAPES)
 
     @property
+    def other_meaning(self) -> Noun:
+        """The word for the other shape of the same English name; only of ambiguous objects."""
+        return AMBIGUOUS[(self.shape - len(SHAPES)) ^ 1][0]
+
+    @property
     def adjectives(self) -> tuple[Adjective, Adjective]:
         """Size and colour."""
         return SIZES[self.size][0], COLOURS[self.colour][0]

@@ -18,6 +18,8 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.translate import Translate
 from nmt_jax.training.run import train
+from nmt_jax.training.trained import open_trained
+from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT, with_devices
 
 WORDS = ("red", "green", "blue", "round", "big", "small")
@@ -199,3 +201,20 @@ def test_a_recurrent_model_is_trained_and_another_width_is_another_model(setting
     assert len(found) == 1
     with pytest.raises(UserError, match=r"data\.feature_width was 5, now 6"):
         train(page, tmp_path / "w", changes | {"data.feature_width": "6"})
+
+
+@pytest.mark.slow
+def test_a_text_and_an_image_are_read_together(tmp_path):
+    page, changes = f"{ROOT}/configs/multimodal_translation.py:smoke=true", {"eval.max_segments": "0"}
+    changes |= {"train.early_stopping_metric": "loss", "data.cache": str(tmp_path / "cache"), "data.size": "40"}
+    assert np.isfinite(train(page, tmp_path / "w", changes)["dev/loss"])
+    lines = ["a small red bow on the left\tscenes:ambiguous:test:1", "", "a nut\tscenes:ambiguous:test:2"]
+    found = [best[0] for best in translate.run(tmp_path / "w", lines, beam_size=2)]
+    assert [bool(best.ids) for best in found] == [True, False, True]
+    task, params = open_trained(Workdir(tmp_path / "w"), "translate")
+    weights = task.attention(params, lines[0], "ein kleiner roter Bogen links")
+    (picture,) = weights["pictures"]
+    assert picture.start == weights["source_pieces"].index("</s>") + 1
+    assert weights["source_pieces"][picture.start :] == [f"▁{row}" for row in range(36)]
+    assert weights["cross"].shape[2:] == (len(weights["target_pieces"]), picture.start + 36)
+    np.testing.assert_allclose(weights["cross"].sum(axis=-1), 1, rtol=1e-5)
