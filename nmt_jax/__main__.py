@@ -113,6 +113,11 @@ VERBS = {
         "--workdir=FOLDER|--vectors=FILE [FLAG …] < WORDS > NEIGHBOURS",
         "--workdir=runs/word2vec --count=5 < words.txt",
     ),
+    "retrieve": Verb(
+        "find the nearest of many sentences or images for each line, with a trained dual encoder",
+        "--workdir=FOLDER --candidates=FILE [FLAG …] < QUERIES > FOUND",
+        "--workdir=runs/retrieval --candidates=sentences.de --count=5 < sentences.en",
+    ),
     "tag": Verb(
         "tag the words of sentences, such as names of people and places, with a trained tagger",
         "--workdir=FOLDER [FLAG …] < WORDS > CONLL",

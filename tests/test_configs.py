@@ -51,7 +51,7 @@ NEURAL = [page for page in PAGES if page != "phrase"]  # tests/nmt_jax/phrases t
 # One page for each pair of task and model that pages have; the others only build their batches, model and loss.
 TRAINED = (
     *("ag_news", "bert_tiny", "comet", "elmo", "elmo_tagger", "glue", "gpt", "han_movie_reviews", "ner", "quickstart"),
-    *("rnn_lm", "rnn_luong", "ruse", "squad", "word2vec"),
+    *("retrieval", "rnn_lm", "rnn_luong", "ruse", "squad", "word2vec"),
 )
 
 

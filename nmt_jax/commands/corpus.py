@@ -41,7 +41,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         config = configs.override(Workdir(flag_values.workdir).config(), overrides(flag_values))
     else:
         config = configs.load(flag_values.config, overrides(flag_values))
-    if config.task not in ("translate", "phrase"):
+    if config.task not in ("translate", "retrieval", "phrase"):
         raise UserError(f"nmt-jax corpus writes parallel text, but config.task is {config.task!r}")
     streams.check_new(flag_values, *output_files(config, flag_values.output))
     for path in run(config, flag_values.split, flag_values.output, flag_values.lines):

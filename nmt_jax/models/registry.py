@@ -8,6 +8,7 @@ from nmt_jax.errors import UserError, did_you_mean
 MODELS = (
     *("transformer", "rnn", "gpt", "rnn_lm", "bert", "elmo", "word_vectors", "han", "sentence_classifier"),
     *("sentence_head", "siamese_head", "estimator_head", "piece_head", "causal_head", "feature_tagger", "mlp"),
+    "dual_encoder",
 )
 
 

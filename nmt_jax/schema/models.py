@@ -183,6 +183,18 @@ MODELS: dict[str, dict[str, Key]] = {
     "piece_head": {  # on a pretrained encoder; one output per token
         "dropout": rate(0.1, "Dropout on the input of the head."),
     },
+    "dual_encoder": {
+        "num_layers": layers(2, "Layers of each encoder; 0 = the mean of the embeddings.", low=0),
+        "d_model": width(256, "Width of every layer."),
+        "d_ff": width(1024, "Width of the hidden layer of the feed-forward blocks."),
+        "num_heads": HEADS,
+        "d_output": width(256, "Width of the vectors that are compared."),
+        "dropout": DROPOUT,
+        "share_encoder": Key(False, "Use one encoder for both sides, such as paraphrases; needs vocab.joint=true."),
+        "temperature": Key(0.07, "Temperature of the cosines; the first one if it is learned.", above=0, high=1000),
+        "learn_temperature": Key(True, "Learn the temperature, from 0.01 on."),
+        "dtype": DTYPE,
+    },
     "mlp": {
         "num_layers": layers(1, "ReLU layers on top of the features; 0 = a linear model.", low=0),
         "d_hidden": width(256, "Width of the layers."),
@@ -260,6 +272,7 @@ TINY_MODELS: dict[str, dict[str, Any]] = {
     "estimator_head": {"hidden_sizes": [16]},
     "causal_head": {"both_orders": False},
     "piece_head": {},
+    "dual_encoder": {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2, "d_output": 16},
     "mlp": {"num_layers": 1, "d_hidden": 16},
     "bert": {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},
     "elmo": {"max_characters": 12, "d_character": 4, "widths": [1, 2], "filters": [8, 8], "d_hidden": 24}

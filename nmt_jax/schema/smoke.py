@@ -13,6 +13,12 @@ TINY_TASKS: dict[str, dict[str, Any]] = {
         "vocab": {"size": 400, "source_model": "", "target_model": "", "lexicon": ""},
         "eval": {"max_segments": 4, "batch_tokens": 512},
     },
+    "retrieval": {
+        "data": {"corpus": "grammar", "source": "en", "target": "de", "size": 200, "max_length": 64, "num_buckets": 1}
+        | {"synthetic": "", "synthetic_ratio": 0.0, "upsample": 1},
+        "vocab": {"size": 400, "source_model": "", "target_model": ""},
+        "eval": {"max_pairs": 40, "batch_tokens": 512},
+    },
     "language_model": {
         "data": {"corpus": "grammar", "size": 200, "block_length": 16},
         "vocab": {"size": 400, "model": ""},

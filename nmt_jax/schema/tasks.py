@@ -451,3 +451,16 @@ TASKS: dict[str, dict[str, Any]] = {
         "train": {"early_stopping_metric": measure("loss", "loss")},
     },
 }
+
+_PAIRS = TASKS["translate"]
+TASKS["retrieval"] = {  # of the pairs of translation
+    "data": {name: key for name, key in _PAIRS["data"].items() if name != "packing"},
+    "vocab": {name: key for name, key in _PAIRS["vocab"].items() if name != "lexicon"},
+    "eval": {
+        "max_pairs": count(1000, "Dev pairs to search among.", high=100_000),
+        "batch_tokens": eval_tokens(8192, "tokens"),
+    },
+    "train": {
+        "early_stopping_metric": measure("recall_1", "recall_1", "recall_5", "recall_10", "loss"),
+    },
+}

@@ -9,6 +9,7 @@ from ml_collections import ConfigDict
 
 TASKS = (
     *("translate", "language_model", "classify", "sentences", "tag", "span", "pretrain", "word_vectors"),
+    "retrieval",
     *("bidirectional_language_model", "feature_tagger", "ruse"),
 )
 

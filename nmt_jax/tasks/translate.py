@@ -50,16 +50,12 @@ from nmt_jax.translation.translator import Translator
 AUGMENTATION = 1  # folded into the key of a step
 
 
-class Translate(Task):
-    """The translation task of one workdir."""
-
-    unit = "tokens"
-    next_command = "nmt-jax translate --workdir={workdir} < source.txt > hypothesis.txt"
+class PairTask(Task):
+    """A task on pairs of a source and a target, such as translation: their vocabularies and batches."""
 
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         super().__init__(config, workdir, mesh)
         self.engine: Engine = this_process  # prepares the corpora
-        self.measures = ("loss", "perplexity", "bleu") if config.eval.max_segments else ("loss", "perplexity")
         self.num_sources = len(sources.languages(config.data.source))  # of each line, separated by tabs
         self.reader = SourceReader.of(config.data)
         self._fields = inspect.signature(model_class(config.model_name)).parameters
@@ -194,10 +190,6 @@ class Translate(Task):
         batch["target"] = np.full((rows, target_length), EOS, np.int32)
         return batch | ({f"{side}_packing": np.ones_like(batch[side]) for side in batch} if self.packing else {})
 
-    @property
-    def on_host(self) -> tuple[str, ...]:
-        return ("loss.risk.metric",) if self.config.loss.risk.metric else ()
-
     def stand_in(self) -> None:
         size, joint = self.config.vocab.size, self.config.vocab.joint
         self._assume(vocabularies=(StandIn(size), StandIn(size, "" if joint else "target")), lexicon=None)
@@ -213,6 +205,21 @@ class Translate(Task):
     def init(self, rng: jax.Array) -> Any:
         batch = self.dummy_batch((1, 2, 2))
         return self.model.init(rng, batch_source(batch), batch["target"])["params"]
+
+
+class Translate(PairTask):
+    """The translation task of one workdir."""
+
+    unit = "tokens"
+    next_command = "nmt-jax translate --workdir={workdir} < source.txt > hypothesis.txt"
+
+    def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
+        super().__init__(config, workdir, mesh)
+        self.measures = ("loss", "perplexity", "bleu") if config.eval.max_segments else ("loss", "perplexity")
+
+    @property
+    def on_host(self) -> tuple[str, ...]:
+        return ("loss.risk.metric",) if self.config.loss.risk.metric else ()
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
         """The loss that `config.loss` describes in training, else the cross-entropy of the target: (sum, weight)."""
