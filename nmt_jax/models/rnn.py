@@ -22,7 +22,7 @@ from nmt_jax.models.layers.features import Features, Source, source_mask
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder
 from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, Carry, Decoder, SeveralEncoders
-from nmt_jax.models.layers.scores import SCORES
+from nmt_jax.models.layers.scores import SCORES, WITH_COVERAGE
 
 CHOICES = {
     "cell": ENCODER_CELLS,
@@ -55,6 +55,7 @@ class Model(nn.Module):
     decoder: str = "luong"
     attention: str = "global"
     score: str = "general"
+    coverage: bool = False
     d_attention: int = 256
     window: int = 10
     input_feeding: bool = True
@@ -63,6 +64,7 @@ class Model(nn.Module):
     combination: str = "concat"
     share_encoder: bool = False
     copying: str = "none"
+    selective_read: bool = False
     max_unknown: int = 50
     lexicon: Lexicon | None = None
     lexicon_epsilon: float = 0.001
@@ -83,6 +85,11 @@ class Model(nn.Module):
         if self.num_sources > 1 and self.combination == "flat" and self.attention.startswith("local"):
             raise ValueError(
                 "combination='flat' does not support local attention: use attention='global', or combination='concat'"
+            )
+        if self.coverage and (self.attention == "none" or self.score not in WITH_COVERAGE or self.num_sources > 1):
+            raise ValueError(
+                f"coverage needs attention to one source with score={' or '.join(map(repr, WITH_COVERAGE))}, not "
+                f"attention={self.attention!r}, score={self.score!r}, num_sources={self.num_sources}"
             )
         check_tying(self)
         check_source_words(self)
@@ -105,7 +112,7 @@ class Model(nn.Module):
         self.encoder_layers = (
             SeveralEncoders(encoder, self.num_sources, self.share_encoder) if several else Encoder(**encoder)
         )
-        attention = ("score", "d_attention", "window")
+        attention = ("score", "d_attention", "window", "coverage")
         decoder = ("num_sources", "combination", "input_feeding", "context_every_step", "bridge")
         self.decoder_layers = Decoder(
             cell="lstm" if self.cell == "lstmn" else self.cell,
@@ -157,6 +164,8 @@ class Model(nn.Module):
         if self.lexicon:
             output["lexicon"] = lexicon_columns(self.lexicon, known, self.target_vocab_size)
         memory, start = decoder.memory(states, mask, last), decoder.start(states, mask, last)
+        if self.selective_read:
+            memory["copy"] = output["copy"]
         return {"memory": memory, "start": start, "output": output}
 
     def _embed(self, words: Array) -> Array:
@@ -182,13 +191,14 @@ class Model(nn.Module):
         of that name; other steps read the model's best piece. None: all steps read the true piece. `cross`: the
         attention weights as of one layer with a head per source, float[B, N, T, S]. `hidden` float[B, T, R] and
         `output_kernel` float[R, V]: their product is the logits, for a chunked loss; absent with a lexicon, and with
-        copying, where the logits are log-probabilities of V + num_unknown words.
+        copying, where the logits are log-probabilities of V + num_unknown words. `attended` float[B, T, N S]: `cross`
+        without the axis of sources.
         """
         encoded = self._encode(source, train)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         if teacher_forcing is None:
             x = self.drop(self._embed(inputs), train)
-            hidden, weights = self.decoder_layers(encoded["start"], x, encoded["memory"], train)
+            hidden, weights = self.decoder_layers(encoded["start"], x, inputs, encoded["memory"], train)
         else:
             hidden, x, weights = self._scheduled_sampling(encoded, inputs, teacher_forcing, train)
         out: dict[str, Any] = {}
@@ -197,6 +207,7 @@ class Model(nn.Module):
         if self.attention != "none":
             by_source = weights.reshape(*weights.shape[:2], self.num_sources, -1)
             out["cross"] = (by_source.swapaxes(1, 2),)
+            out["attended"] = weights.reshape(*weights.shape[:2], -1)
         return self._logits(hidden, x, weights, encoded["output"]), out
 
     def _scheduled_sampling(
@@ -207,8 +218,9 @@ class Model(nn.Module):
 
         def step(model: "Model", carry: tuple[Carry, Array], at: tuple[Array, Array]) -> Any:
             state, best = carry
-            x = model.drop(model._embed(jnp.where(at[1], at[0], best)[:, None]), train)
-            state, (hidden, weights) = model.decoder_layers.step(state, x, encoded["memory"], train)
+            words = jnp.where(at[1], at[0], best)[:, None]
+            x = model.drop(model._embed(words), train)
+            state, (hidden, weights) = model.decoder_layers.step(state, x, words, encoded["memory"], train)
             best = jnp.argmax(model._logits(hidden, x, weights, encoded["output"])[:, 0], axis=-1)
             return (state, best), (hidden[:, 0], x[:, 0], weights[:, 0])
 
@@ -223,9 +235,9 @@ class Model(nn.Module):
     def init_cache(self, encoded: dict[str, Any], source: Source, beam_size: int, max_length: int) -> dict[str, Any]:
         """The decoding cache for K beams a sentence: decoder states of B*K rows, source memory of B rows."""
         start = encoded["start"]
-        rows = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, 0], beam_size, axis=0), (start.states, start.readout))
-        by_sentence = {"memory": encoded["memory"], "output": encoded["output"]}
-        return {"states": rows[0], "readout": rows[1], "position": jnp.int32(0), **by_sentence}
+        rows = {"states": start.states, "readout": start.readout, "coverage": start.coverage}
+        rows = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, 0], beam_size, axis=0), rows)
+        return {**rows, "position": jnp.int32(0), "memory": encoded["memory"], "output": encoded["output"]}
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
         """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, as of a call, and the new cache.
@@ -238,13 +250,16 @@ class Model(nn.Module):
         def by_sentence(leaf: Array) -> Array:
             return leaf.reshape(batch_size, -1, *leaf.shape[1:])
 
-        states, readout = jax.tree.map(by_sentence, (cache["states"], cache["readout"]))
-        x = self._embed(by_sentence(tokens))
+        names = ("states", "readout", "coverage")  # of each hypothesis
+        states, readout, coverage = (jax.tree.map(by_sentence, cache[name]) for name in names)
+        words = by_sentence(tokens)
+        x = self._embed(words)
         carry, (hidden, weights) = self.decoder_layers.step(
-            Carry(states, readout, cache["position"]), x, cache["memory"], train=False
+            Carry(states, readout, cache["position"], coverage), x, words, cache["memory"], train=False
         )
         if self.attention != "none":
             self.sow("attention", "cross", weights)
         logits = self._logits(hidden, x, weights, cache["output"]).reshape(rows, -1)
-        states, readout = jax.tree.map(lambda leaf: leaf.reshape(rows, *leaf.shape[2:]), (carry.states, carry.readout))
-        return logits, {**cache, "states": states, "readout": readout, "position": carry.position}
+        new = {name: getattr(carry, name) for name in names}
+        new = jax.tree.map(lambda leaf: leaf.reshape(rows, *leaf.shape[2:]), new)
+        return logits, {**cache, **new, "position": carry.position}

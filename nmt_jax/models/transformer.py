@@ -18,6 +18,7 @@ from nmt_jax.models.layers.basic import (
     activation_type,
     matmul,
 )
+from nmt_jax.models.layers.copying import check_copying, make_copying, read_unknown
 from nmt_jax.models.layers.features import Features, Source, grid_sinusoids, source_mask
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.layer_stack import REMAT, Step, run_layers
@@ -25,6 +26,7 @@ from nmt_jax.models.layers.packing import embed_positions, restarting_positions,
 from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
 
 CHOICES = {
+    "copying": ("none", "pointer"),
     "positions": ("sinusoidal", "learned"),
     "tie_embeddings": ("three-way", "two-way", "none"),
     "norm": ("pre", "post"),
@@ -40,6 +42,8 @@ class Model(nn.Module):
     A source of feature rows is projected to width D instead of embedded, so that `three-way` ties as `two-way` does.
     source_columns: of the grid that the rows of a source are, such as the patches of an image; 0 = a sequence. Only
     sinusoidal positions have two dimensions.
+    copying: with "pointer" the model copies source words by the attention of the last decoder layer, the mean over its
+    first `copy_heads` heads, or over all (0).
     """
 
     source_vocab_size: int
@@ -60,6 +64,9 @@ class Model(nn.Module):
     tie_embeddings: str = "three-way"
     norm: str = "pre"
     activation: str = "relu"
+    copying: str = "none"
+    copy_heads: int = 0
+    max_unknown: int = 50
     dtype: str = "float32"
     remat: str = "none"
     scan_layers: bool = False
@@ -71,7 +78,10 @@ class Model(nn.Module):
         check_rates(self, "dropout", "attention_dropout", "relu_dropout")
         if not (self.d_k and self.d_v):
             check_heads(self, "change one of them, or set d_k and d_v")
+        if not 0 <= self.copy_heads <= self.num_heads:
+            raise ValueError(f"copy_heads={self.copy_heads} must be from 0 to num_heads={self.num_heads}")
         check_tying(self)
+        check_copying(self)
         super().__post_init__()
 
     def setup(self) -> None:
@@ -103,6 +113,13 @@ class Model(nn.Module):
         if self.norm == "pre":
             self.encoder_norm = LayerNorm()
             self.decoder_norm = LayerNorm()
+        if self.copying != "none":
+            self.copier = make_copying(self.copying, self.max_unknown, self.d_model)
+
+    @property
+    def num_unknown(self) -> int:
+        """Number of words per line outside the vocabulary, numbered from V on, that the model can copy."""
+        return self.max_unknown if self.copying != "none" else 0
 
     def output_kernel(self) -> Array:
         """The weights float[D, V] of the output layer, tied or not."""
@@ -113,7 +130,24 @@ class Model(nn.Module):
         return run_layers(layers, step, x, scan=self.scan_layers, remat=self.remat)
 
     def _embed_source(self, source: Source) -> Array:
-        return self.source_projection(source.rows) if isinstance(source, Features) else self.source_embedding(source)
+        if not isinstance(source, Features):
+            return self.source_embedding(self._known(source))
+        if self.copying != "none":
+            raise ValueError("copying needs a source of words, but this one consists of features")
+        return self.source_projection(source.rows)
+
+    def _known(self, words: Array) -> Array:
+        """Words int[...] as embeddings are read."""
+        return read_unknown(words, self.target_vocab_size) if self.copying != "none" else words
+
+    def _word_attention(self, crosses: Sequence[Array]) -> Array:
+        """The attention that copies, float32[B, T, S]; crosses: attention float32[B, H, T, S] of each decoder layer.
+
+        Without copying, the mean over the heads of the last layer but one, which aligns words best (Garg et al., 2019).
+        """
+        if self.copying == "none":
+            return crosses[-2:][0].mean(axis=1)
+        return crosses[-1][:, : self.copy_heads or None].mean(axis=1)
 
     def _source_position(self, length: int) -> Array:
         """Embeddings of the places of a source, float[S, D]."""
@@ -135,7 +169,9 @@ class Model(nn.Module):
 
         packing: the numbers of the pairs, int[B, S] and int[B, T], in rows that hold several independent ones.
         `encoder`, `decoder`, `cross`: L attention weights each, float[B, H, ., .]. `hidden` float[B, T, D] and
-        `output_kernel` float[D, V]: their product is the logits; a chunked loss uses them instead.
+        `output_kernel` float[D, V]: their product is the logits; a chunked loss uses them instead. With copying, these
+        two are absent, the logits are log-probabilities of V + num_unknown words, and `attended` float[B, T, S] is the
+        attention that copies.
         """
         source_packing, target_packing = packing or (None, None)
         encoded, encoder_weights = self._encode(source, train, source_packing)
@@ -147,24 +183,23 @@ class Model(nn.Module):
             inputs = jnp.where(restarting_positions(target_packing) == 0, BOS, inputs)
             causal = causal & same_item(target_packing, target_packing)
             mask = same_item(target_packing, source_packing)
-        x = self.target_embedding(inputs) + embed_positions(self.target_position(length), target_packing)
-        x = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
+        x = self.target_embedding(self._known(inputs)) + embed_positions(self.target_position(length), target_packing)
+        embedded = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
 
         def decode(layer: DecoderLayer, x: Array) -> tuple[Array, tuple[Array, Array]]:
             x, weights, cross = layer(x, causal, layer.cross_attention.memory(encoded), mask, train)
             return x, (weights, cross)
 
-        x, weights = self._run(self.decoder, decode, x)
+        x, weights = self._run(self.decoder, decode, embedded)
         decoder_weights, cross_weights = zip(*weights, strict=True)
         hidden = self.decoder_norm(x) if self.norm == "pre" else x
         kernel = self.output_kernel()
-        return matmul(hidden, kernel, self.dtype), {
-            "encoder": encoder_weights,
-            "decoder": decoder_weights,
-            "cross": cross_weights,
-            "hidden": hidden,
-            "output_kernel": kernel,
-        }
+        logits = matmul(hidden, kernel, self.dtype)
+        out = {"encoder": encoder_weights, "decoder": decoder_weights, "cross": cross_weights}
+        if self.copying == "none":
+            return logits, {**out, "hidden": hidden, "output_kernel": kernel}
+        attended, memory = self._word_attention(cross_weights), self.copier.memory(encoded, source_mask(source), source)
+        return self.copier(logits, hidden, embedded, attended, memory), {**out, "attended": attended}
 
     def encode(self, source: Source) -> Array:
         """source int[B, S] or features -> float[B, S, D]."""
@@ -177,7 +212,7 @@ class Model(nn.Module):
         of a beam's history was written, or -1 for later tokens.
         """
         batch_size = encoded.shape[0]
-        return {
+        cache = {
             "position": jnp.int32(0),
             "ancestry": jnp.full((batch_size * beam_size, max_length), -1, jnp.int32),
             "past": tuple(
@@ -186,12 +221,14 @@ class Model(nn.Module):
             "memory": tuple(layer.cross_attention.memory(encoded) for layer in self.decoder),
             "source_mask": source_mask(source),
         }
+        if self.copying != "none":
+            cache["copy"] = self.copier.memory(encoded, source_mask(source), source)
+        return cache
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, and the new cache.
+        """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, as of a call, and the new cache.
 
-        Sows `cross` float[B, K, S] into "attention": the mean over the heads of the last layer but one, whose attention
-        aligns words best (Garg et al., 2019).
+        Sows `cross` float[B, K, S] into "attention": the attention that copies, or else the one that aligns best.
         """
         batch_size = cache["source_mask"].shape[0]
         beam_size, position = tokens.shape[0] // batch_size, cache["position"]
@@ -200,14 +237,18 @@ class Model(nn.Module):
         history = ancestry.reshape(batch_size, 1, beam_size, -1, 1) == slots.reshape(1, 1, 1, 1, -1)
         history = history.reshape(batch_size, 1, beam_size, -1)  # [B, 1, K, T * K]
         mask = cache["source_mask"][:, None, None, :]
-        x = self.target_embedding(tokens.reshape(batch_size, beam_size))
+        x = self.target_embedding(self._known(tokens.reshape(batch_size, beam_size)))
         x = (x + self.target_position(ancestry.shape[1])[position][None, None]).astype(activation_type(self.dtype))
-        past, crosses = [], []
+        embedded, past, crosses = x, [], []
         for layer, old, memory in zip(self.decoder, cache["past"], cache["memory"], strict=True):
             x, new, cross = layer.step(x, old, position, history, memory, mask)
             past.append(new)
             crosses.append(cross)
-        self.sow("attention", "cross", crosses[-2:][0].mean(axis=1))
+        weights = self._word_attention(crosses)
+        self.sow("attention", "cross", weights)
         hidden = self.decoder_norm(x) if self.norm == "pre" else x
-        logits = matmul(hidden, self.output_kernel(), self.dtype).reshape(tokens.shape[0], -1)
-        return logits, {**cache, "position": position + 1, "ancestry": ancestry, "past": tuple(past)}
+        logits = matmul(hidden, self.output_kernel(), self.dtype)
+        if self.copying != "none":
+            logits = self.copier(logits, hidden, embedded, weights, cache["copy"])
+        cache = {**cache, "position": position + 1, "ancestry": ancestry, "past": tuple(past)}
+        return logits.reshape(tokens.shape[0], -1), cache

@@ -27,6 +27,7 @@ HEADS = count(4, "Number of attention heads.", high=4096)
 POSITIONS = count(1024, "Longest sequence.", "positions", high=1_048_576)
 DROPOUT = rate(0.1, "Dropout on residual branches and embeddings.")
 ATTENTION_DROPOUT = rate(0.1, "Dropout on attention weights.")
+MAX_UNKNOWN = count(50, "Maximum number of out-of-vocabulary words per line that can be copied.", low=0)
 ACTIVATIONS = ("relu", "gelu", "gelu_erf", "swiglu")
 
 # Shared by the document and the sentence classifier.
@@ -59,6 +60,12 @@ MODELS: dict[str, dict[str, Key]] = {
         "tie_embeddings": choice("three-way", TYING.help, *TYING.choices),
         "norm": choice("pre", "Layer normalization before (pre) or after (post) each block.", "pre", "post"),
         "activation": choice("relu", "Activation of the feed-forward blocks.", *ACTIVATIONS),
+        "copying": choice(
+            *("none", "Copy source words: pointer (mixture of the softmax and the attention of the last layer)."),
+            *("none", "pointer"),
+        ),
+        "copy_heads": count(0, "Heads of the last layer whose mean attention copies; 0 = all.", low=0, high=4096),
+        "max_unknown": MAX_UNKNOWN,
         "dtype": DTYPE,
         "remat": REMAT,
         "scan_layers": SCAN_LAYERS,
@@ -84,6 +91,7 @@ MODELS: dict[str, dict[str, Key]] = {
             *("general", "Attention score."),
             *("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat"),
         ),
+        "coverage": Key(False, "Scores read the sum of earlier attention (See et al., 2017); additive and concat."),
         "d_attention": width(256, "Hidden units of additive and concat, rank of reduced_rank."),
         "window": count(10, "Half-width D of the window of local attention.", "positions"),
         "input_feeding": Key(True, "Feed the attentional state to the next step (luong)."),
@@ -95,7 +103,8 @@ MODELS: dict[str, dict[str, Key]] = {
             *("none", "Copy source words: pointer (mixture of two distributions), copynet (one softmax)."),
             *("none", "pointer", "copynet"),
         ),
-        "max_unknown": count(50, "Maximum number of out-of-vocabulary words per line that can be copied.", low=0),
+        "selective_read": Key(False, "The decoder also reads the states of the word copied last; copynet."),
+        "max_unknown": MAX_UNKNOWN,
         "lexicon_epsilon": Key(
             0.001, "Probability assigned to pairs that are missing from vocab.lexicon.", above=0, high=1
         ),
@@ -225,7 +234,7 @@ TINY_CLASSIFIER = {"num_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attent
 # Changes for `smoke=true`.
 TINY_MODELS: dict[str, dict[str, Any]] = {
     "transformer": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
-    | {"d_k": 0, "d_v": 0},
+    | {"d_k": 0, "d_v": 0, "copy_heads": 0},
     "rnn": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16},
     "rnn_lm": {"num_layers": 1, "d_embedding": 16, "d_hidden": 16},
     "gpt": {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},

@@ -97,6 +97,9 @@ TASKS: dict[str, dict[str, Any]] = {
         },
         "loss": {
             "label_smoothing": rate(0.1, LABEL_SMOOTHING.help),
+            "coverage": Key(
+                0.0, "Weight of repeated attention to the same words (See et al., 2017); 0 = off.", low=0, high=1000
+            ),
             "teacher_forcing": {  # rate of reference pieces as decoder input; below 1 for recurrent decoders only
                 "schedule": choice(
                     *("constant", "Course of the rate of reference pieces as decoder input."),

@@ -32,6 +32,7 @@ from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.losses import teacher_forcing
+from nmt_jax.losses.coverage import coverage_loss
 from nmt_jax.losses.minimum_risk import MinimumRisk
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.features import Source, batch_source
@@ -234,7 +235,10 @@ class Translate(Task):
     def _cross_entropy(
         self, params: Any, batch: dict[str, jax.Array], step: Step | None
     ) -> tuple[jax.Array, jax.Array]:
-        """Cross-entropy of the target tokens, EOS included, with label smoothing in training: (sum, weight)."""
+        """Cross-entropy of the target tokens, EOS included: (sum, weight).
+
+        In training with label smoothing and the coverage loss.
+        """
         options: dict[str, Any] = {}
         if step:
             options |= {"train": True, "rngs": {"dropout": step.rng, "teacher_forcing": step.rng}}
@@ -256,7 +260,11 @@ class Translate(Task):
                 "config.loss.label_smoothing: a copying model gives words of other source lines probability 0; set "
                 "config.loss.label_smoothing=0 or config.model.max_unknown=0"
             )
-        return token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype, self._row_shards)
+        dtype, shards = self.model.dtype, self._row_shards
+        total, weight = token_loss(logits, out, batch["target"], weights, smoothing, dtype, shards)
+        if step and self.config.loss.coverage:
+            total += self.config.loss.coverage * coverage_loss(out["attended"], weights)
+        return total, weight
 
     @functools.cached_property
     def dev_batches(self) -> Batches:
