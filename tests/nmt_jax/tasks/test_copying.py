@@ -179,7 +179,7 @@ def test_a_lexicon_for_a_model_without_one_is_an_error(folder, tmp_path):
 
 LEARNED = {
     "rnn": {"train__steps": "200"},
-    "transformer": {"train__steps": "400", "loss__coverage": "0.1"},
+    "transformer": {"train__steps": "120", "loss__coverage": "0.1"},
 }
 
 
