@@ -17,13 +17,18 @@ from ml_collections import ConfigDict
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """Return the config; `smoke=true` for a one-step test."""
-    arguments = common.parse_arg(arg, smoke=False)
-    config = common.base("rnn")
+    """Return the config; `model` is rnn or transformer, `smoke=true` for a one-step test."""
+    arguments = common.parse_arg(arg, model="rnn", smoke=False)
+    if arguments.model not in ("rnn", "transformer"):
+        raise ValueError(f"model={arguments.model}: choose rnn or transformer")
+    config = common.base(arguments.model)
     config.data.update(corpus="text", source="description", target="title", max_length=80, num_buckets=4)
     config.vocab.update(algorithm="word", size=4000)
-    config.model.update(copying="pointer", max_unknown=40, score="additive", d_attention=128)
-    config.model.update(d_embedding=128, d_hidden=256, dropout=0.3, tie_embeddings="three-way")
+    config.model.update(copying="pointer", max_unknown=40, dropout=0.3, tie_embeddings="three-way")
+    if arguments.model == "rnn":
+        config.model.update(score="additive", d_attention=128, d_embedding=128, d_hidden=256)
+    else:
+        config.model.update(d_model=128, d_ff=512, num_heads=4)
     config.loss.label_smoothing = 0.0  # copied words of other lines have probability zero
     config.optimizer.update(schedule="cosine", learning_rate=2e-3, warmup_steps=100, clip_norm=1.0)
     config.train.update(steps=1000, batch_tokens=512, eval_every=100, checkpoint_every=100, keep_last=2)

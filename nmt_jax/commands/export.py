@@ -139,6 +139,11 @@ def _to_ctranslate2(folder: Workdir, output: pathlib.Path, checkpoint: Checkpoin
         )
     if "," in config.data.source:
         raise UserError(f"{folder.path}: --to=ctranslate2 needs one source, but this is {config.data.source!r}")
+    if config.model.copying != "none":
+        raise UserError(
+            f"{folder.path}: --to=ctranslate2 cannot copy source words, but config.model.copying="
+            f"{config.model.copying!r}; --to=safetensors takes any model"
+        )
     from nmt_jax.export import ctranslate2
 
     task, params = open_trained(folder, "translate", checkpoint=checkpoint)

@@ -13,8 +13,9 @@ from jax import Array
 
 from nmt_jax.models.layers.basic import Dense, Dropout, Embedding, LayerNorm, activation_type, sinusoids
 from nmt_jax.models.layers.bert_stack import pool
-from nmt_jax.models.layers.features import Features, Source, grid_sinusoids, source_mask
+from nmt_jax.models.layers.features import Features, Mixed, Source, columns_of, grid_sinusoids, source_mask
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, shared_fields
+from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
 from nmt_jax.models.layers.transformer_layers import EncoderLayer
 
 LARGEST_SCALE = 100.0  # of the cosines (Radford et al., 2021, section 2.5)
@@ -23,7 +24,7 @@ LARGEST_SCALE = 100.0  # of the cosines (Radford et al., 2021, section 2.5)
 class Encoder(nn.Module):
     """A Transformer encoder; the mean of its states is projected to a vector of length 1.
 
-    columns: of the grid that the rows of features are; 0 = a sequence.
+    columns: of the grid that the rows of features are, which `image_encoder` reads; 0 = a sequence.
     """
 
     vocab_size: int
@@ -34,6 +35,8 @@ class Encoder(nn.Module):
     num_heads: int
     d_output: int
     dropout: float
+    image_encoder: str
+    convolution_width: int
     dtype: str
 
     def setup(self) -> None:
@@ -45,6 +48,7 @@ class Encoder(nn.Module):
         }
         self.embedding = Embedding(self.vocab_size, self.d_model, self.dtype)
         self.row_projection = Dense(self.d_model, dtype=self.dtype)  # of features
+        self.convolutions = ConvolutionalEncoder(self.columns, self.convolution_width, self.d_model, self.dtype)
         self.layers = [EncoderLayer(**layer, norm="pre", dropout=self.dropout) for _ in range(self.num_layers)]
         self.norm = LayerNorm()
         self.projection = Dense(self.d_output, use_bias=False, dtype=self.dtype)
@@ -53,8 +57,15 @@ class Encoder(nn.Module):
     def __call__(self, source: Source, train: bool) -> Array:
         """Tokens int[B, S] or features -> unit vectors float32[B, d_output]."""
         mask, length = source_mask(source), source.shape[1]
-        x = self.row_projection(source.rows) if isinstance(source, Features) else self.embedding(source)
+        if isinstance(source, Mixed):
+            raise ValueError("a dual encoder compares one source with the target")
         grid = isinstance(source, Features) and self.columns
+        if not isinstance(source, Features):
+            x = self.embedding(source)
+        elif grid and self.image_encoder == "convolution":
+            x = self.convolutions(source.rows, mask)
+        else:
+            x = self.row_projection(source.rows)
         places = grid_sinusoids(length, self.columns, self.d_model) if grid else sinusoids(length, self.d_model)
         x = self.drop((x + jnp.asarray(places)[None]).astype(activation_type(self.dtype)), train)
         for layer in self.layers:
@@ -74,21 +85,23 @@ class Model(nn.Module):
 
     source_vocab_size: int
     target_vocab_size: int
-    source_columns: int = 0
+    source_columns: tuple[int, ...] = ()
     num_layers: int = 2
     d_model: int = 256
     d_ff: int = 1024
     num_heads: int = 4
     d_output: int = 256
     dropout: float = 0.1
+    image_encoder: str = "patches"
+    convolution_width: int = 32
     share_encoder: bool = False
     temperature: float = 0.07
     learn_temperature: bool = True
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        check_choices(self, {"dtype": ("float32", "bfloat16")})
-        check_positive(self, "d_model", "d_ff", "num_heads", "d_output")
+        check_choices(self, {"dtype": ("float32", "bfloat16"), "image_encoder": IMAGE_ENCODERS})
+        check_positive(self, "d_model", "d_ff", "num_heads", "d_output", "convolution_width")
         check_rates(self, "dropout")
         check_heads(self)
         if self.share_encoder and self.source_vocab_size != self.target_vocab_size:
@@ -97,7 +110,7 @@ class Model(nn.Module):
 
     def setup(self) -> None:
         sizes = shared_fields(self, Encoder)
-        self.source_encoder = Encoder(self.source_vocab_size, self.source_columns, **sizes)
+        self.source_encoder = Encoder(self.source_vocab_size, columns_of(self.source_columns, 0), **sizes)
         if not self.share_encoder:
             self.target_encoder = Encoder(self.target_vocab_size, 0, **sizes)
         if self.learn_temperature:

@@ -32,7 +32,7 @@ from nmt_jax.models.layers.hyperparameters import check_choices, check_positive,
 from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
 from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder
 from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, Carry, Decoder, SeveralEncoders, Unordered
-from nmt_jax.models.layers.scores import SCORES
+from nmt_jax.models.layers.scores import SCORES, WITH_COVERAGE
 
 CHOICES = {
     "cell": ENCODER_CELLS,
@@ -78,6 +78,7 @@ class Model(nn.Module):
     decoder: str = "luong"
     attention: str = "global"
     score: str = "general"
+    coverage: bool = False
     d_attention: int = 256
     window: int = 10
     input_feeding: bool = True
@@ -87,6 +88,7 @@ class Model(nn.Module):
     combination: str = "concat"
     share_encoder: bool = False
     copying: str = "none"
+    selective_read: bool = False
     max_unknown: int = 50
     lexicon: Lexicon | None = None
     lexicon_epsilon: float = 0.001
@@ -114,6 +116,11 @@ class Model(nn.Module):
             raise ValueError(f"pyramid_layers={self.pyramid_layers} must be 0 to num_encoder_layers")
         if any(self.convolved) and self.bridge == "copy":
             raise ValueError("bridge='copy' copies the last state of an encoder, which images lack: use bridge='mean'")
+        if self.coverage and (self.attention == "none" or self.score not in WITH_COVERAGE or self.num_sources > 1):
+            raise ValueError(
+                f"coverage needs attention to one source with score={' or '.join(map(repr, WITH_COVERAGE))}, not "
+                f"attention={self.attention!r}, score={self.score!r}, num_sources={self.num_sources}"
+            )
         check_tying(self)
         check_source_words(self)
         super().__post_init__()
@@ -141,7 +148,7 @@ class Model(nn.Module):
             self.encoder_layers: Any = SeveralEncoders(encoder, ordered, self.share_encoder)
         else:
             self.encoder_layers = Encoder(**encoder) if ordered[0] else Unordered(self.cell, self.num_encoder_layers)
-        attention = ("score", "d_attention", "window")
+        attention = ("score", "d_attention", "window", "coverage")
         decoder = ("num_sources", "combination", "input_feeding", "context_every_step", "context_gate", "bridge")
         self.decoder_layers = Decoder(
             cell="lstm" if self.cell == "lstmn" else self.cell,
@@ -206,6 +213,8 @@ class Model(nn.Module):
         if self.lexicon:
             output["lexicon"] = lexicon_columns(self.lexicon, known, self.target_vocab_size)
         memory, start = decoder.memory(states, mask, last), decoder.start(states, mask, last)
+        if self.selective_read:
+            memory["copy"] = output["copy"]
         return {"memory": memory, "start": start, "output": output, "states": states}
 
     def _embed_source(self, source: Any, number: int) -> Array:
@@ -241,14 +250,14 @@ class Model(nn.Module):
         of that name; other steps read the model's best piece. None: all steps read the true piece. `cross`: the
         attention weights as of one layer with a head per source, float[B, N, T, S]. `hidden` float[B, T, R] and
         `output_kernel` float[R, V]: their product is the logits, for a chunked loss; absent with a lexicon, and with
-        copying, where the logits are log-probabilities of V + num_unknown words. `ctc` float[B, S, V]: logits of the
-        states of the encoder.
+        copying, where the logits are log-probabilities of V + num_unknown words. `attended` float[B, T, N S]: `cross`
+        without the axis of sources. `ctc` float[B, S, V]: logits of the states of the encoder.
         """
         encoded = self._encode(source, train)
         inputs = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         if teacher_forcing is None:
             x = self.drop(self._embed(inputs, train), train)
-            hidden, weights = self.decoder_layers(encoded["start"], x, encoded["memory"], train)
+            hidden, weights = self.decoder_layers(encoded["start"], x, inputs, encoded["memory"], train)
         else:
             hidden, x, weights = self._scheduled_sampling(encoded, inputs, teacher_forcing, train)
         out: dict[str, Any] = {}
@@ -259,6 +268,7 @@ class Model(nn.Module):
         if self.attention != "none":
             by_source = weights.reshape(*weights.shape[:2], self.num_sources, -1)
             out["cross"] = (by_source.swapaxes(1, 2),)
+            out["attended"] = weights.reshape(*weights.shape[:2], -1)
         return self._logits(hidden, x, weights, encoded["output"]), out
 
     def _scheduled_sampling(
@@ -269,8 +279,9 @@ class Model(nn.Module):
 
         def step(model: "Model", carry: tuple[Carry, Array], at: tuple[Array, Array]) -> Any:
             state, best = carry
-            x = model.drop(model._embed(jnp.where(at[1], at[0], best)[:, None], train), train)
-            state, (hidden, weights) = model.decoder_layers.step(state, x, encoded["memory"], train)
+            words = jnp.where(at[1], at[0], best)[:, None]
+            x = model.drop(model._embed(words, train), train)
+            state, (hidden, weights) = model.decoder_layers.step(state, x, words, encoded["memory"], train)
             best = jnp.argmax(model._logits(hidden, x, weights, encoded["output"])[:, 0], axis=-1)
             return (state, best), (hidden[:, 0], x[:, 0], weights[:, 0])
 
@@ -285,9 +296,9 @@ class Model(nn.Module):
     def init_cache(self, encoded: dict[str, Any], source: Source, beam_size: int, max_length: int) -> dict[str, Any]:
         """The decoding cache for K beams a sentence: decoder states of B*K rows, source memory of B rows."""
         start = encoded["start"]
-        rows = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, 0], beam_size, axis=0), (start.states, start.readout))
-        by_sentence = {"memory": encoded["memory"], "output": encoded["output"]}
-        return {"states": rows[0], "readout": rows[1], "position": jnp.int32(0), **by_sentence}
+        rows = {"states": start.states, "readout": start.readout, "coverage": start.coverage}
+        rows = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, 0], beam_size, axis=0), rows)
+        return {**rows, "position": jnp.int32(0), "memory": encoded["memory"], "output": encoded["output"]}
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
         """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, as of a call, and the new cache.
@@ -300,13 +311,16 @@ class Model(nn.Module):
         def by_sentence(leaf: Array) -> Array:
             return leaf.reshape(batch_size, -1, *leaf.shape[1:])
 
-        states, readout = jax.tree.map(by_sentence, (cache["states"], cache["readout"]))
-        x = self._embed(by_sentence(tokens))
+        names = ("states", "readout", "coverage")  # of each hypothesis
+        states, readout, coverage = (jax.tree.map(by_sentence, cache[name]) for name in names)
+        words = by_sentence(tokens)
+        x = self._embed(words)
         carry, (hidden, weights) = self.decoder_layers.step(
-            Carry(states, readout, cache["position"]), x, cache["memory"], train=False
+            Carry(states, readout, cache["position"], coverage), x, words, cache["memory"], train=False
         )
         if self.attention != "none":
             self.sow("attention", "cross", weights)
         logits = self._logits(hidden, x, weights, cache["output"]).reshape(rows, -1)
-        states, readout = jax.tree.map(lambda leaf: leaf.reshape(rows, *leaf.shape[2:]), (carry.states, carry.readout))
-        return logits, {**cache, "states": states, "readout": readout, "position": carry.position}
+        new = {name: getattr(carry, name) for name in names}
+        new = jax.tree.map(lambda leaf: leaf.reshape(rows, *leaf.shape[2:]), new)
+        return logits, {**cache, **new, "position": carry.position}

@@ -18,8 +18,10 @@ from nmt_jax.models.layers.basic import (
     activation_type,
     matmul,
 )
+from nmt_jax.models.layers.copying import check_copying, make_copying, read_unknown
 from nmt_jax.models.layers.features import (
     Features,
+    Mixed,
     Source,
     check_number,
     columns_of,
@@ -37,6 +39,7 @@ from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
 
 CHOICES = {
     "image_encoder": IMAGE_ENCODERS,
+    "copying": ("none", "pointer"),
     "positions": ("sinusoidal", "learned"),
     "tie_embeddings": ("three-way", "two-way", "none"),
     "norm": ("pre", "post"),
@@ -54,6 +57,8 @@ class Model(nn.Module):
     all sources are by default. The patches of a grid are read by `image_encoder`. Only sinusoidal positions have two
     dimensions. Several sources are read one after the other by one encoder, which adds a learned embedding of the
     source. word_dropout: see `HiddenWords`. ctc: whether the states of the encoder have an output layer of their own.
+    copying: with "pointer" the model copies source words by the attention of the last decoder layer, the mean over its
+    first `copy_heads` heads, or over all (0).
     """
 
     source_vocab_size: int
@@ -80,6 +85,9 @@ class Model(nn.Module):
     tie_embeddings: str = "three-way"
     norm: str = "pre"
     activation: str = "relu"
+    copying: str = "none"
+    copy_heads: int = 0
+    max_unknown: int = 50
     dtype: str = "float32"
     remat: str = "none"
     scan_layers: bool = False
@@ -95,7 +103,10 @@ class Model(nn.Module):
             )
         if not (self.d_k and self.d_v):
             check_heads(self, "change one of them, or set d_k and d_v")
+        if not 0 <= self.copy_heads <= self.num_heads:
+            raise ValueError(f"copy_heads={self.copy_heads} must be from 0 to num_heads={self.num_heads}")
         check_tying(self)
+        check_copying(self)
         super().__post_init__()
 
     def setup(self) -> None:
@@ -131,9 +142,15 @@ class Model(nn.Module):
         if self.norm == "pre":
             self.encoder_norm = LayerNorm()
             self.decoder_norm = LayerNorm()
-
+        if self.copying != "none":
+            self.copier = make_copying(self.copying, self.max_unknown, self.d_model)
         if self.ctc:
             self.ctc_output = Dense(self.target_vocab_size, dtype=self.dtype)
+
+    @property
+    def num_unknown(self) -> int:
+        """Number of words per line outside the vocabulary, numbered from V on, that the model can copy."""
+        return self.max_unknown if self.copying != "none" else 0
 
     @property
     def reduction(self) -> int:
@@ -156,12 +173,25 @@ class Model(nn.Module):
             return ConvolutionalEncoder(columns, self.convolution_width, self.d_model, self.dtype, name=name)
         return Dense(self.d_model, dtype=self.dtype, name=f"source_projection{suffix}")
 
+    def _known(self, words: Array) -> Array:
+        """Words int[...] as embeddings are read."""
+        return read_unknown(words, self.target_vocab_size) if self.copying != "none" else words
+
+    def _word_attention(self, crosses: Sequence[Array]) -> Array:
+        """The attention that copies, float32[B, T, S]; crosses: attention float32[B, H, T, S] of each decoder layer.
+
+        Without copying, the mean over the heads of the last layer but one, which aligns words best (Garg et al., 2019).
+        """
+        if self.copying == "none":
+            return crosses[-2:][0].mean(axis=1)
+        return crosses[-1][:, : self.copy_heads or None].mean(axis=1)
+
     def _embed_source(self, source: Any, number: int, packing: Array | None) -> Array:
         """The embeddings of a source, int[B, S] or features, with their positions, float[B, S, D]."""
         if not isinstance(source, Features):
             if self.subsampling_layers:
                 raise ValueError(f"subsampling_layers={self.subsampling_layers} needs rows of features, not words")
-            x = self.source_embedding(source)
+            x = self.source_embedding(self._known(source))
         elif isinstance(layer := self.row_layers[number], ConvolutionalEncoder):
             x = layer(source.rows, source_mask(source))
         else:
@@ -185,6 +215,12 @@ class Model(nn.Module):
         """Which states of the encoder, of all sources, are not padding, bool[B, N S]."""
         return source_mask(source, self.reduction).reshape(len(source), -1)
 
+    def _copy_memory(self, encoded: Array, source: Source) -> dict[str, Array]:
+        """What all steps copy from; raises ValueError if the source has no words."""
+        if isinstance(source, Features | Mixed):
+            raise ValueError("copying needs a source of words, but this one consists of features")
+        return self.copier.memory(encoded, self._source_mask(source), source)
+
     def _encode(self, source: Source, train: bool, packing: Array | None = None) -> tuple[Array, tuple[Array, ...]]:
         mask = self._source_mask(source)[:, None, None, :] if packing is None else same_item(packing, packing)
         x = self._embed_sources(source, packing)
@@ -200,8 +236,9 @@ class Model(nn.Module):
         The places of several sources (`features.Source`) follow each other: S is N S then.
         packing: the numbers of the pairs, int[B, S] and int[B, T], in rows that hold several independent ones.
         `encoder`, `decoder`, `cross`: L attention weights each, float[B, H, ., .]. `hidden` float[B, T, D] and
-        `output_kernel` float[D, V]: their product is the logits; a chunked loss uses them instead. `ctc`: logits of the
-        states of the encoder, float[B, S, V].
+        `output_kernel` float[D, V]: their product is the logits; a chunked loss uses them instead. With copying, these
+        two are absent, the logits are log-probabilities of V + num_unknown words, and `attended` float[B, T, S] is the
+        attention that copies. `ctc`: logits of the states of the encoder, float[B, S, V].
         """
         source_packing, target_packing = packing or (None, None)
         encoded, encoder_weights = self._encode(source, train, source_packing)
@@ -213,27 +250,26 @@ class Model(nn.Module):
             inputs = jnp.where(restarting_positions(target_packing) == 0, BOS, inputs)
             causal = causal & same_item(target_packing, target_packing)
             mask = same_item(target_packing, source_packing)
-        x = self.target_embedding(self.hide_words(inputs, train)) + embed_positions(
-            self.target_position(length), target_packing
-        )
-        x = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
+        x = self.target_embedding(self.hide_words(self._known(inputs), train))
+        x += embed_positions(self.target_position(length), target_packing)
+        embedded = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
 
         def decode(layer: DecoderLayer, x: Array) -> tuple[Array, tuple[Array, Array]]:
             x, weights, cross = layer(x, causal, layer.cross_attention.memory(encoded), mask, train)
             return x, (weights, cross)
 
-        x, weights = self._run(self.decoder, decode, x)
+        x, weights = self._run(self.decoder, decode, embedded)
         decoder_weights, cross_weights = zip(*weights, strict=True)
         hidden = self.decoder_norm(x) if self.norm == "pre" else x
         kernel = self.output_kernel()
-        return matmul(hidden, kernel, self.dtype), {
-            "encoder": encoder_weights,
-            "decoder": decoder_weights,
-            "cross": cross_weights,
-            "hidden": hidden,
-            "output_kernel": kernel,
-            **({"ctc": self.ctc_output(encoded)} if self.ctc else {}),
-        }
+        logits = matmul(hidden, kernel, self.dtype)
+        out: dict[str, Any] = {"encoder": encoder_weights, "decoder": decoder_weights, "cross": cross_weights}
+        if self.ctc:
+            out["ctc"] = self.ctc_output(encoded)
+        if self.copying == "none":
+            return logits, {**out, "hidden": hidden, "output_kernel": kernel}
+        attended, memory = self._word_attention(cross_weights), self._copy_memory(encoded, source)
+        return self.copier(logits, hidden, embedded, attended, memory), {**out, "attended": attended}
 
     def encode(self, source: Source) -> Array:
         """source int[B, S] or features -> float[B, S, D]."""
@@ -246,7 +282,7 @@ class Model(nn.Module):
         of a beam's history was written, or -1 for later tokens.
         """
         batch_size = encoded.shape[0]
-        return {
+        cache = {
             "position": jnp.int32(0),
             "ancestry": jnp.full((batch_size * beam_size, max_length), -1, jnp.int32),
             "past": tuple(
@@ -255,12 +291,14 @@ class Model(nn.Module):
             "memory": tuple(layer.cross_attention.memory(encoded) for layer in self.decoder),
             "source_mask": self._source_mask(source),
         }
+        if self.copying != "none":
+            cache["copy"] = self._copy_memory(encoded, source)
+        return cache
 
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, and the new cache.
+        """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, as of a call, and the new cache.
 
-        Sows `cross` float[B, K, S] into "attention": the mean over the heads of the last layer but one, whose attention
-        aligns words best (Garg et al., 2019).
+        Sows `cross` float[B, K, S] into "attention": the attention that copies, or else the one that aligns best.
         """
         batch_size = cache["source_mask"].shape[0]
         beam_size, position = tokens.shape[0] // batch_size, cache["position"]
@@ -269,14 +307,18 @@ class Model(nn.Module):
         history = ancestry.reshape(batch_size, 1, beam_size, -1, 1) == slots.reshape(1, 1, 1, 1, -1)
         history = history.reshape(batch_size, 1, beam_size, -1)  # [B, 1, K, T * K]
         mask = cache["source_mask"][:, None, None, :]
-        x = self.target_embedding(tokens.reshape(batch_size, beam_size))
+        x = self.target_embedding(self._known(tokens.reshape(batch_size, beam_size)))
         x = (x + self.target_position(ancestry.shape[1])[position][None, None]).astype(activation_type(self.dtype))
-        past, crosses = [], []
+        embedded, past, crosses = x, [], []
         for layer, old, memory in zip(self.decoder, cache["past"], cache["memory"], strict=True):
             x, new, cross = layer.step(x, old, position, history, memory, mask)
             past.append(new)
             crosses.append(cross)
-        self.sow("attention", "cross", crosses[-2:][0].mean(axis=1))
+        weights = self._word_attention(crosses)
+        self.sow("attention", "cross", weights)
         hidden = self.decoder_norm(x) if self.norm == "pre" else x
-        logits = matmul(hidden, self.output_kernel(), self.dtype).reshape(tokens.shape[0], -1)
-        return logits, {**cache, "position": position + 1, "ancestry": ancestry, "past": tuple(past)}
+        logits = matmul(hidden, self.output_kernel(), self.dtype)
+        if self.copying != "none":
+            logits = self.copier(logits, hidden, embedded, weights, cache["copy"])
+        cache = {**cache, "position": position + 1, "ancestry": ancestry, "past": tuple(past)}
+        return logits.reshape(tokens.shape[0], -1), cache

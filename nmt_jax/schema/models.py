@@ -35,6 +35,7 @@ IMAGES = {
     "convolution_width": width(32, "convolution: filters of the first layer; each further one has twice as many."),
 }
 HIDDEN_WORDS = rate(0.0, "Fraction of the words that the decoder does not see in training (Bowman et al., 2016).")
+MAX_UNKNOWN = count(50, "Maximum number of out-of-vocabulary words per line that can be copied.", low=0)
 ACTIVATIONS = ("relu", "gelu", "gelu_erf", "swiglu")
 
 # Shared by the document and the sentence classifier.
@@ -72,6 +73,12 @@ MODELS: dict[str, dict[str, Key]] = {
         "tie_embeddings": choice("three-way", TYING.help, *TYING.choices),
         "norm": choice("pre", "Layer normalization before (pre) or after (post) each block.", "pre", "post"),
         "activation": choice("relu", "Activation of the feed-forward blocks.", *ACTIVATIONS),
+        "copying": choice(
+            *("none", "Copy source words: pointer (mixture of the softmax and the attention of the last layer)."),
+            *("none", "pointer"),
+        ),
+        "copy_heads": count(0, "Heads of the last layer whose mean attention copies; 0 = all.", low=0, high=4096),
+        "max_unknown": MAX_UNKNOWN,
         "dtype": DTYPE,
         "remat": REMAT,
         "scan_layers": SCAN_LAYERS,
@@ -106,6 +113,7 @@ MODELS: dict[str, dict[str, Key]] = {
             *("general", "Attention score."),
             *("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat"),
         ),
+        "coverage": Key(False, "Scores read the sum of earlier attention (See et al., 2017); additive and concat."),
         "d_attention": width(256, "Hidden units of additive and concat, rank of reduced_rank."),
         "window": count(10, "Half-width D of the window of local attention.", "positions"),
         "input_feeding": Key(True, "Feed the attentional state to the next step (luong)."),
@@ -118,7 +126,8 @@ MODELS: dict[str, dict[str, Key]] = {
             *("none", "Copy source words: pointer (mixture of two distributions), copynet (one softmax)."),
             *("none", "pointer", "copynet"),
         ),
-        "max_unknown": count(50, "Maximum number of out-of-vocabulary words per line that can be copied.", low=0),
+        "selective_read": Key(False, "The decoder also reads the states of the word copied last; copynet."),
+        "max_unknown": MAX_UNKNOWN,
         "lexicon_epsilon": Key(
             0.001, "Probability assigned to pairs that are missing from vocab.lexicon.", above=0, high=1
         ),
@@ -190,6 +199,7 @@ MODELS: dict[str, dict[str, Key]] = {
         "num_heads": HEADS,
         "d_output": width(256, "Width of the vectors that are compared."),
         "dropout": DROPOUT,
+        **IMAGES,
         "share_encoder": Key(False, "Use one encoder for both sides, such as paraphrases; needs vocab.joint=true."),
         "temperature": Key(0.07, "Temperature of the cosines; the first one if it is learned.", above=0, high=1000),
         "learn_temperature": Key(True, "Learn the temperature, from 0.01 on."),
@@ -260,7 +270,7 @@ TINY_CLASSIFIER = {"num_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attent
 # Changes for `smoke=true`.
 TINY_MODELS: dict[str, dict[str, Any]] = {
     "transformer": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
-    | {"d_k": 0, "d_v": 0, "convolution_width": 4},
+    | {"d_k": 0, "d_v": 0, "copy_heads": 0, "convolution_width": 4},
     "rnn": {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_embedding": 16, "d_hidden": 16, "d_attention": 16}
     | {"convolution_width": 4},
     "rnn_lm": {"num_layers": 1, "d_embedding": 16, "d_hidden": 16},
@@ -272,7 +282,8 @@ TINY_MODELS: dict[str, dict[str, Any]] = {
     "estimator_head": {"hidden_sizes": [16]},
     "causal_head": {"both_orders": False},
     "piece_head": {},
-    "dual_encoder": {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2, "d_output": 16},
+    "dual_encoder": {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2, "d_output": 16}
+    | {"convolution_width": 4},
     "mlp": {"num_layers": 1, "d_hidden": 16},
     "bert": {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2, "max_positions": 64},
     "elmo": {"max_characters": 12, "d_character": 4, "widths": [1, 2], "filters": [8, 8], "d_hidden": 24}

@@ -115,6 +115,23 @@ def _packing_risk(config: dict[str, Any]) -> str:
     return ""
 
 
+def _coverage_of_copies(config: dict[str, Any]) -> str:
+    if config["loss.coverage"] and config["model_name"] == "transformer" and config["model.copying"] == "none":
+        return (
+            f"config.loss.coverage={config['loss.coverage']}: a Transformer attends to a word as often as its layers "
+            "and heads need; set model.copying=pointer, whose attention is meant, or loss.coverage=0"
+        )
+    return ""
+
+
+def _coverage_of_attention(config: dict[str, Any]) -> str:
+    if config["loss.coverage"] and config["model.attention"] == "none":
+        return (
+            f"config.loss.coverage={config['loss.coverage']}: needs attention; set it to 0, or model.attention=global"
+        )
+    return ""
+
+
 def _curriculum_of_lines(config: dict[str, Any]) -> str:
     difficulty = config["data.curriculum.difficulty"]
     if config["task"] == "language_model" and difficulty != "none" and not config["data.packing"]:
@@ -304,6 +321,8 @@ RULES = (
     Rule(("model_name", "loss.language_model", "encoder.frozen"), _auxiliary_language_model),
     Rule(("data.packing", "data.max_length", "model.positions", "model.max_positions"), _packing_positions),
     Rule(("data.packing", "loss.risk.metric"), _packing_risk),
+    Rule(("model_name", "loss.coverage", "model.copying"), _coverage_of_copies),
+    Rule(("loss.coverage", "model.attention"), _coverage_of_attention),
     Rule(("data.packing", "model.next_sentence"), _packing_next_sentence),
     Rule(("task", "data.packing", "data.curriculum.difficulty"), _curriculum_of_lines),
 )

@@ -110,6 +110,9 @@ TASKS: dict[str, dict[str, Any]] = {
                 "Weight of connectionist temporal classification of the encoder states (Graves et al., 2006); the rest "
                 "is cross-entropy; for one source of features or recordings.",
             ),
+            "coverage": Key(
+                0.0, "Weight of repeated attention to the same words (See et al., 2017); 0 = off.", low=0, high=1000
+            ),
             "doubly_stochastic": Key(
                 0.0,
                 "Weight lambda of the sum over source places of (1 - their attention in all steps)^2 (Xu et al., 2015, "
@@ -454,7 +457,7 @@ TASKS: dict[str, dict[str, Any]] = {
 
 _PAIRS = TASKS["translate"]
 TASKS["retrieval"] = {  # of the pairs of translation
-    "data": {name: key for name, key in _PAIRS["data"].items() if name != "packing"},
+    "data": {name: key for name, key in _PAIRS["data"].items() if name not in ("packing", "spec_augment")},
     "vocab": {name: key for name, key in _PAIRS["vocab"].items() if name != "lexicon"},
     "eval": {
         "max_pairs": count(1000, "Dev pairs to search among.", high=100_000),

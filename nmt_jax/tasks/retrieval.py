@@ -17,7 +17,6 @@ from nmt_jax.checkpoints.finite import check_outputs
 from nmt_jax.data.batching.epochs import Batch
 from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.parallel_text import open_text
-from nmt_jax.data.readers.rows import read_line
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.errors import UserError
 from nmt_jax.losses.contrastive import equal_rows, info_nce
@@ -52,12 +51,16 @@ class Retrieval(PairTask):
         super().__init__(config, workdir, mesh)
         if config.model_name != "dual_encoder":
             raise UserError(f"config.model_name={config.model_name!r}: task='retrieval' needs dual_encoder")
+        if self.num_sources > 1:
+            raise UserError(f"config.data.source={config.data.source!r}: task='retrieval' needs one source")
 
     def loss_fn(self, params: Any, batch: dict[str, jax.Array], step: Step | None) -> tuple[jax.Array, jax.Array]:
         """Symmetric InfoNCE over the global batch, or the micro-batch if `train.accumulate` is above 1."""
         source, target = batch_source(batch), batch["target"]
         first, second, scale = self.model.apply({"params": params}, source, target, **dropout_options(step))
-        same = equal_rows(target) if self.reader else equal_rows(target) | equal_rows(batch["source"])
+        same = equal_rows(target)
+        if self.reader.only_text:
+            same |= equal_rows(batch["source"])
         return info_nce(first, second, scale, same, (target[:, 0] != PAD).astype(jnp.float32))
 
     def evaluate(self, params: Any) -> dict[str, float]:
@@ -118,9 +121,9 @@ class Retrieval(PairTask):
     def _encoded(self, line: str, side: Side) -> Any:
         """Ids with EOS, or the features of a source that is not text, at most `data.max_length`."""
         longest = self.config.data.max_length
-        if side == "source" and self.reader:
-            return self.reader.features(read_line(self.reader, line))[:longest]
         vocab = self.vocabularies[side == "target"]
+        if side == "source" and not self.reader.only_text:
+            return self.reader.features(self.reader.read(line, vocab.encode))[:longest]
         return [*vocab.encode(line)[: longest - 1], EOS]
 
     def _side_batch(self, items: Sequence[Any], side: Side, shape: tuple[int, int]) -> Batch:

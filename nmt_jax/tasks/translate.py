@@ -32,6 +32,7 @@ from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.losses import teacher_forcing
+from nmt_jax.losses.coverage import coverage_loss
 from nmt_jax.losses.ctc import ctc_loss
 from nmt_jax.losses.doubly_stochastic import doubly_stochastic
 from nmt_jax.losses.minimum_risk import MinimumRisk
@@ -239,16 +240,15 @@ class Translate(PairTask):
     @property
     def _augments(self) -> bool:
         """Whether rows of features are masked in training."""
-        settings = self.config.data.spec_augment
-        return not self.reader.only_text and bool(settings.frequency_masks or settings.time_masks)
+        settings = self.config.data.get("spec_augment")  # workdirs of older versions have none
+        return bool(settings and not self.reader.only_text and (settings.frequency_masks or settings.time_masks))
 
     def _cross_entropy(
         self, params: Any, batch: dict[str, jax.Array], step: Step | None
     ) -> tuple[jax.Array, jax.Array]:
         """Cross-entropy of the target tokens, EOS included: (sum, weight).
 
-        In training, with label smoothing, as the weighted mean with the loss of CTC, and with the regularization of
-        attention.
+        In training, with label smoothing, as the weighted mean with the loss of CTC, and with the losses of attention.
         """
         options: dict[str, Any] = {}
         source = batch_source(batch)
@@ -275,18 +275,23 @@ class Translate(PairTask):
                 "config.loss.label_smoothing=0 or config.model.max_unknown=0"
             )
         loss, weight = token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype, self._row_shards)
-        if not step:
-            return loss, weight
+        return (self._with_auxiliary(loss, out, source, batch["target"], weights) if step else loss), weight
+
+    def _with_auxiliary(
+        self, loss: jax.Array, out: dict[str, Any], source: Source, target: jax.Array, weights: jax.Array
+    ) -> jax.Array:
+        """The sum of losses float32[] with those of the encoder states (CTC) and of the attention."""
+        settings = self.config.loss
         mask = source_mask(source, reduction_of(self.model))
         if "ctc" in out:
-            share = self.config.loss.ctc
-            loss = (1 - share) * loss + share * jnp.sum(ctc_loss(out["ctc"], mask, batch["target"]))
-        regularization = self.config.loss.get("doubly_stochastic", 0.0)  # workdirs of older versions have none
-        if regularization:
+            loss = (1 - settings.ctc) * loss + settings.ctc * jnp.sum(ctc_loss(out["ctc"], mask, target))
+        if settings.get("coverage", 0.0):  # workdirs of older versions have none
+            loss += settings.coverage * coverage_loss(out["attended"], weights)
+        if settings.get("doubly_stochastic", 0.0):
             (attention,) = out["cross"]
             places = mask.reshape(len(attention), self.num_sources, -1)
-            loss += regularization * doubly_stochastic(attention, places, weights)
-        return loss, weight
+            loss += settings.doubly_stochastic * doubly_stochastic(attention, places, weights)
+        return loss
 
     @functools.cached_property
     def dev_batches(self) -> Batches:

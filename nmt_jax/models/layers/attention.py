@@ -99,9 +99,10 @@ class Attention(nn.Module):
     d_attention: int
     window: int
     dtype: str = "float32"
+    coverage: bool = False
 
     def setup(self) -> None:
-        self.score_function = make_score(self.score, self.d_query, self.d_attention, self.dtype)
+        self.score_function = make_score(self.score, self.d_query, self.d_attention, self.dtype, self.coverage)
         if self.kind == "local-p":
             self.position_hidden = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
             self.position_vector = Dense(1, use_bias=False)
@@ -110,9 +111,15 @@ class Attention(nn.Module):
         """States float[B, S, D] and mask bool[B, S] -> the memory that all steps attend to."""
         return {"keys": self.score_function.prepare(states), "values": states, "mask": mask}
 
-    def __call__(self, query: Array, memory: dict[str, Array], position: Array) -> tuple[Array, Array]:
-        """Queries float[B, Q, Dq] of steps `position` int[Q] -> context float[B, Q, D], weights float32[B, Q, S]."""
-        scores = self.score_function(query, memory["keys"]).astype(jnp.float32)
+    def __call__(
+        self, query: Array, memory: dict[str, Array], position: Array, coverage: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Queries float[B, Q, Dq] of steps `position` int[Q] -> context float[B, Q, D], weights float32[B, Q, S].
+
+        coverage: the sum of the weights of earlier steps, float32[B, Q, S], if the field of that name is True.
+        """
+        covered = [] if coverage is None else [coverage]
+        scores = self.score_function(query, memory["keys"], *covered).astype(jnp.float32)
         mask = memory["mask"][:, None, :]
         if self.kind != "global":
             distance = jnp.arange(scores.shape[-1], dtype=jnp.float32)[None, None] - self._centre(query, mask, position)

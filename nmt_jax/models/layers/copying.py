@@ -68,7 +68,7 @@ class CopyNet(nn.Module):
     """p(w) = (exp psi_g(w) + sum over x_j = w of exp psi_c(x_j)) / Z: one softmax over both (Gu et al., 2016, eq. 4-6).
 
     psi_g are the logits of the output layer (eq. 7), psi_c(x_j) = tanh(h_j^T W_c) s (eq. 8) with the encoder states h
-    and the readout s. The selective read of the paper, an additional input of the decoder, is left out.
+    and the readout s. `selective_read` is the other half of the paper.
     """
 
     max_unknown: int
@@ -80,37 +80,62 @@ class CopyNet(nn.Module):
 
     def memory(self, states: Array, mask: Array, source: Array) -> dict[str, Array]:
         """The memory that all steps copy from: states float[B, S, D], mask bool[B, S], words int[B, S]."""
-        return {"keys": jnp.tanh(self.key(states)), "mask": mask, "source": source}
+        return {"keys": jnp.tanh(self.key(states)), "states": states, "mask": mask, "source": source}
 
     def __call__(self, logits: Array, readout: Array, x: Array, weights: Array, memory: dict[str, Array]) -> Array:
         """Logits float[B, T, V], readout [B, T, R], x [B, T, E], weights [B, T, S] -> log p float[B, T, V + U]."""
-        scores = jnp.einsum("btr,bsr->bts", readout, memory["keys"])
-        scores = jnp.where(jnp.broadcast_to(memory["mask"][:, None, :], scores.shape), scores, MASKED)
+        scores = copy_scores(readout, memory, memory["mask"][:, None, :])
         both = jax.nn.log_softmax(jnp.concatenate([logits, scores], axis=-1))
         vocab_size = logits.shape[-1]
         return mixture(both[..., :vocab_size], both[..., vocab_size:], memory["source"], self.max_unknown)
 
 
+def copy_scores(readout: Array, memory: dict[str, Array], mask: Array) -> Array:
+    """psi_c(x_j) of `CopyNet` where mask bool[B, 1 or T, S], MASKED elsewhere: readout float[B, T, R] -> [B, T, S]."""
+    scores = jnp.einsum("btr,bsr->bts", readout, memory["keys"])
+    return jnp.where(jnp.broadcast_to(mask, scores.shape), scores, MASKED)
+
+
+def selective_read(words: Array, readout: Array, memory: dict[str, Array]) -> Array:
+    """zeta(y_{t-1}) = sum_j rho_j h_j over the positions j where y_{t-1} stands (Gu et al., 2016, section 3.3, eq. 9).
+
+    rho is the probability of copying x_j in the previous step, renormalized over these positions; zeta is 0 if there is
+    none. Words y_{t-1} int[B, T], previous readout float[B, T, R], memory of `CopyNet` -> float[B, T, D].
+    """
+    same = memory["mask"][:, None, :] & (memory["source"][:, None, :] == words[:, :, None])
+    rho = jnp.where(same, jax.nn.softmax(copy_scores(readout, memory, same)), 0.0)
+    return jnp.einsum("bts,bsd->btd", rho, memory["states"])
+
+
 COPYING = ("none", "pointer", "copynet")
 
 
-def check_source_words(model: Any) -> None:
-    """Raise ValueError if a field of copying or of the lexicon is invalid."""
+def check_copying(model: Any) -> None:
+    """Raise ValueError if a model that copies has two vocabularies or several sources, or if max_unknown < 0."""
     if model.copying != "none" and model.source_vocab_size != model.target_vocab_size:
         raise ValueError(
             f"copying={model.copying!r} needs one joint vocabulary, but the vocabularies have "
             f"{model.source_vocab_size} and {model.target_vocab_size} pieces"
         )
-    if model.max_unknown < 0 or model.lexicon_epsilon <= 0:
-        raise ValueError("max_unknown must not be negative, and lexicon_epsilon must be positive")
+    if model.copying != "none" and model.num_sources > 1:
+        raise ValueError(f"copying supports one source only, but num_sources={model.num_sources}: use copying='none'")
+    if model.max_unknown < 0:
+        raise ValueError(f"max_unknown={model.max_unknown} must not be negative")
+
+
+def check_source_words(model: Any) -> None:
+    """Raise ValueError if a field of copying or of the lexicon is invalid in a recurrent model."""
+    check_copying(model)
+    if model.lexicon_epsilon <= 0:
+        raise ValueError(f"lexicon_epsilon={model.lexicon_epsilon} must be positive")
+    if model.selective_read and model.copying != "copynet":
+        raise ValueError(f"selective_read needs copying='copynet', not {model.copying!r}")
     if model.copying == "none" and not model.lexicon:
         return
     if model.attention == "none":
         raise ValueError("copying and lexicon need attention: use attention='global', or leave them out")
-    if model.num_sources > 1:
-        raise ValueError(
-            f"copying and lexicon support one source only, but num_sources={model.num_sources}: leave them out"
-        )
+    if model.lexicon and model.num_sources > 1:
+        raise ValueError(f"a lexicon supports one source only, but num_sources={model.num_sources}: leave it out")
 
 
 def make_copying(name: str, max_unknown: int, d_readout: int, dtype: str = "float32") -> nn.Module:

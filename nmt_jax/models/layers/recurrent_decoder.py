@@ -13,6 +13,7 @@ from jax import Array
 
 from nmt_jax.models.layers.attention import Attention
 from nmt_jax.models.layers.basic import Dense, Dropout
+from nmt_jax.models.layers.copying import selective_read
 from nmt_jax.models.layers.recurrent import CELLS, Cell, Encoder, State
 
 COMBINATIONS = ("concat", "flat", "hierarchical")
@@ -132,6 +133,7 @@ class Carry(NamedTuple):
     states: tuple[State, ...]  # of each layer, float[B, K, H]
     readout: Array  # float[B, K, R], of the previous step
     position: Array  # int32[]
+    coverage: Array | None = None  # float32[B, K, S]: the sum of the attention so far, if the scores read it
 
 
 class Decoder(nn.Module):
@@ -143,6 +145,7 @@ class Decoder(nn.Module):
     (Bahdanau et al., 2015, appendix A.2.2, but with s_t).
     context_gate: c_t is multiplied by beta_t = sigmoid(w^T s + b), where s is the query of the attention, s_{t-1} of
     `bahdanau` (Xu et al., 2015, section 4.2.1).
+    If the memory has the words to copy, `copy`, [y_{t-1}; zeta(y_{t-1})] takes the place of y_{t-1} (`selective_read`).
     With several sources, their states, masks and weights have an additional axis N, such as states float[B, N, S, D].
     """
 
@@ -208,13 +211,21 @@ class Decoder(nn.Module):
                 inputs = source if self.bridge == "transform" else (mean,) * len(source)
                 state = tuple(jnp.tanh(layer(x)) for layer, x in zip(self.bridges[number], inputs, strict=True))
             layers.append(tuple(vector[:, None] for vector in state))
-        return Carry(tuple(layers), jnp.zeros((rows, 1, self.d_readout)), jnp.int32(0))
+        coverage = jnp.zeros((rows, 1, mask.shape[-1])) if self.attention["coverage"] else None
+        return Carry(tuple(layers), jnp.zeros((rows, 1, self.d_readout)), jnp.int32(0), coverage)
 
-    def step(self, carry: Carry, x: Array, memory: dict[str, Array], train: bool) -> tuple[Carry, tuple[Array, Array]]:
-        """One step: embedded tokens x float[B, K, E] -> the next carry; readout float[B, K, R], weights [B, K, S]."""
+    def step(
+        self, carry: Carry, x: Array, words: Array, memory: dict[str, Any], train: bool
+    ) -> tuple[Carry, tuple[Array, Array]]:
+        """One step: tokens `words` int[B, K], embedded x float[B, K, E] -> the next carry, (readout, weights).
+
+        Readout float[B, K, R], weights float[B, K, S].
+        """
+        if "copy" in memory:
+            x = jnp.concatenate([x, selective_read(words, carry.readout, memory["copy"])], axis=-1)
         inputs, context = [x], None
         if self.style == "bahdanau":
-            context, weights = self._attend(carry.states[-1][0], memory, carry.position[None])
+            context, weights = self._attend(carry.states[-1][0], memory, carry.position[None], carry.coverage)
             inputs += context
         elif self.input_feeding:
             inputs.append(carry.readout)
@@ -224,24 +235,28 @@ class Decoder(nn.Module):
             states.append(cell(y, state))
             y = self._next_input(y, states[-1][0], train)
         if self.style == "luong":
-            context, weights = self._attend(states[-1][0], memory, carry.position[None])
+            context, weights = self._attend(states[-1][0], memory, carry.position[None], carry.coverage)
         readout = self._readout(y, x, context or [], train)
-        return Carry(tuple(states), readout, carry.position + 1), (readout, weights)
+        coverage = None if carry.coverage is None else carry.coverage + weights
+        return Carry(tuple(states), readout, carry.position + 1, coverage), (readout, weights)
 
-    def __call__(self, carry: Carry, x: Array, memory: dict[str, Array], train: bool) -> tuple[Array, Array]:
-        """All steps: x float[B, T, E] -> readouts float[B, T, R], weights float[B, T, S].
+    def __call__(
+        self, carry: Carry, x: Array, words: Array, memory: dict[str, Any], train: bool
+    ) -> tuple[Array, Array]:
+        """All steps: words int[B, T], x float[B, T, E] -> readouts float[B, T, R], weights float[B, T, S].
 
-        Without input feeding the cells do not depend on the attention: they run first, and all steps attend at once.
+        If no step depends on the attention or the readout of the one before, the cells run first, and all steps attend
+        at once.
         """
-        if self.style == "bahdanau" or self.input_feeding:
+        if self.style == "bahdanau" or self.input_feeding or carry.coverage is not None or "copy" in memory:
             scan = nn.scan(
-                lambda decoder, carry, x: decoder.step(carry, x[:, None], memory, train),
+                lambda decoder, carry, at: decoder.step(carry, at[0][:, None], at[1][:, None], memory, train),
                 variable_broadcast="params",
                 split_rngs={"params": False, "dropout": True},
                 in_axes=1,
                 out_axes=1,
             )
-            _, (readouts, weights) = scan(self, carry, x)
+            _, (readouts, weights) = scan(self, carry, (x, words))
             return readouts[:, :, 0], weights[:, :, 0]
         y = jnp.concatenate([x, *self._every_step(x, memory)], axis=-1)
         everywhere = jnp.ones(x.shape[:2], bool)
@@ -263,11 +278,14 @@ class Decoder(nn.Module):
         y = self.drop(y, train)
         return x + y if self.residual and x.shape == y.shape else y
 
-    def _attend(self, query: Array, memory: dict[str, Array], position: Array) -> tuple[list[Array], Array]:
+    def _attend(
+        self, query: Array, memory: dict[str, Any], position: Array, coverage: Array | None = None
+    ) -> tuple[list[Array], Array]:
         """Attend -> the context in a list, which is empty without attention, and the weights."""
         if not self.attends:
             return [], jnp.zeros((*query.shape[:2], 0))
-        context, weights = self.attend(query, memory, position)
+        covered = [] if coverage is None else [coverage]
+        context, weights = self.attend(query, memory, position, *covered)
         if self.context_gate:
             context = context * jax.nn.sigmoid(self.gate(query).astype(jnp.float32))
         return [context], weights

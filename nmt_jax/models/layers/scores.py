@@ -72,23 +72,34 @@ class ReducedRank(nn.Module):
 
 
 class Additive(nn.Module):
-    """e = v^T tanh(W s + U h) (Bahdanau et al., 2015, appendix A.1.2)."""
+    """e = v^T tanh(W s + U h) (Bahdanau et al., 2015, appendix A.1.2).
+
+    With the coverage c, the sum of the attention of earlier steps: e = v^T tanh(W s + U h + w c) (See et al., 2017, eq.
+    11). w is 0 at first.
+    """
 
     d_attention: int
     dtype: str = "float32"
     use_bias: bool = False
+    coverage: bool = False
 
     def setup(self) -> None:
         self.query = Dense(self.d_attention, use_bias=False, dtype=self.dtype)
         self.key = Dense(self.d_attention, use_bias=self.use_bias, dtype=self.dtype)
         self.vector = self.param("vector", nn.initializers.normal(self.d_attention**-0.5), (self.d_attention,))
+        if self.coverage:
+            self.coverage_vector = self.param("coverage_vector", nn.initializers.zeros, (self.d_attention,))
 
     def prepare(self, keys: Array) -> Array:
         """U h, float[B, S, A]."""
         return self.key(keys)
 
-    def __call__(self, query: Array, prepared: Array) -> Array:
-        return jnp.tanh(self.query(query)[:, :, None, :] + prepared[:, None, :, :]) @ self.vector
+    def __call__(self, query: Array, prepared: Array, coverage: Array | None = None) -> Array:
+        """Scores; coverage c float[B, Q, S] is given if the field is True."""
+        hidden = self.query(query)[:, :, None, :] + prepared[:, None, :, :]
+        if coverage is not None:
+            hidden = hidden + coverage[..., None] * self.coverage_vector[None, None, None, :]
+        return jnp.tanh(hidden) @ self.vector
 
 
 class Concat(Additive):
@@ -100,11 +111,15 @@ class Concat(Additive):
     use_bias: bool = True
 
 
+WITH_COVERAGE = ("additive", "concat")
 SCORES = ("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat")
 
 
-def make_score(name: str, d_query: int, d_attention: int, dtype: str = "float32") -> nn.Module:
-    """Return the score function of that name; d_attention: width of the hidden layer, or rank."""
+def make_score(name: str, d_query: int, d_attention: int, dtype: str = "float32", coverage: bool = False) -> nn.Module:
+    """Return the score function of that name; d_attention: width of the hidden layer, or rank.
+
+    coverage: whether it reads a coverage, which only those in WITH_COVERAGE do.
+    """
     if name == "dot":
         return Dot()
     if name == "scaled_dot":
@@ -114,7 +129,7 @@ def make_score(name: str, d_query: int, d_attention: int, dtype: str = "float32"
     if name == "reduced_rank":
         return ReducedRank(d_attention, dtype)
     if name == "additive":
-        return Additive(d_attention, dtype)
+        return Additive(d_attention, dtype, coverage=coverage)
     if name == "concat":
-        return Concat(d_attention, dtype)
+        return Concat(d_attention, dtype, coverage=coverage)
     raise ValueError(f"score={name!r}: use one of {', '.join(SCORES)}")

@@ -198,10 +198,10 @@ def test_any_model_can_be_exported_as_safetensors(folder, tmp_path):
 
 
 def test_mistakes_leave_no_files(folder, tmp_path, capsys):
-    rnn = configs.load(f"{ROOT}/configs/rnn_luong.py:smoke=true").to_dict()
-    (tmp_path / "rnn" / "checkpoints" / "1").mkdir(parents=True)
-    (tmp_path / "rnn" / "config.json").write_text(json.dumps(rnn))
-    write_manifest(tmp_path / "rnn", configs.read(tmp_path / "rnn" / "config.json"))
+    for name, page in ("rnn", "rnn_luong.py:smoke=true"), ("copying", "copy_summarize.py:model=transformer,smoke=true"):
+        (tmp_path / name / "checkpoints" / "1").mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text(json.dumps(configs.load(f"{ROOT}/configs/{page}").to_dict()))
+        write_manifest(tmp_path / name, configs.read(tmp_path / name / "config.json"))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("mine")
     workdir, to, output = (f"--workdir={folder / 'transformer'}", "--to=ctranslate2", f"--output={tmp_path / 'out'}")
@@ -217,6 +217,7 @@ def test_mistakes_leave_no_files(folder, tmp_path, capsys):
         (f"--workdir={tmp_path / 'nowhere'}", to, output): "no such workdir",
         (f"--workdir={tmp_path / 'full'}", to, output): "not a workdir",
         (f"--workdir={tmp_path / 'rnn'}", to, output): "needs model_name='transformer', but this is 'rnn'",
+        (f"--workdir={tmp_path / 'copying'}", to, output): "cannot copy source words",
         (workdir, to, f"--output={tmp_path / 'full'}"): "already exists",
         (workdir, to, f"--output={tmp_path / 'full' / 'mine'}"): "already exists",
         (workdir, "--to=safetensors", f"--output={tmp_path / 'full' / 'mine' / 'x'}"): "cannot be written",

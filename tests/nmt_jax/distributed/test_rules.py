@@ -50,6 +50,7 @@ UNTIED = {"activation": "swiglu", "positions": "learned", "tie_embeddings": "non
 VARIANTS: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [
     ("transformer", PAIR | layers(1), (TOKENS, TOKENS)),
     ("transformer", PAIR | layers(1) | UNTIED, (TOKENS, TOKENS)),
+    ("transformer", PAIR | layers(1) | {"copying": "pointer"}, (TOKENS, TOKENS)),
     ("rnn", PAIR, (TOKENS, TOKENS)),
     ("rnn", {**PAIR, "decoder": "bahdanau", "cell": "gru", "score": "concat", "copying": "pointer"}, (TOKENS, TOKENS)),
     ("rnn", {**PAIR, "cell": "lstmn", "attention": "local-p", "copying": "copynet"}, (TOKENS, TOKENS)),

@@ -42,7 +42,7 @@ def test_rows_of_features_lie_on_a_grid_and_those_after_the_length_have_no_influ
     changed[1, 3] = 99.0
     source, other = (Features(jnp.array(one), jnp.array([4, 3, 4, 1])) for one in (rows, changed))
     sequence, _ = make(source)
-    grid, _ = make(source, source_columns=2)
+    grid, _ = make(source, source_columns=(2,))
     np.testing.assert_array_equal(sequence(source, TARGET)[0], sequence(other, TARGET)[0])
     assert np.abs(sequence(source, TARGET)[0] - grid(source, TARGET)[0]).max() > 1e-3
 

@@ -16,6 +16,7 @@ from nmt_jax.commands import translate
 from nmt_jax.data.vocabulary.vocab import UNK, Vocab
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
+from nmt_jax.losses.coverage import coverage_loss
 from nmt_jax.losses.step import Step
 from nmt_jax.tasks.translate import Translate
 from nmt_jax.training.run import train
@@ -29,9 +30,6 @@ TINY = {  # a model that learns a toy task, or nothing, in little time
     "data.max_length": "8",
     "data.num_buckets": "1",
     "model.max_unknown": "8",
-    "model.d_embedding": "32",
-    "model.d_hidden": "64",
-    "model.d_attention": "32",
     "model.dropout": "0.0",
     "optimizer.schedule": "linear",
     "optimizer.learning_rate": "5e-3",
@@ -39,6 +37,13 @@ TINY = {  # a model that learns a toy task, or nothing, in little time
     "train.batch_tokens": "1024",
     "train.keep_last": "1",
     "decode.max_length_ratio": "1.5",
+}
+
+
+WIDTHS = {
+    "rnn": {"model.d_embedding": "32", "model.d_hidden": "64", "model.d_attention": "32"},
+    "transformer": {"model.num_encoder_layers": "1", "model.num_decoder_layers": "1", "model.d_model": "64"}
+    | {"model.d_ff": "64", "model.num_heads": "2"},
 }
 
 
@@ -69,9 +74,9 @@ def folder(tmp_path_factory):
     return folder
 
 
-def settings(folder, **changes):
+def settings(folder, model="rnn", **changes):
     given = {"data.directory": str(folder), "data.cache": str(folder / "cache"), "vocab.size": "14"}
-    return TINY | given | {name.replace("__", "."): value for name, value in changes.items()}
+    return TINY | WIDTHS[model] | given | {name.replace("__", "."): value for name, value in changes.items()}
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +100,42 @@ def test_ids_of_unknown_words_reach_the_model(task):
     picture = task.attention(params, "abc 1 bcd", "bcd cde")
     assert picture["source_pieces"] == ["▁abc", "▁1", "▁bcd", "</s>"]
     assert picture["target_pieces"] == ["▁bcd", "<unk>", "</s>"]
+
+
+@pytest.mark.parametrize("model", [pytest.param("rnn", marks=pytest.mark.slow), "transformer"])
+def test_coverage_is_added_to_the_loss_of_a_step(folder, tmp_path, model):
+    config = configs.load(f"{PAGE}:model={model}", settings(folder, model, loss__coverage="2"))
+    task = Translate(config, tmp_path, sharding.make_mesh())
+    params, batch = draw_parameters(task.init), task.batches(1)[0]
+
+    @jax.jit
+    def losses(params, batch):
+        out = task.model.apply({"params": params}, batch["source"], batch["target"])[1]
+        coverage = coverage_loss(out["attended"], (batch["target"] > 0).astype(jnp.float32))
+        step = Step(jnp.int32(0), jax.random.key(0))
+        return task.loss_fn(params, batch, step), task.loss_fn(params, batch, None), coverage
+
+    (training, weight), (evaluation, same), coverage = losses(params, batch)
+    assert weight == same == (batch["target"] > 0).sum()
+    assert coverage > 0
+    np.testing.assert_allclose(training, evaluation + 2 * coverage, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("page", "changes", "message"),
+    [
+        ("quickstart", {}, r"config\.loss\.coverage=1\.0: .* set model\.copying=pointer"),
+        ("seq2seq_no_attention", {}, r"config\.loss\.coverage=1\.0: needs attention"),
+        ("copy_summarize", {"model.copying": "none"}, ""),
+    ],
+)
+def test_the_coverage_loss_needs_the_attention_that_is_meant(page, changes, message):
+    changes = {**changes, "loss.coverage": "1"}
+    if not message:
+        assert configs.load(f"{ROOT}/configs/{page}.py", changes).loss.coverage == 1
+        return
+    with pytest.raises(UserError, match=message):
+        configs.load(f"{ROOT}/configs/{page}.py", changes)
 
 
 def test_unknown_pieces_are_never_generated(task):
@@ -136,11 +177,19 @@ def test_a_lexicon_for_a_model_without_one_is_an_error(folder, tmp_path):
         Translate(configs.load(page, changes | names), tmp_path, sharding.make_mesh())
 
 
+LEARNED = {
+    "rnn": {"train__steps": "200"},
+    "transformer": {"train__steps": "120", "loss__coverage": "0.1"},
+}
+
+
 @pytest.mark.slow
-def test_unseen_words_are_copied(folder, monkeypatch, capfdbinary):
-    steps = {"train__steps": "200", "train__eval_every": "200", "train__checkpoint_every": "200"}
-    train(PAGE, folder / "trained", settings(folder, **steps))
-    workdir = (folder / "trained").rename(folder / "moved")
+@pytest.mark.parametrize("model", LEARNED)
+def test_unseen_words_are_copied(folder, monkeypatch, capfdbinary, model):
+    steps = LEARNED[model]["train__steps"]
+    steps = {**LEARNED[model], "train__eval_every": steps, "train__checkpoint_every": steps}
+    train(f"{PAGE}:model={model}", folder / model, settings(folder, model, **steps))
+    workdir = (folder / model).rename(folder / f"{model}-moved")
 
     def verb(lines, *flags):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("".join(f"{line}\n" for line in lines).encode())))

@@ -23,6 +23,8 @@ TOGETHER = {**LOSS_ONLY, "train.accumulate": 2, "model.remat": "full", "model.sc
 TOGETHER |= {"model.num_decoder_layers": 2, "optimizer.warmup_steps": 40}
 FLOAT32 = {"train.accumulate": 2, "model.remat": "full", "model.dtype": "float32", "train.steps": 8}
 CURRICULUM = {"data.curriculum.difficulty": "length", "data.curriculum.growth_steps": 8}
+COPIED = {**LOSS_ONLY, "model.copying": "pointer", "loss.coverage": 1.0, "loss.label_smoothing": 0.0, "train.steps": 5}
+READ = {**COPIED, "model.copying": "copynet", "model.selective_read": True, "model.coverage": True}
 VARIANTS = {
     "data": ("quickstart", LOSS_ONLY),
     "tensor": ("quickstart", {**LOSS_ONLY, "mesh.model": 2}),
@@ -31,6 +33,8 @@ VARIANTS = {
     "all": ("quickstart", {**TOGETHER, "mesh.model": 2, "mesh.fsdp": True}),
     "packed": ("quickstart", {**LOSS_ONLY, "data.packing": True}),
     "curriculum": ("quickstart", {**LOSS_ONLY, **CURRICULUM, "data.packing": True}),
+    "copied": ("quickstart", COPIED),
+    "read": ("copy_summarize", READ),
     "carried": ("awd_lstm", {"train.accumulate": 2, "train.steps": 8}),
     "pretrain": ("bert_tiny", FLOAT32),
     "bidirectional": ("elmo", {"loss.num_sampled": 32, "train.steps": 3}),

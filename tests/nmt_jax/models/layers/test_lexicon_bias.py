@@ -97,7 +97,7 @@ def test_it_adds_to_the_logits_what_the_attention_looks_up():
     [
         ({"attention": "none"}, "copying and lexicon need attention"),
         ({"lexicon_epsilon": 0.0}, "lexicon_epsilon must be positive"),
-        ({"num_sources": 2}, "support one source only"),
+        ({"num_sources": 2}, "supports one source only"),
     ],
 )
 def test_what_cannot_be_meant_is_named(fields, line):

@@ -10,8 +10,8 @@ from nmt_jax.models.layers.scores import SCORES, make_score
 B, Q, S, D, E, A = 2, 2, 3, 4, 5, 3  # E: width of the keys
 
 
-def restated(name: str, p: dict, query: np.ndarray, key: np.ndarray) -> float:
-    """e(s, h) of one query and one key."""
+def restated(name: str, p: dict, query: np.ndarray, key: np.ndarray, covered: float) -> float:
+    """e(s, h) of one query and one key, of which this much is covered."""
     if name == "dot":
         return query @ key
     if name == "scaled_dot":
@@ -21,38 +21,43 @@ def restated(name: str, p: dict, query: np.ndarray, key: np.ndarray) -> float:
     if name == "reduced_rank":
         return (p["query"]["kernel"].T @ query) @ (p["key"]["kernel"].T @ key)
     if name == "additive":
-        return p["vector"] @ np.tanh(p["query"]["kernel"].T @ query + p["key"]["kernel"].T @ key)
+        w = p.get("coverage_vector", np.zeros(A))
+        return p["vector"] @ np.tanh(p["query"]["kernel"].T @ query + p["key"]["kernel"].T @ key + w * covered)
     w1 = np.concatenate([p["query"]["kernel"], p["key"]["kernel"]]).T
     return p["vector"] @ np.tanh(w1 @ np.concatenate([query, key]) + p["key"]["bias"])
 
 
-@pytest.mark.parametrize("name", SCORES)
-def test_forward_and_gradient_equal_the_equation(name):
+@pytest.mark.parametrize(("name", "coverage"), [*((name, False) for name in SCORES), ("additive", True)])
+def test_forward_and_gradient_equal_the_equation(name, coverage):
     width = D if name in ("dot", "scaled_dot") else E
     generator = np.random.default_rng(0)
     query, keys = generator.normal(size=(B, Q, D)), generator.normal(size=(B, S, width))
     weights = generator.normal(size=(B, Q, S))
-    module = make_score(name, D, A)
+    covered = generator.uniform(0, 2, size=(B, Q, S))
+    module = make_score(name, D, A, coverage=coverage)
 
-    def scores(module, query, keys):
-        return module(query, module.prepare(keys))
+    def scores(module, query, keys, covered):
+        return module(query, module.prepare(keys), *([covered] if coverage else []))
 
-    variables = module.init(jax.random.key(1), jnp.asarray(query), jnp.asarray(keys), method=scores)
+    variables = module.init(jax.random.key(1), *map(jnp.asarray, (query, keys, covered)), method=scores)
     params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), dict(variables).get("params", {}))
     if name == "concat":
         params["key"]["bias"] = generator.normal(size=A)
+    if coverage:
+        assert (params["coverage_vector"] == 0).all()  # at first the scores are those without coverage
+        params["coverage_vector"] = generator.normal(size=A)
 
     def by_definition(inputs):
-        params, query, keys = inputs
-        return np.array(
-            [[[restated(name, params, query[b, q], keys[b, s]) for s in range(S)] for q in range(Q)] for b in range(B)]
-        )
+        params, query, keys, covered = inputs
+        places = np.ndindex(B, Q, S)
+        found = [restated(name, params, query[b, q], keys[b, s], covered[b, q, s]) for b, q, s in places]
+        return np.reshape(found, (B, Q, S))
 
     def by_module(inputs):
-        params, query, keys = inputs
-        return module.apply({"params": params}, query, keys, method=scores)
+        params, *given = inputs
+        return module.apply({"params": params}, *given, method=scores)
 
-    inputs = (params, query, keys)
+    inputs = (params, query, keys, covered)
     small = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), inputs)
     np.testing.assert_allclose(by_module(small), by_definition(inputs), atol=1e-6)
 
