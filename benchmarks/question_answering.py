@@ -1,7 +1,7 @@
 """Question answering with few human questions: what questions generated from plain text gain on XQuAD English.
 
     python -m benchmarks.question_answering FOLDER [--paragraphs=12000] [--copies=4] [--systems=xquad,generated,both] \
-        [--seeds=0] [--retrieval_weights=0] [--change=train.steps=20]
+        [--seeds=0] [--retrieval_weights=0] [--limit=20] [--change=train.steps=20]
 
 A quarter of the articles is held out. `xquad` trains on the questions of the others, `generated` on questions that
 `nmt-jax augment --kind=cloze_questions` makes of other texts and of the paragraphs that are not held out, and `both` on
@@ -11,7 +11,8 @@ answer is added as a question without an answer.
 Prints one JSON line per run: exact match and F1 of the held-out questions that have an answer (as SQuAD 1.1), F1 of all
 with the threshold that is best for them (`best_f1` of SQuAD 2.0), and the figures of retrieval: the share of questions
 whose answer is in the paragraphs found by BM25 and by the encoder, among all paragraphs of XQuAD and those of WikiText,
-and F1 of the answers found there. Everything is kept in FOLDER; after an interruption, the same command goes on.
+and F1 of the answers found there. For a trial, `--limit` reads only the first held-out questions. Everything is kept in
+FOLDER; after an interruption, the same command goes on.
 """
 
 import argparse
@@ -89,7 +90,7 @@ def other_texts() -> Iterator[str]:
             yield from cut(paragraph[start:end] for start, end in sentences(paragraph))
 
 
-def held_out(split: str) -> list[Any]:
+def human_questions(split: str) -> list[Any]:
     """Return the questions of XQuAD that are trained on ("train") or held out ("dev")."""
     from ml_collections import ConfigDict
 
@@ -136,8 +137,8 @@ def prepare(folder: pathlib.Path, paragraphs: int, copies: int) -> None:
     if not (data / "generated.json").exists():
         data.mkdir(parents=True, exist_ok=True)
         for split in ("train", "dev"):
-            write_squad(data / f"xquad.{split}.json", with_unanswerable(held_out(split)))
-        own = list(dict.fromkeys(one.context for one in held_out("train")))
+            write_squad(data / f"xquad.{split}.json", with_unanswerable(human_questions(split)))
+        own = list(dict.fromkeys(one.context for one in human_questions("train")))
         texts = [text for text in dict.fromkeys(other_texts()) if len(text.split()) >= WORDS[0]]
         random.Random(0).shuffle(texts)
         kept = [*own, *texts][:paragraphs]
@@ -172,27 +173,28 @@ def scores(found: list[Any], questions: list[Any], threshold: float) -> dict[str
     return {"exact_match": 100 * exact_match(answers, references), "f1": 100 * word_f1(answers, references)}
 
 
-def read_in_context(workdir: pathlib.Path) -> dict[str, float]:
+def read_in_context(workdir: pathlib.Path, questions: list[Any]) -> dict[str, float]:
     """Return the figures of the held-out questions with their paragraphs."""
     from nmt_jax.commands.answer import open_answerer
     from nmt_jax.training.record import dev_metrics
     from nmt_jax.workdir import Workdir
 
     task, params = open_answerer(workdir, "last")
-    questions = held_out("dev")
     measured = dev_metrics(Workdir(workdir), "last")
     names = ("f1", "exact_match", "has_answer_f1", "no_answer_f1", "no_answer_threshold")
     with_threshold = {f"all_{name}": measured[f"dev/{name}"] for name in names if f"dev/{name}" in measured}
     return scores(task.predict(params, questions), questions, float("-inf")) | with_threshold
 
 
-def read_documents(folder: pathlib.Path, workdir: pathlib.Path, weights: list[float]) -> dict[str, float]:
+def read_documents(
+    folder: pathlib.Path, workdir: pathlib.Path, questions: list[Any], weights: list[float]
+) -> dict[str, float]:
     """Return the figures of the held-out questions without their paragraphs, for BM25 and dense retrieval."""
     from nmt_jax.augmentation.cloze_questions import contains
     from nmt_jax.commands.answer import open_answerer, open_documents
 
-    path, questions = folder / "data" / "documents.txt", held_out("dev")
-    contexts = [one.context for split in ("train", "dev") for one in held_out(split)]
+    path = folder / "data" / "documents.txt"
+    contexts = [one.context for split in ("train", "dev") for one in human_questions(split)]
     documents = list(dict.fromkeys(" ".join(text.split()) for text in (*contexts, *wikitext())))
     path.write_text("".join(f"{text}\n" for text in documents), encoding="utf-8")
     task, params = open_answerer(workdir, "last")
@@ -217,15 +219,17 @@ def main() -> None:
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--retrieval_weights", default="0")
+    parser.add_argument("--limit", type=int)
     parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
     folder, weights = options.folder.absolute(), [float(one) for one in options.retrieval_weights.split(",")]
     prepare(folder, options.paragraphs, options.copies)
+    questions = human_questions("dev")[: options.limit]
     for seed, system in itertools.product(map(int, options.seeds.split(",")), options.systems.split(",")):
         if system == "both":
             train(folder, "generated", seed, options.change)
         workdir = train(folder, system, seed, options.change)
-        figures = read_in_context(workdir) | read_documents(folder, workdir, weights)
+        figures = read_in_context(workdir, questions) | read_documents(folder, workdir, questions, weights)
         measure.report(benchmark="question_answering", system=system, seed=seed, **figures)
 
 

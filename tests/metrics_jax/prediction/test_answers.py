@@ -48,6 +48,7 @@ def test_the_threshold_by_hand():
     assert best_threshold(scores, answers, references) == (4.5, pytest.approx(3 / 5))
     assert best_threshold([1.0, 2.0], ["x", "y"], [[""], [""]]) == (2.0, 1.0)  # never answer
     assert best_threshold([1.0, 2.0], ["x", "y"], [["x"], ["y"]]) == (0.0, 1.0)  # always answer
+    assert best_threshold([1.0, 1.0], ["x", "y"], [[""], ["y"]]) == (0.0, 0.5)  # equal scores are not told apart
 
 
 def test_the_threshold_is_the_best_of_all():

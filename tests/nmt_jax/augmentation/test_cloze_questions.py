@@ -43,6 +43,8 @@ def test_no_question_contains_its_answer(made):
         assert re.search(r"\w\?$", one.question)
         assert not contains(one.question, one.answer)
         assert len(one.question.split()) <= 34
+    twice = ClozeQuestions(["In Bonn, Karl sold the bakery of Karl to Anna."], rate=1e-9).of(0, 50)
+    assert {one.answer for one in twice} == {"Bonn", "Anna", "bakery"}
     assert contains("He saw Karl Meier's dog", "karl meier")
     assert not contains("in 1921", "92")
 
