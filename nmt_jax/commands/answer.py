@@ -37,7 +37,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
         "Give no answer, an empty line, unless its score is above this; default: the best value for the development "
         "set, if some of its questions have no answer."
     )
-    define_float(flag_values, "no_answer_threshold", None, help_text)
+    define_float(flag_values, "no_answer_threshold", None, help_text, low=-1_000_000)
     help_text = "Find the answers in this file, a paragraph per line; the questions need no context."
     flags.DEFINE_string("documents", None, help_text, flag_values)
     help_text = "--documents: rank paragraphs by common words (bm25), or by the cosine of vectors of --encoder (dense)."
