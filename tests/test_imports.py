@@ -24,7 +24,7 @@ LAYERS = (
     ("nmt_jax.losses",),
     ("nmt_jax.augmentation", "nmt_jax.phrases"),
     ("nmt_jax.translation", "nmt_jax.alignment"),
-    ("nmt_jax.export", "nmt_jax.judging", "nmt_jax.summarization"),
+    ("nmt_jax.export", "nmt_jax.judging", "nmt_jax.retrieval", "nmt_jax.summarization"),
     ("nmt_jax.decoding", "nmt_jax.pretrained"),
     ("nmt_jax.models", "nmt_jax.checkpoints", "nmt_jax.ngram"),
     ("nmt_jax.models.layers",),

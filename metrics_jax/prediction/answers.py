@@ -1,6 +1,7 @@
-"""Question answering: exact match and word F1 of answers, as in the evaluation script of SQuAD 1.1.
+"""Question answering: exact match and word F1 of answers, as in the evaluation scripts of SQuAD 1.1 and 2.0.
 
-Source: Rajpurkar et al. (2016), section 6.1. Values equal those of the script.
+Source: Rajpurkar et al. (2016), section 6.1, and Rajpurkar et al. (2018), section 5. Values equal those of the scripts.
+The reference answer of a question that has none is "", and only an answer without words is right.
 """
 
 import collections
@@ -26,7 +27,7 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) 
 
     Raises ValueError for unequal lengths, no answers, or a question without a reference; TypeError for a string.
     """
-    return _mean_best(hypotheses, references, lambda one, other: normalize_answer(one) == normalize_answer(other))
+    return float(np.mean(_best(hypotheses, references, _equal)))
 
 
 def word_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
@@ -34,22 +35,54 @@ def word_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> f
 
     A repeated word counts as often as it occurs in both. Raises errors as `exact_match`.
     """
-    return _mean_best(hypotheses, references, _f1)
+    return float(np.mean(_best(hypotheses, references, _f1)))
+
+
+def best_threshold(
+    scores: Sequence[float], hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> tuple[float, float]:
+    """The threshold of the scores up to which no answer is given, with the best mean F1, and this F1, 0 to 1.
+
+    It is the `best_f1` of the evaluation script of SQuAD 2.0; Devlin et al. (2019), section 4.3, call the threshold τ.
+    It lies in the middle between two scores; of equally good ones, the lowest is chosen.
+
+    scores: of N answers, higher where an answer is more probable. Raises errors as `exact_match`, and ValueError if
+    there are not N scores.
+    """
+    if len(scores) != len(hypotheses):
+        raise ValueError(f"{len(scores)} scores but {len(hypotheses)} answers: there must be one for each answer")
+    given, withheld = _best(hypotheses, references, _f1), _best([""] * len(hypotheses), references, _f1)
+    order = np.argsort(scores, kind="stable")
+    ordered = np.asarray(scores, float)[order]
+    # If the n lowest scores give no answer, n of the withheld and all but n of the given ones count.
+    f1 = np.concatenate([[0.0], np.cumsum((withheld - given)[order])]) / len(ordered) + given.mean()
+    middles = (ordered[1:] + ordered[:-1]) / 2
+    thresholds = np.concatenate([[ordered[0] - 1], middles, [ordered[-1]]])
+    possible = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])  # equal scores are treated alike
+    best = int(np.argmax(np.where(possible, np.round(f1, 12), -np.inf)))
+    return float(thresholds[best]), float(f1[best])
+
+
+def _equal(answer: str, reference: str) -> float:
+    return float(normalize_answer(answer) == normalize_answer(reference))
 
 
 def _f1(answer: str, reference: str) -> float:
+    if not reference:
+        return float(not normalize_answer(answer))
     words, reference_words = normalize_answer(answer).split(), normalize_answer(reference).split()
     shared = (collections.Counter(words) & collections.Counter(reference_words)).total()
     return 2 * shared / (len(words) + len(reference_words)) if shared else 0.0
 
 
-def _mean_best(
+def _best(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], score: Callable[[str, str], float]
-) -> float:
+) -> np.ndarray:
+    """The score of each answer with the closest reference, float[N]."""
     if any(isinstance(side, str) for side in (hypotheses, references, *references)):
         raise TypeError("hypotheses must be a sequence of strings, and references a sequence of sequences of strings")
     check_lengths(hypotheses, references)
     if not len(hypotheses) or not all(references):
         raise ValueError("nothing to compare: there are no answers, or a question has no reference answer")
-    best = [max(score(answer, one) for one in group) for answer, group in zip(hypotheses, references, strict=True)]
-    return float(np.mean(best))
+    pairs = zip(hypotheses, references, strict=True)
+    return np.array([max(score(answer, one) for one in group) for answer, group in pairs])

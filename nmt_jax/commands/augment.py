@@ -1,4 +1,4 @@
-"""`nmt-jax augment`: makes training text: lines with noise, synonyms or neighbours of words, or translations."""
+"""`nmt-jax augment`: makes training text: lines with noise or other words, translations, or questions."""
 
 import contextlib
 import dataclasses
@@ -19,7 +19,7 @@ from nmt_jax.augmentation.neighbours import VectorNeighbours
 from nmt_jax.augmentation.substitution import substitute
 from nmt_jax.augmentation.synonyms import Synonyms
 from nmt_jax.augmentation.target_side import Lexicon, read_lexicon
-from nmt_jax.commands import machine_pairs, streams
+from nmt_jax.commands import cloze_questions, machine_pairs, streams
 from nmt_jax.commands.shared_flags import values
 from nmt_jax.data.lines import num_lines, parallel_lines, read_lines
 from nmt_jax.errors import UserError
@@ -30,7 +30,7 @@ from nmt_jax.storage.paths import path_of
 
 SUBSTITUTIONS = ("synonyms", "embedding")
 NOISE = ("dropout", "swap", "mask")
-KINDS = (*SUBSTITUTIONS, *NOISE, *TRANSLATIONS)
+KINDS = (*SUBSTITUTIONS, *NOISE, *TRANSLATIONS, cloze_questions.KIND)
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -38,10 +38,12 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = (
         "How text is made. synonyms: WordNet synonyms in the same form; embedding: nearest neighbours among word "
         "vectors; dropout: words are left out; swap: nearby words change places; mask: words become --mask_token. "
-        "back_translation: the source is a translation of --target; forward_translation: the target is one of --source."
+        "back_translation: the source is a translation of --target; forward_translation: the target is one of --source;"
+        " cloze_questions: questions about the paragraphs of --source, for config.task=span."
     )
     flags.DEFINE_enum("kind", None, KINDS, help_text, flag_values)
-    flags.DEFINE_string("source", None, "File of lines to change or to translate, such as train.en.", flag_values)
+    help_text = "File of lines to change or to translate, such as train.en; cloze_questions: a paragraph per line."
+    flags.DEFINE_string("source", None, help_text, flag_values)
     help_text = (
         "File of their translations, line by line, such as train.de; without it, only --source is augmented. "
         "back_translation: file of lines to translate, without --source."
@@ -49,11 +51,14 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("target", None, help_text, flag_values)
     help_text = (
         "Prefix of the output files, which end as the input files: PREFIX.en, PREFIX.de. back_translation, "
-        "forward_translation: the languages of the model; after an interruption, the same command continues them."
+        "forward_translation: the languages of the model; cloze_questions: PREFIX.json. After an interruption, "
+        "the same command continues these kinds."
     )
     flags.DEFINE_string("output", None, help_text, flag_values)
-    define_float(flag_values, "rate", 0.1, "Share of the words of a line that change, on average.", above=0, high=1)
-    define_integer(flag_values, "copies", 1, "Number of changed copies or translations per line.", low=1, high=1000)
+    help_text = "Share of the words of a line that change, on average; cloze_questions: of a question, left out."
+    define_float(flag_values, "rate", 0.1, help_text, above=0, high=1)
+    help_text = "Number of changed copies or translations per line, or largest number of questions."
+    define_integer(flag_values, "copies", 1, help_text, low=1, high=1000)
     help_text = "Write each line, as it is, before its changed copies."
     flags.DEFINE_boolean("keep_original", False, help_text, flag_values)
     help_text = "Also write copies in which no word changed; by default, they are left out."
@@ -91,6 +96,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "Smallest probability of a translation from --lexicon."
     define_float(flag_values, "min_probability", 0.3, help_text, above=0, high=1)
     machine_pairs.define_flags(flag_values)
+    cloze_questions.define_flags(flag_values)
     streams.define_overwrite_flag(flag_values)
 
 
@@ -100,6 +106,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if positional or not (flag_values.kind and flag_values.output and (flag_values.source or translates)):
         raise UserError("nmt-jax augment needs --kind=KIND, --source=FILE and --output=PREFIX, nothing but flags")
     _check_flags(flag_values)
+    if flag_values.kind == cloze_questions.KIND:
+        return cloze_questions.main(flag_values)
     return (machine_pairs.main if translates else change_words)(flag_values)
 
 
@@ -139,6 +147,8 @@ def _check_flags(flag_values: flags.FlagValues) -> None:
         (("mask", *TRANSLATIONS), ("mask_token",)),
         ((*SUBSTITUTIONS, *NOISE), ("keep_original", "keep_unchanged")),
         (TRANSLATIONS, machine_pairs.FLAGS),
+        ((cloze_questions.KIND,), cloze_questions.FLAGS),
+        ((*SUBSTITUTIONS, *NOISE, *TRANSLATIONS), ("target", "first_line")),
         (("synonyms",), ("senses",)),
         (("embedding",), ("vectors", "min_similarity")),
         (SUBSTITUTIONS, ("wordnet", "choices", "lexicon_text", "min_count", "lexicon", "links")),

@@ -8,8 +8,9 @@ from nmt_jax.commands import streams
 from nmt_jax.commands.output import define_output_flags, open_output
 from nmt_jax.data.lines import num_lines
 from nmt_jax.errors import UserError
+from nmt_jax.pretrained.sentence_vectors import sentence_embedder
 from nmt_jax.schema.number_flags import define_float, define_integer
-from nmt_jax.summarization.summarizer import METHODS, sentence_embedder, summarize
+from nmt_jax.summarization.summarizer import METHODS, summarize
 
 CHUNK = 512
 

@@ -331,7 +331,7 @@ TASKS: dict[str, dict[str, Any]] = {
                 *("grammar", "files"),
             ),
             "directory": directory("files"),
-            "train": Key("train.json", "files: questions in the format of SQuAD 1.1."),
+            "train": Key("train.json", "files: questions in the format of SQuAD 1.1 or 2.0."),
             "dev": Key(
                 "dev.json", "files: development file; empty = hold out the articles of one fold of the training file."
             ),

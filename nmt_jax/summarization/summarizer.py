@@ -3,13 +3,14 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from metrics_jax.surface.stop_words import smart
 from metrics_jax.surface.tokenizers import tokenize
+from nmt_jax.pretrained.sentence_vectors import Embed
 
 METHODS = ("lead", "sumbasic", "lexrank", "textrank")
 DAMPING = 0.85  # damping factor of the random walk (Brin and Page, 1998)
@@ -20,7 +21,6 @@ TOLERANCE, ITERATIONS = 1e-9, 1000
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*[^\W\d_a-z])")
 
 Words = Sequence[Sequence[str]]  # the words of each sentence
-Embed = Callable[[Sequence[str]], np.ndarray]  # N sentences -> float[N, D]
 
 
 def summarize(
@@ -35,8 +35,8 @@ def summarize(
     """Yield the sentences of each line and the indices of those chosen, in text order.
 
     num_sentences: maximum number of sentences; num_words: maximum number of words, 0 for any number. embed: vectors of
-    sentences, as of `sentence_embedder`, by which they are compared instead of by their words. threshold: cosine from
-    which on lexrank treats sentences as neighbours.
+    sentences, as `sentence_embedder` makes them, by which they are compared instead of by their words. threshold:
+    cosine from which on lexrank treats sentences as neighbours.
     """
     for line in lines:
         sentences = split_sentences(line)
@@ -66,21 +66,6 @@ def rank_sentences(
         neighbours = tf_idf(words) if similarity is None else similarity
         return lex_rank(neighbours, default if threshold is None else threshold)
     return text_rank(shared_words(words) if similarity is None else similarity)
-
-
-def sentence_embedder(place: str) -> Embed:
-    """Return a function that maps sentences to vectors with the encoder of a folder, package or workdir."""
-    from metrics_jax.embedding.ruse import sentence_vectors
-    from nmt_jax import platforms
-    from nmt_jax.pretrained import load_encoder
-
-    platforms.configure_compilation()
-    encoder = load_encoder(place)
-
-    def embed(sentences: Sequence[str]) -> np.ndarray:
-        return sentence_vectors(encoder, sentences)[0] if sentences else np.zeros((0, 1))
-
-    return embed
 
 
 def lead(sentences: Words) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from metrics_jax.prediction.answers import exact_match, word_f1
+from metrics_jax.prediction.answers import best_threshold, exact_match, word_f1
 from nmt_jax.data.batching.encoder_rows import Field, Item, RowCorpus
 from nmt_jax.data.readers.questions import Question, open_questions
 from nmt_jax.errors import UserError
@@ -26,11 +26,18 @@ NO_ANSWER = 0  # the token that stands for "the answer is not in this window"
 
 
 class Candidate(NamedTuple):
-    """A possible answer, the character of the context where it begins, and its probability among the n best."""
+    """A possible answer, the character of the context where it begins, and its probability among the n best.
+
+    score: the sum of its two logits, less that of no answer in the window where this is least probable; in nats.
+    """
 
     text: str
     start: int
     probability: float
+    score: float
+
+
+NOTHING = Candidate("", 0, 0.0, IMPOSSIBLE)  # in a context without words
 
 
 class _Window(NamedTuple):
@@ -43,11 +50,14 @@ class _Window(NamedTuple):
 
 
 class Span(FineTuning):
-    """The question-answering task of one workdir: answers are spans of their context, as in SQuAD 1.1.
+    """The question-answering task of one workdir: answers are spans of their context, as in SQuAD 1.1 and 2.0.
 
     A long context is cut into windows, which begin every `data.stride` tokens. A token of the context begins the answer
     with probability softmax(start) and ends it with probability softmax(end). If the answer is not in the window, both
     are the first token of the row (Devlin et al., 2019, sections 4.2 and 4.3).
+
+    If some development questions have no answer, an answer is given if its score is above a threshold, which is tuned
+    on them for F1; it is the measure `no_answer_threshold`.
     """
 
     measures = ("loss", "exact_match", "f1")
@@ -104,7 +114,12 @@ class Span(FineTuning):
         return _Window({**item, "candidates": candidates}, spans, first, end)
 
     def _training_items(self, question: Question, windows: Sequence[_Window]) -> list[Item]:
-        """The rows of a question with the positions of its first answer; none if no window holds the whole answer."""
+        """The rows of a question with the positions of its first answer; none if no window holds the whole answer.
+
+        All rows of a question without an answer are used.
+        """
+        if not question.answers:
+            return [{**window.item, "start": NO_ANSWER, "end": NO_ANSWER} for window in windows]
         text, start = question.answers[0]
         items, found = [], False
         for item, spans, first, end in windows:
@@ -131,7 +146,9 @@ class Span(FineTuning):
     def _report(self, split: str) -> str:
         name, questions, windows, items = self._read(split)
         left = sum(map(len, windows)) - len(items)
-        line = f"{name}: {len(questions):,} questions, {len(items) + left:,} windows"
+        without = sum(not question.answers for question in questions)
+        line = f"{name}: {len(questions):,} questions" + f", {without:,} of them without an answer" * bool(without)
+        line += f", {len(items) + left:,} windows"
         return line + f"; {left:,} windows left out, as no window holds the whole answer" * bool(left)
 
     def train_corpus(self) -> RowCorpus:
@@ -155,7 +172,10 @@ class Span(FineTuning):
         return (start + losses.smoothed_cross_entropy(logits[..., 1], batch["end"], smoothing)) / 2
 
     def evaluate(self, params: Any) -> dict[str, float]:
-        """Return `dev/loss` in nats per window with a known answer, and exact match and F1 in percent."""
+        """Return `dev/loss` in nats per window with a known answer, and exact match and F1 in percent.
+
+        If some questions have no answer, also the best threshold, and F1 of questions with and without an answer.
+        """
         _, questions, windows, items = self._read("dev")
         nats = []
         for item, logits in zip(items, self.outputs(params, items), strict=True):
@@ -163,10 +183,20 @@ class Span(FineTuning):
             positions = np.cumsum(item["candidates"]) - 1
             true = logits[positions[[item["start"], item["end"]]], [0, 1]]
             nats.append(np.mean(np.logaddexp.reduce(logits, axis=0) - true))
-        answers = [(best[0].text if best else "") for best in self._answers(params, questions, windows)]
-        references = [[answer.text for answer in question.answers] for question in questions]
+        best = [found[0] if found else NOTHING for found in self._answers(params, questions, windows)]
+        answers, references = [one.text for one in best], [_references(question) for question in questions]
+        has_answer = np.array([bool(question.answers) for question in questions])
+        measures = {"dev/loss": float(np.mean(nats)) if nats else 0.0}
+        if not has_answer.all():
+            threshold, _ = best_threshold([one.score for one in best], answers, references)
+            answers = [one.text if one.score > threshold else "" for one in best]
+            measures["dev/no_answer_threshold"] = threshold
+            for name, group in (("has_answer", np.flatnonzero(has_answer)), ("no_answer", np.flatnonzero(~has_answer))):
+                if len(group):
+                    f1 = word_f1([answers[n] for n in group], [references[n] for n in group])
+                    measures[f"dev/{name}_f1"] = 100 * f1
         return {
-            "dev/loss": float(np.mean(nats)) if nats else 0.0,
+            **measures,
             "dev/exact_match": 100 * exact_match(answers, references),
             "dev/f1": 100 * word_f1(answers, references),
         }
@@ -191,6 +221,7 @@ class Span(FineTuning):
         """The n best spans of all windows by the sum of their two logits; a span in two windows has the higher sum."""
         most, n_best = self.config.decode.max_answer, self.config.decode.n_best
         scores: dict[tuple[int, int], float] = {}
+        no_answer = min((float(logits[NO_ANSWER].sum()) for logits in outputs), default=0.0)
         for window, logits in zip(windows, outputs, strict=True):
             starts, ends = logits[window.first : window.end].T
             padded = np.concatenate([ends, np.full(most - 1, -np.inf, ends.dtype)])
@@ -207,6 +238,12 @@ class Span(FineTuning):
         weights = np.exp(np.array([scores[span] for span in best]) - scores[best[0]])
         candidates = []
         for (start, end), probability in zip(best, weights / weights.sum(), strict=True):
-            text = context[start:end]
-            candidates.append(Candidate(text.strip(), start + len(text) - len(text.lstrip()), float(probability)))
+            text, score = context[start:end], scores[start, end] - no_answer
+            first = start + len(text) - len(text.lstrip())
+            candidates.append(Candidate(text.strip(), first, float(probability), score))
         return candidates
+
+
+def _references(question: Question) -> list[str]:
+    """The reference answers as the measures read them: "" if there are none."""
+    return [answer.text for answer in question.answers] or [""]

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,20 +32,47 @@ def read_record(workdir: Workdir) -> Record | None:
     """Return the record of the newest complete checkpoint; None if there is none."""
     if (tuned := workdir.phrases / "weights.json").is_file():
         return _tuned_record(tuned)
+    for step, metadata in _metadata(workdir):
+        try:
+            meta, shapes = metadata["meta"], metadata["shapes"]
+            parameters = sum(math.prod(shape) for name, shape in shapes.items() if name.startswith("params/"))
+            return Record(step, meta["stale"], meta["seconds"], parameters, meta.get("measure", ""))
+        except (ValueError, LookupError, TypeError, AttributeError):  # the run reports it
+            continue
+    return None
+
+
+def dev_metrics(workdir: Workdir, which: str | int = "best") -> dict[str, float]:
+    """Return the last dev metrics that were measured when a checkpoint was saved; none if there were none.
+
+    which: "best", or "last" and any number for those of the newest checkpoint.
+    """
+    found = []
+    for step, metadata in _metadata(workdir):
+        try:
+            meta, score = metadata["meta"], metadata["score"]
+            found.append((meta.get("measure", ""), score, step, dict(meta["metrics"])))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            continue
+    scored = [one for one in found if one[1] is not None and one[0] == found[0][0]]
+    if which == "best" and scored:
+        return max(scored, key=lambda one: (one[1], -one[2]))[3]
+    return found[0][3] if found else {}
+
+
+def _metadata(workdir: Workdir) -> Iterator[tuple[int, Any]]:
+    """Yield the steps of complete checkpoints and what is saved beside their arrays, the newest first."""
     if not workdir.started:
-        return None
+        return
     steps = [int(path.name) for path in workdir.checkpoints.iterdir() if path.name.isdigit() and is_complete(path)]
     for step in sorted(steps, reverse=True):
         try:
             # The file where Orbax stores the custom metadata of `checkpoints.writing.Checkpoints`.
             text = (workdir.checkpoints / str(step) / "_CHECKPOINT_METADATA").read_text(encoding="utf-8")
             metadata = json.loads(text)["custom_metadata"]
-            meta, shapes = metadata["meta"], metadata["shapes"]
-            parameters = sum(math.prod(shape) for name, shape in shapes.items() if name.startswith("params/"))
-            return Record(step, meta["stale"], meta["seconds"], parameters, meta.get("measure", ""))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):  # the run reports it
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):  # the run reports it
             continue
-    return None
+        yield step, metadata
 
 
 def _tuned_record(path: Path) -> Record | None:

@@ -1,4 +1,4 @@
-"""Questions whose answers are spans of a context: SQuAD 1.1 JSON, JSONL, or the embedded grammar."""
+"""Questions whose answers are spans of a context: SQuAD 1.1 and 2.0 JSON, JSONL, or the embedded grammar."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question, its context, and the reference answers, which are empty for prediction."""
+    """A question, its context, and the reference answers: none for prediction, or if the context has no answer."""
 
     id: str
     question: str
@@ -49,9 +49,10 @@ def open_questions(data: Any, split: str) -> Corpus[Question]:
 
 @dataclasses.dataclass(frozen=True)
 class SquadFile(SingleFile):
-    """A file of SQuAD 1.1, plain or .gz: {"data": [{"title", "paragraphs": [{"context", "qas": […]}]}]}.
+    """A file of SQuAD 1.1 or 2.0, plain or .gz: {"data": [{"title", "paragraphs": [{"context", "qas": […]}]}]}.
 
-    answered: whether every question must have an answer, found in the context at `answer_start`.
+    answered: whether every question must have an answer, found in the context at `answer_start`, or be marked by
+    "is_impossible": true.
     """
 
     answered: bool = True
@@ -82,8 +83,13 @@ class SquadFile(SingleFile):
     def _question(self, qa: dict[str, Any], context: str, title: str) -> Question:
         location = f"{self.path}: question {qa['id']!r}"
         answers = [Answer(answer["text"], answer["answer_start"]) for answer in qa.get("answers", [])]
-        if self.answered and not answers:
-            raise UserError(f"{location} has no answer: remove unanswerable questions (SQuAD 2.0)")
+        impossible = bool(qa.get("is_impossible"))
+        if self.answered and not answers and not impossible:
+            raise UserError(
+                f'{location} has no answer: if its context has none, mark it as SQuAD 2.0 does, "is_impossible": true'
+            )
+        if self.answered and answers and impossible:
+            raise UserError(f"{location} has an answer, but is_impossible says that there is none: remove one")
         for text, start in answers if self.answered else []:
             if not text or context[start : start + len(text)] != text or start < 0:
                 raise UserError(
@@ -109,17 +115,19 @@ class GrammarQuestions(GrammarSplit):
             yield Question(str(number + 1), english, context, [Answer(german, start)], str(number + 1))
 
 
-def read_asked(lines: Iterable[str], name: str) -> Iterator[Question]:
+def read_asked(lines: Iterable[str], name: str, with_context: bool = True) -> Iterator[Question]:
     """Questions for prediction: one object {"question": …, "context": …} per line, with an optional "id".
 
-    The id defaults to the line number. Raises UserError `name:LINE: …` for an invalid line.
+    with_context: otherwise, objects need no context, and it is left out. The id defaults to the line number. Raises
+    UserError `name:LINE: …` for an invalid line.
     """
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-            question, context = row["question"], row["context"]
+            question, context = row["question"], row["context"] if with_context else ""
         except (ValueError, KeyError, TypeError, RecursionError):
             question = context = None
         if not isinstance(question, str) or not isinstance(context, str):
-            raise UserError(f'{name}:{number}: not an object {{"question": TEXT, "context": TEXT}}')
+            fields = '"question": TEXT, "context": TEXT' if with_context else '"question": TEXT'
+            raise UserError(f"{name}:{number}: not an object {{{fields}}}")
         yield Question(str(row.get("id", number)), question, context, [], "")

@@ -15,7 +15,9 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.tasks.span import NO_ANSWER
+from nmt_jax.training.record import dev_metrics
 from nmt_jax.training.run import train
+from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT
 from tests.fixtures import tiny_encoder_folder as tiny_encoder
 
@@ -29,8 +31,8 @@ def question(context: str, text: str = "", where: int = 0) -> Question:
     return Question("1", "where ?", context, answers, "")
 
 
-def squad(count: int) -> str:
-    """Questions where somebody is; the answer follows the word `in`."""
+def squad(count: int, without: int = 0) -> str:
+    """Questions where somebody is; the answer follows the word `in`. `without`: more, of contexts that do not tell."""
     paragraphs = []
     for number in range(count):
         town = ("paris", "bonn")[number % 2]
@@ -41,6 +43,10 @@ def squad(count: int) -> str:
         paragraphs.append(
             {"context": context, "qas": [{"id": f"q{number}", "question": "where ?", "answers": [answer]}]}
         )
+    for number in range(without):
+        context = " ".join([*["the film was good ."] * (1 + number % 2), "a man sees anna ."])
+        qa = {"id": f"n{number}", "question": "where ?", "answers": [], "is_impossible": True}
+        paragraphs.append({"context": context, "qas": [qa]})
     return json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]})
 
 
@@ -48,8 +54,8 @@ def squad(count: int) -> str:
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     tiny_encoder.write(folder / "encoder")
-    (folder / "train.json").write_text(squad(60))
-    (folder / "dev.json").write_text(squad(12))
+    (folder / "train.json").write_text(squad(60, 20))
+    (folder / "dev.json").write_text(squad(12, 4))
     return folder
 
 
@@ -89,6 +95,7 @@ def workdir(folder, tmp_path_factory):
     workdir = tmp_path_factory.mktemp("run") / "w"
     metrics = train(PAGE, workdir, settings(folder))
     assert metrics["dev/exact_match"] == metrics["dev/f1"] == 100
+    assert metrics["dev/has_answer_f1"] == metrics["dev/no_answer_f1"] == 100
     return workdir
 
 
@@ -128,6 +135,25 @@ def test_a_question_without_a_complete_window_is_left_out(task):
     asked = question(LONG, LONG[:200])
     (windows,) = task._windows([asked])
     assert task._training_items(asked, windows) == []
+
+
+def test_all_windows_of_a_question_without_an_answer_are_trained(task):
+    asked = question(LONG)
+    (windows,) = task._windows([asked])
+    items = task._training_items(asked, windows)
+    assert len(items) == len(windows) > 1
+    assert all(item["start"] == item["end"] == NO_ANSWER for item in items)
+
+
+def test_the_score_compares_with_no_answer_where_it_is_least_probable(task):
+    asked = question(LONG)
+    (windows,) = task._windows([asked])
+    outputs = [np.zeros((len(window.item["ids"]), 2), np.float32) for window in windows]
+    outputs[0][windows[0].first + 2] = 3.0, 2.5
+    for number, logits in enumerate(outputs):
+        logits[NO_ANSWER] = 2.0 - 0.25 * number, 0.5
+    best = task._best(LONG, windows, outputs)[0]
+    assert best.score == pytest.approx(3.0 + 2.5 - (2.5 - 0.25 * (len(windows) - 1)))
 
 
 def test_the_best_spans_equal_a_full_search(task):
@@ -177,7 +203,45 @@ def test_the_command_answers(workdir, folder, monkeypatch, capfdbinary):
     assert second == {"id": "2", "answer": "", "n_best": []}
     assert cli.main(["answer", f"--workdir={workdir}", f"--input={folder}/dev.json", "--format=squad"]) == 0
     found = json.loads(capfdbinary.readouterr().out)
-    assert (found["q0"], found["q1"], len(found)) == ("paris", "bonn", 12)
+    assert (found["q0"], found["q1"], len(found)) == ("paris", "bonn", 16)
+
+
+@pytest.mark.slow
+def test_the_command_gives_no_answer(workdir, folder, monkeypatch, capfdbinary):
+    assert "dev/no_answer_threshold" in dev_metrics(Workdir(workdir))
+    (folder / "none.jsonl").write_text('{"question": "where ?", "context": "the film was good . a man sees anna ."}\n')
+    asked = ["answer", f"--workdir={workdir}", f"--input={folder}/none.jsonl"]
+    assert cli.main(asked) == 0
+    assert capfdbinary.readouterr().out == b"\n"
+    assert cli.main([*asked, "--format=json"]) == 0
+    row = json.loads(capfdbinary.readouterr().out)
+    assert row["answer"] == ""
+    assert row["n_best"][0]["text"]
+    assert cli.main([*asked, "--no_answer_threshold=-1000"]) == 0
+    assert capfdbinary.readouterr().out.decode().strip() == row["n_best"][0]["text"]
+
+
+@pytest.mark.slow
+def test_the_command_answers_from_documents(workdir, folder, capfdbinary):
+    lines = [
+        "the film was dull .",
+        "",
+        "a man in paris sees karl .",
+        "a man in bonn sees anna .",
+        "the film was good .",
+    ]
+    (folder / "documents.txt").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "open.jsonl").write_text('{"question": "where sees a man anna ?"}\n{"question": "where karl ?"}\n')
+    asked = ["answer", f"--workdir={workdir}", f"--input={folder}/open.jsonl", f"--documents={folder}/documents.txt"]
+    asked += ["--no_answer_threshold=-1000"]  # the model has never seen these questions
+    assert cli.main([*asked, "--format=json", "--top=1"]) == 0
+    rows = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [row["n_best"][0]["document"] for row in rows] == [4, 3]
+    for row, line in zip(rows, lines[3:1:-1], strict=True):
+        assert row["answer"] == row["n_best"][0]["text"]
+        assert line[row["n_best"][0]["start"] :].startswith(row["answer"])
+    assert cli.main([*asked, "--retriever=dense", f"--encoder={folder}/encoder", "--retrieval_weight=0.5"]) == 0
+    assert all(answer in " ".join(lines) for answer in capfdbinary.readouterr().out.decode().splitlines())
 
 
 @pytest.mark.slow
@@ -189,6 +253,12 @@ def test_invalid_requests_are_errors(workdir, monkeypatch, capfd):
         ([f"--workdir={workdir}", "--average=2", "--checkpoint=last"], "exclude each other"),
         ([f"--workdir={workdir}"], "stdin:1: not an object"),
         ([f"--workdir={workdir}", "--input=/nowhere.json"], "/nowhere.json: no such file"),
+        ([f"--workdir={workdir}", "--top=3"], "--top has no effect without --documents=FILE"),
+        (
+            [f"--workdir={workdir}", "--documents=/x", "--encoder=y"],
+            "--encoder has no effect without --retriever=dense",
+        ),
+        ([f"--workdir={workdir}", "--documents=/x", "--retriever=dense"], "--retriever=dense needs --encoder=PLACE"),
     ):
         assert cli.main(["answer", *arguments]) == 2
         assert words in capfd.readouterr().err

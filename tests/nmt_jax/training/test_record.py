@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from nmt_jax.training.record import Record, best_step, has_ended, read_record
+from nmt_jax.training.record import Record, best_step, dev_metrics, has_ended, read_record
 from nmt_jax.workdir import Workdir
 from tests.fixtures import toy
 from tests.fixtures.toy import VOCABULARY, WIDTH
@@ -49,6 +49,23 @@ def test_a_damaged_checkpoint_is_skipped(tmp_path):
     record = read_record(Workdir(tmp_path))
     assert record == Record(step=5, stale=1, seconds=2.0, parameters=0)
     assert read_record(Workdir(tmp_path / "nowhere")) is None
+
+
+def test_dev_metrics_are_those_of_the_checkpoint(tmp_path):
+    for step, measure, score, metrics in (
+        (1, "dev/f1", 50.0, {"dev/f1": 50.0, "dev/no_answer_threshold": 3.0}),
+        (2, "dev/f1", 40.0, {"dev/f1": 40.0, "dev/no_answer_threshold": 2.0}),
+        (3, "dev/f1", None, {"dev/f1": 40.0, "dev/no_answer_threshold": 2.0}),  # saved before its evaluation
+        (4, "dev/f1", 50.0, {"dev/f1": 50.0, "dev/no_answer_threshold": 1.0}),
+        (5, "dev/f1", 10.0, {"dev/f1": 10.0}),
+    ):
+        (tmp_path / "checkpoints" / str(step)).mkdir(parents=True)
+        record = {"meta": {"measure": measure, "metrics": metrics}, "score": score}
+        text = json.dumps({"custom_metadata": record})
+        (tmp_path / "checkpoints" / str(step) / "_CHECKPOINT_METADATA").write_text(text)
+    assert dev_metrics(Workdir(tmp_path)) == {"dev/f1": 50.0, "dev/no_answer_threshold": 3.0}  # the first of the best
+    assert dev_metrics(Workdir(tmp_path), "last") == dev_metrics(Workdir(tmp_path), 3) == {"dev/f1": 10.0}
+    assert dev_metrics(Workdir(tmp_path / "nowhere")) == {}
 
 
 def test_the_best_step():

@@ -65,6 +65,21 @@ def test_files_in_other_formats(tmp_path):
         list(SquadFile(tmp_path / "b.json.gz"))
 
 
+def test_questions_without_an_answer_are_marked(tmp_path):
+    without = {
+        "id": "q2",
+        "question": "Wer?",
+        "answers": [],
+        "is_impossible": True,
+        "plausible_answers": [{"text": "?"}],
+    }
+    path = write(tmp_path, squad({**qa("Köln", 2), "is_impossible": False}, without))
+    assert [item.answers for item in SquadFile(path)] == [[Answer("Köln", 2)], []]
+    path = write(tmp_path, squad({**qa("Köln", 2), "is_impossible": True}))
+    with pytest.raises(UserError, match="question 'q1' has an answer, but is_impossible says"):
+        list(SquadFile(path))
+
+
 def test_folds_are_disjoint_sets_of_articles(tmp_path):
     write(tmp_path, *(squad(qa("Köln", 2, f"{n}a"), qa("Bonn", 23, f"{n}b"), title=f"t{n}") for n in range(6)))
     names = {"corpus": "files", "directory": str(tmp_path), "train": "a.json", "dev": "", "folds": 3, "size": 5}
@@ -89,6 +104,10 @@ def test_grammar_questions_have_their_answers_in_the_context():
 def test_questions_for_prediction():
     lines = ['{"question": "a", "context": "b"}', '{"question": "c", "context": "d", "id": 7}']
     assert [(item.id, item.question) for item in read_asked(lines, "x")] == [("1", "a"), ("7", "c")]
+    alone = list(read_asked(['{"question": "a"}', lines[1]], "x", with_context=False))
+    assert [(item.question, item.context) for item in alone] == [("a", ""), ("c", "")]
+    with pytest.raises(UserError, match=r'^x:1: not an object \{"question": TEXT\}'):
+        list(read_asked(["{}"], "x", with_context=False))
     for wrong in ("", "{}", '{"question": "a", "context": 1}', "[]", "x"):
         with pytest.raises(UserError, match=r"^x:2: not an object"):
             list(read_asked([lines[0], wrong], "x"))
