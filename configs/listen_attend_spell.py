@@ -8,7 +8,7 @@
 
 The characters are spelled by an LSTM that attends to a pyramidal biLSTM (Chan et al., 2016), or, with
 `model=transformer`, by a Transformer after two strided convolutions. CTC is an auxiliary loss (Kim et al., 2017). WER
-counts words, CER characters.
+counts words, CER characters. The config was not trained by us yet.
 """
 
 import common

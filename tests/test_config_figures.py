@@ -53,7 +53,9 @@ def test_figures_stand_on_the_pages_named(name):
 
 def test_few_configs_are_untrained():
     untrained = {name for name in CONFIGS if not RESULTS.search(docstring(name))}
-    assert untrained == {"awd_lstm", "bert_base", "bert_large", "bert_small", "transformer"}
+    large = {"awd_lstm", "bert_base", "bert_large", "bert_small", "transformer"}
+    new = {"dialogue", "listen_attend_spell", "multimodal_translation", "paraphrase", "question_generation"}
+    assert untrained == large | new
 
 
 def test_other_figures_are_found():
