@@ -107,8 +107,6 @@ class PairTask(Task):
         sizes: dict[str, Any] = {"source_vocab_size": len(source), "target_vocab_size": len(target)}
         if self.lexicon:
             sizes["lexicon"] = self.lexicon
-        if self.config.loss.get("ctc"):  # workdirs of older versions have none
-            sizes["ctc"] = True
         if "num_sources" in self._fields:
             sizes["num_sources"] = self.num_sources
         if "source_columns" in self._fields and any(self.reader.columns):
@@ -217,6 +215,10 @@ class Translate(PairTask):
     def __init__(self, config: ConfigDict, workdir: Path, mesh: Mesh) -> None:
         super().__init__(config, workdir, mesh)
         self.measures = ("loss", "perplexity", "bleu") if config.eval.max_segments else ("loss", "perplexity")
+
+    def model_sizes(self) -> dict[str, Any]:
+        ctc = bool(self.config.loss.get("ctc"))  # workdirs of older versions have none
+        return super().model_sizes() | ({"ctc": True} if ctc else {})
 
     @property
     def on_host(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from tests.conftest import ROOT, with_devices
 
 PAGES = (  # one of each task
     *("quickstart", "rnn_lm", "ag_news", "glue", "ner", "squad", "bert_tiny", "word2vec", "elmo", "elmo_tagger"),
-    "ruse",
+    *("ruse", "retrieval"),
 )
 
 

@@ -96,7 +96,7 @@ def test_it_adds_to_the_logits_what_the_attention_looks_up():
     ("fields", "line"),
     [
         ({"attention": "none"}, "copying and lexicon need attention"),
-        ({"lexicon_epsilon": 0.0}, "lexicon_epsilon must be positive"),
+        ({"lexicon_epsilon": 0.0}, "lexicon_epsilon=0.0 must be positive"),
         ({"num_sources": 2}, "supports one source only"),
     ],
 )
