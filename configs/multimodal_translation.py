@@ -9,7 +9,7 @@ Three in five sentences have a word with two German translations, such as bow (B
 and only the picture says which. No test scene has a combination of shape and colour of the training scenes.
 `pictures=false` is the same model without the picture.
 
-The config was not trained by us yet.
+Accuracy on ambiguous words: not trained by us yet.
 """
 
 import common

@@ -26,7 +26,7 @@ from nmt_jax.tasks.registry import TASKS, make_task
 from tests.conftest import ROOT, with_devices
 
 PAGES = ("quickstart", "han_movie_reviews", "ner", "elmo_tagger", "squad", "glue", "ruse")
-PAGES += ("gpt", "bert_tiny", "elmo", "fasttext")
+PAGES += ("gpt", "bert_tiny", "elmo", "fasttext", "retrieval")
 SHORTER = {"data.size": 40, "decode.max_length_ratio": 0.2, "decode.max_length_offset": 2, "eval.max_segments": 4}
 FSDP, MODEL = {"mesh.fsdp": True}, {"mesh.model": 2}
 DEEP = {"model.d_model": 256, "model.d_ff": 1024, "model.num_encoder_layers": 3, "model.num_decoder_layers": 3}
