@@ -42,6 +42,7 @@ MOST_BYTES = 3 << 29  # resident; half of what a worker may take
 PEAKS: list[int] = []  # KiB, of the workers
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 jax.config.update("jax_numpy_rank_promotion", "raise")
+gc.disable()  # until all tests are collected
 
 
 def with_devices(count: int) -> dict[str, str]:
@@ -78,6 +79,13 @@ def release_programs() -> Iterator[None]:
         gc.collect()
         with contextlib.suppress(AttributeError):  # the GNU C library alone has it
             ctypes.CDLL(None).malloc_trim(0)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Collect garbage from here on: not among modules and tests, which stay, and less often than by default."""
+    gc.freeze()
+    gc.set_threshold(10_000)
+    gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
