@@ -6,7 +6,7 @@ import gc
 import os
 import pathlib
 import resource
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 # Programs that tests start inherit these settings.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -42,7 +42,6 @@ MOST_BYTES = 3 << 29  # resident; half of what a worker may take
 PEAKS: list[int] = []  # KiB, of the workers
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 jax.config.update("jax_numpy_rank_promotion", "raise")
-gc.disable()  # until all tests are collected
 
 
 def with_devices(count: int) -> dict[str, str]:
@@ -81,11 +80,16 @@ def release_programs() -> Iterator[None]:
             ctypes.CDLL(None).malloc_trim(0)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Collect garbage from here on: not among modules and tests, which stay, and less often than by default."""
-    gc.freeze()
-    gc.set_threshold(10_000)
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage among modules and tests, which stay, and later less often than by default."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(10_000)
+        gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
