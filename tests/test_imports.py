@@ -66,9 +66,15 @@ class Modules:
         self.paths = {
             ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path for path in paths
         }
+        self.known: dict[str, set[str]] = {}
 
     def imports(self, module: str) -> set[str]:
         """Full names of all that a module imports, at its top, in functions, for types, or by `import_module`."""
+        if module not in self.known:  # parsing takes long
+            self.known[module] = self._parsed(module)
+        return self.known[module]
+
+    def _parsed(self, module: str) -> set[str]:
         path = self.paths[module]
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
         found = set()

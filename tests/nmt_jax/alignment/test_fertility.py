@@ -24,6 +24,7 @@ TEXT = (  # source, target, links: a source position, or None for NULL
 KEYS = np.unique([0, *(e * V + f for source, target, _ in TEXT for e in source for f in target)])
 
 resampled = jax.jit(fertility.resampled, static_argnames="prior")
+changes, added = jax.jit(fertility.changes), jax.jit(fertility.added)
 
 
 def padded(text, rows=None):
@@ -43,7 +44,7 @@ VOCABULARY = Vocabulary(jnp.float32(np.bincount(KEYS // V, minlength=V)), jnp.fl
 
 def counted(text):
     sentences, links = padded(text)
-    return fertility.added(fertility.empty(len(KEYS), V), fertility.changes(sentences, links, 1))
+    return added(fertility.empty(len(KEYS), V), changes(sentences, links, 1))
 
 
 def jumps_of(source, links):
@@ -140,7 +141,7 @@ def test_counts_of_changed_links_are_those_of_a_recount():
     _, new = padded(changed)
     found = counted(TEXT)
     for some, sign in ((links, -1), (new, 1)):
-        found = fertility.added(found, fertility.changes(sentences, some, sign))
+        found = added(found, changes(sentences, some, sign))
     expected = collections.Counter()
     for source, target, some in changed:
         for f, i in zip(target, some, strict=True):
@@ -168,8 +169,8 @@ def test_the_first_draw_is_uniform_and_adds_all_counts():
     new, found = resampled(empty, sentences, undrawn, uniform, VOCABULARY, Stage(0.0, 0.0), prior=PRIOR)
     for row, (source, target, _) in enumerate(TEXT):
         np.testing.assert_allclose(found[row, : len(target), : len(source)], 1 / len(source), rtol=1e-5)
-    assert not any(np.asarray(part[-1]).any() for part in fertility.changes(sentences, undrawn, 1))
-    assert int(fertility.added(empty, fertility.changes(sentences, new, 1)).words.sum()) == 14
+    assert not any(np.asarray(part[-1]).any() for part in changes(sentences, undrawn, 1))
+    assert int(added(empty, changes(sentences, new, 1)).words.sum()) == 14
 
 
 def test_padding_has_no_influence():
@@ -188,8 +189,8 @@ def test_padding_has_no_influence():
     np.testing.assert_allclose(probabilities[:-2, :T, :S], found, rtol=1e-6)
     assert float(probabilities.sum()) == pytest.approx(float(found.sum()))
     assert jnp.where(other == S + 3, S, other)[:-2, :T].tolist() == new.tolist()
-    for one, two in zip(counts, fertility.added(counts, fertility.changes(more, other, 1)), strict=True):
+    for one, two in zip(counts, added(counts, changes(more, other, 1)), strict=True):
         assert (one <= two).all()
-    again = fertility.added(counts, fertility.changes(sentences, new, 1))
-    for one, two in zip(again, fertility.added(counts, fertility.changes(more, other, 1)), strict=True):
+    again = added(counts, changes(sentences, new, 1))
+    for one, two in zip(again, added(counts, changes(more, other, 1)), strict=True):
         np.testing.assert_array_equal(one, two)

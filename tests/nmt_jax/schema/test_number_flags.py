@@ -12,13 +12,13 @@ from nmt_jax.schema.number_flags import NumberParser, define_float, define_integ
 def verb_flags(verb):
     values = flags.FlagValues()
     importlib.import_module(f"nmt_jax.commands.{verb}").define_flags(values)
-    return values
+    return {name: values[name] for name in values}
 
 
 NUMBERS = {
     (verb, name): flag.parser
     for verb in VERBS
-    for name, flag in ((name, verb_flags(verb)[name]) for name in verb_flags(verb))
+    for name, flag in verb_flags(verb).items()
     if flag.flag_type() in ("int", "float")
 }
 
