@@ -89,6 +89,12 @@ TRANSLATE: dict[str, Any] = {
     },
     "loss": {
         "label_smoothing": rate(0.1, LABEL_SMOOTHING.help),
+        "r_drop": Key(
+            0.0,
+            "Weight alpha of the divergence of two passes with different dropout (Liang et al., 2021); 0 = one pass.",
+            low=0,
+            high=1000,
+        ),
         "ctc": rate(
             0.0,
             "Weight of connectionist temporal classification of the encoder states (Graves et al., 2006); the rest "

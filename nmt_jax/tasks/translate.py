@@ -36,6 +36,7 @@ from nmt_jax.losses.coverage import coverage_loss
 from nmt_jax.losses.ctc import ctc_loss
 from nmt_jax.losses.doubly_stochastic import doubly_stochastic
 from nmt_jax.losses.minimum_risk import MinimumRisk
+from nmt_jax.losses.r_drop import symmetric_divergence
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.features import Source, batch_source, reduction_of, source_mask
 from nmt_jax.models.layers.spec_augment import spec_augment
@@ -48,7 +49,7 @@ from nmt_jax.tasks.vocab_files import load_or_train_vocab
 from nmt_jax.translation.requests import Hypothesis
 from nmt_jax.translation.translator import Translator
 
-AUGMENTATION = 1  # folded into the key of a step
+AUGMENTATION, SECOND_PASS = 1, 2  # folded into the key of a step
 
 
 class PairTask(Task):
@@ -251,11 +252,25 @@ class Translate(PairTask):
         """Cross-entropy of the target tokens, EOS included: (sum, weight).
 
         In training, with label smoothing, as the weighted mean with the loss of CTC, and with the losses of attention.
+        With R-Drop, the mean of two passes, and their divergence: half of equation 4 of Liang et al. (2021).
         """
-        options: dict[str, Any] = {}
         source = batch_source(batch)
         if step and self._augments:
             source = spec_augment(jax.random.fold_in(step.rng, AUGMENTATION), source, **self.config.data.spec_augment)
+        logits, loss, weight = self._one_pass(params, source, batch, step)
+        alpha = self.config.loss.get("r_drop", 0.0)  # workdirs of older versions have none
+        if step and alpha:
+            other = step._replace(rng=jax.random.fold_in(step.rng, SECOND_PASS))
+            others, other_loss, _ = self._one_pass(params, source, batch, other)
+            weights = (batch["target"] != PAD).astype(jnp.float32)
+            loss = (loss + other_loss + alpha * symmetric_divergence(logits, others, weights)) / 2
+        return loss, weight
+
+    def _one_pass(
+        self, params: Any, source: Source, batch: dict[str, jax.Array], step: Step | None
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """The logits float[B, T, V] and the (sum, weight) of the losses of one pass."""
+        options: dict[str, Any] = {}
         if step:
             options |= {"train": True, "rngs": {"dropout": step.rng, "teacher_forcing": step.rng}}
             ratio = teacher_forcing.ratio(self.config.loss.teacher_forcing, step.number)
@@ -277,7 +292,7 @@ class Translate(PairTask):
                 "config.loss.label_smoothing=0 or config.model.max_unknown=0"
             )
         loss, weight = token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype, self._row_shards)
-        return (self._with_auxiliary(loss, out, source, batch["target"], weights) if step else loss), weight
+        return logits, (self._with_auxiliary(loss, out, source, batch["target"], weights) if step else loss), weight
 
     def _with_auxiliary(
         self, loss: jax.Array, out: dict[str, Any], source: Source, target: jax.Array, weights: jax.Array
