@@ -2,23 +2,28 @@
 
 import functools
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from nmt_jax.alignment import symmetrization, translation_table
+from nmt_jax.alignment import translation_table
 from nmt_jax.alignment.bitext import SPECIAL, Batch, Bitext, Sentence
 from nmt_jax.alignment.diagonal import Diagonal
 from nmt_jax.alignment.hmm import HMM
 from nmt_jax.alignment.ibm1 import IBM1, Expectations, Lexical
 from nmt_jax.alignment.links import Alignment
+from nmt_jax.alignment.posteriors import Posteriors, alignments
 from nmt_jax.alignment.translation_table import Rows, Table
 
+Arrays = dict[str, np.ndarray]
+Item = TypeVar("Item")
+ROWS, REVERSE = PartitionSpec("data"), (False, True)
 FLOOR = 1e-20  # probability of pairs of words that did not occur in training, or whose probability vanished
 
 
@@ -30,11 +35,14 @@ class Direction(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Sums over sentences: expected counts, statistics of the model, log-likelihood."""
+    """Sums over the sentences of a device: expected counts, log-likelihood, statistics of the model.
+
+    The first axis of each array is that of the devices.
+    """
 
     counts: Table
-    statistics: Any
     log_likelihood: Array
+    statistics: Any
 
 
 def stages(model: str, null_probability: float) -> list[Any]:
@@ -68,22 +76,22 @@ class Aligner:
         progress: returns batches, given them and their number, and displays how many are done.
         """
         self._mesh = mesh
-        self._text = source, target
+        self._split, self._whole = (NamedSharding(mesh, spec) for spec in (ROWS, PartitionSpec()))
         self.bitext = Bitext(source, target, mesh.shape["data"])
         self.log_likelihoods: list[list[float]] = []  # of each iteration, in both directions
-        longest = max(batch.pairs.shape[1] for batch in self.bitext.batches)
-        self._rows = [Rows.of(self.bitext, reverse) for reverse in (False, True)]
-        tables = [translation_table.uniform(self.bitext, reverse) for reverse in (False, True)]
+        self._longest = max(batch.pairs.shape[1] for batch in self.bitext.batches)
+        self._rows = [Rows.of(self.bitext, reverse) for reverse in REVERSE]
+        self._tables = [translation_table.uniform(self.bitext, reverse) for reverse in REVERSE]
         models = stages(model, null_probability)
         rounds = iterations * len(models)
         batches = iter(
             progress((batch for _ in range(rounds) for batch in self.bitext.batches), rounds * self.num_batches)
         )
         for self._model in models:
-            self.directions = [Direction(table, self._model.initial(longest)) for table in tables]
+            parameters = [self._model.initial(self._longest) for _ in REVERSE]
             for _ in range(iterations):
-                self._iterate(batches, alpha)
-            tables = [direction.table for direction in self.directions]
+                parameters = self._iterate(batches, parameters, alpha)
+        self.directions = self._placed(parameters)
         next(batches, None)  # ends the display
 
     @property
@@ -91,56 +99,78 @@ class Aligner:
         """Number of batches in an iteration."""
         return len(self.bitext.batches)
 
-    def _iterate(self, batches: Iterator[Batch], alpha: float) -> None:
-        """One iteration of EM."""
+    def _placed(self, parameters: list[Any]) -> list[Direction]:
+        """Returns both directions, on all devices."""
+        return jax.device_put([Direction(*one) for one in zip(self._tables, parameters, strict=True)], self._whole)
+
+    def _iterate(self, batches: Iterator[Batch], parameters: list[Any], alpha: float) -> list[Any]:
+        """Makes one iteration of EM; returns the parameters.
+
+        Each device sums up its own rows, and exchanges nothing between batches. The sums of all devices are added up at
+        the end, on the first one.
+        """
+        directions = self._placed(parameters)
         totals: list[Totals] = []
+        before: list[Expectations] = []
         for batch in itertools.islice(batches, self.num_batches):
-            found = expected_totals(self.directions, _arrays(batch), model=self._model, mesh=self._mesh)
-            totals = _add(totals, found) if totals else found
-            jax.block_until_ready(totals)  # many collectives in flight can abort on simulated devices
-        self._counts = totals[0].counts
-        self.directions = [
-            Direction(
-                translation_table.maximized(one.counts, rows, jnp.float32(alpha)),
-                self._model.update(direction.parameters, one.statistics),
-            )
-            for direction, one, rows in zip(self.directions, totals, self._rows, strict=True)
+            arrays = [_arrays(batch, reverse) for reverse in REVERSE]
+            found = [self._expected(*one) for one in zip(directions, arrays, strict=True)]
+            totals = totals or [self._zeros(*one) for one in zip(self._tables, found, strict=True)]
+            totals = [_added(*one, mesh=self._mesh) for one in zip(totals, found, arrays, strict=True)]
+            jax.block_until_ready(before)  # so that two batches at most are in memory
+            before = found
+        sums = [_summed(one) for one in jax.device_put(totals, self._mesh.devices.ravel()[0])]
+        self._counts = sums[0].counts
+        self._tables = [
+            translation_table.maximized(one.counts, rows, alpha) for one, rows in zip(sums, self._rows, strict=True)
         ]
-        self.log_likelihoods.append([float(one.log_likelihood) for one in totals])
+        self.log_likelihoods.append([float(one.log_likelihood) for one in sums])
+        return [self._model.update(old, one.statistics) for old, one in zip(parameters, sums, strict=True)]
+
+    def _expected(self, direction: Direction, arrays: Arrays) -> Expectations:
+        return expectations(direction, arrays, model=self._model, mesh=self._mesh)
+
+    def _zeros(self, table: Table, found: Expectations) -> Totals:
+        counts = Table(*(jnp.zeros((self._mesh.shape["data"], *one.shape), device=self._split) for one in table))
+        sums = found.log_likelihood, found.statistics
+        return Totals(counts, *jax.tree.map(lambda one: jnp.zeros(one.shape, device=self._split), sums))
 
     def align(
         self, source: Sequence[Sentence], target: Sequence[Sentence], method: str = "grow-diag-final-and"
     ) -> list[Alignment]:
-        """Returns the alignment of each sentence pair; it is empty if a sentence is.
-
-        The posterior of a link is the mean of both directions.
-
-        In each direction a word is linked to the word that most probably generated it, unless NULL is more probable.
-        method: combines both directions, one of `symmetrization.METHODS`.
-        """
-        aligned = [Alignment([], []) for _ in source]
-        combine = symmetrization.METHODS[method]
-        for batch in self.bitext.batches_of(source, target):
-            posteriors = expected_links(self.directions, _arrays(batch), model=self._model, mesh=self._mesh)
-            (forward, found_forward), (reverse, found_reverse) = jax.device_get(posteriors)
-            mean = (forward + reverse) / 2
-            for row, line in enumerate(batch.lines.tolist()):
-                both = (set(zip(*np.nonzero(one[row]), strict=True)) for one in (found_forward, found_reverse))
-                links = sorted((int(i), int(j)) for i, j in combine(*both))
-                aligned[line] = Alignment(links, [float(mean[row, i, j]) for i, j in links])
-        return aligned
+        """Returns the alignment of each sentence pair, see `posteriors.alignments`; it is empty if a sentence is."""
+        batches = ((batch, slice(len(batch.lines))) for batch in self.bitext.batches_of(source, target))
+        return self._aligned(batches, 0, len(source), method)
 
     def align_lines(self, first: int, number: int, method: str = "grow-diag-final-and") -> list[Alignment]:
         """Returns the alignment of each of the lines of the text from `first` on, as `align` does."""
-        source, target = (side[first : first + number] for side in self._text)
-        return self.align(source, target, method)
+        places = self.bitext.places_of(first, number)
+        return self._aligned(((self.bitext.batches[place], rows) for place, rows in places), first, number, method)
+
+    def _aligned(self, batches: Iterable[tuple[Batch, slice]], first: int, number: int, method: str) -> list[Alignment]:
+        aligned = [Alignment([], []) for _ in range(number)]
+        computed = ((batch, rows, self._posteriors(batch)) for batch, rows in batches)
+        for batch, rows, both in one_ahead(computed):
+            forward, reverse = (Posteriors(*(np.asarray(one)[rows] for one in direction)) for direction in both)
+            found = alignments(forward, reverse, method)
+            for line, alignment in zip(batch.lines[rows].tolist(), found, strict=True):
+                aligned[line - first] = alignment
+        return aligned
+
+    def _posteriors(self, batch: Batch) -> list[tuple[Array, Array]]:
+        """Returns for each direction the posteriors of links and of NULL."""
+        found = [
+            self._expected(direction, _arrays(batch, reverse))
+            for direction, reverse in zip(self.directions, REVERSE, strict=True)
+        ]
+        return [(one.links, one.null) for one in found]
 
     def lexicon(self, smallest: float) -> Iterator[tuple[str, str, float]]:
         """Yields source word, target word and p(target word | source word) of at least `smallest`.
 
         The probabilities of a source word sum to 1: they are relative frequencies of expected counts, without a prior.
         """
-        probabilities = translation_table.maximized(self._counts, self._rows[0], jnp.float32(0)).pairs
+        probabilities = translation_table.maximized(self._counts, self._rows[0], 0.0).pairs
         yield from lexicon_rows(self.bitext, np.asarray(probabilities), smallest)
 
 
@@ -153,56 +183,42 @@ def lexicon_rows(bitext: Bitext, probabilities: np.ndarray, smallest: float) -> 
             yield *words, float(probabilities[pair])
 
 
-Arrays = dict[str, np.ndarray]
-
-
-def _arrays(batch: Batch) -> Arrays:
-    return {"source": batch.source, "target": batch.target, "pairs": batch.pairs}
-
-
-@functools.partial(jax.jit, donate_argnums=0)
-def _add(one: list[Totals], other: list[Totals]) -> list[Totals]:
-    return jax.tree.map(jnp.add, one, other)
+def _arrays(batch: Batch, reverse: bool) -> Arrays:
+    return dict(zip(("source", "target", "pairs"), batch.directed(reverse), strict=True))
 
 
 @functools.partial(jax.jit, static_argnames=("model", "mesh"))
-def expected_totals(directions: list[Direction], batch: Arrays, *, model: Any, mesh: Mesh) -> list[Totals]:
-    """Returns the sums over the sentences of a batch, for each direction; the rows are split over "data"."""
+def expectations(direction: Direction, batch: Arrays, *, model: Any, mesh: Mesh) -> Expectations:
+    """Returns the posteriors of a batch; the first axis of its sums is that of the devices, which share the rows."""
 
-    def of_rows(directions: list[Direction], batch: Arrays) -> list[Totals]:
-        totals = []
-        for direction, one in zip(directions, (batch, _reversed(batch)), strict=True):
-            found = model.expectations(direction.parameters, lexical(direction.table, one))
-            counts = Table(
-                jnp.zeros_like(direction.table.pairs).at[one["pairs"].ravel()].add(found.links.ravel()),
-                jnp.zeros_like(direction.table.null).at[one["target"].ravel()].add(found.null.ravel()),
-            )
-            totals.append(Totals(counts, found.statistics, found.log_likelihood))
-        return jax.lax.psum(totals, "data")
+    def of_rows(direction: Direction, batch: Arrays) -> Expectations:
+        found = model.expectations(direction.parameters, lexical(direction.table, batch))
+        sums = found.log_likelihood, found.statistics
+        log_likelihood, statistics = jax.tree.map(lambda one: one[None], sums)
+        return Expectations(found.links, found.null, log_likelihood, statistics)
 
-    return _split(of_rows, mesh, PartitionSpec())(directions, batch)
+    return _split(of_rows, mesh, (PartitionSpec(), ROWS))(direction, batch)
 
 
-@functools.partial(jax.jit, static_argnames=("model", "mesh"))
-def expected_links(directions: list[Direction], batch: Arrays, *, model: Any, mesh: Mesh) -> list[tuple[Array, Array]]:
-    """Returns for each direction the posteriors float32[B, S, T], and the links to take, bool[B, S, T]."""
+@functools.partial(jax.jit, static_argnames="mesh", donate_argnums=0)
+def _added(totals: Totals, found: Expectations, batch: Arrays, *, mesh: Mesh) -> Totals:
+    """Returns the sums of each device with those of its rows of a batch."""
 
-    def of_rows(directions: list[Direction], batch: Arrays) -> list[tuple[Array, Array]]:
-        both = []
-        for number, one in enumerate((batch, _reversed(batch))):
-            found = model.expectations(directions[number].parameters, lexical(directions[number].table, one))
-            posteriors, taken = found.links, most_probable(found)
-            both.append((posteriors, taken) if number else (posteriors.mT, taken.mT))
-        return both
+    def of_rows(totals: Totals, found: Expectations, batch: Arrays) -> Totals:
+        pairs, null = totals.counts
+        counts = Table(
+            pairs.at[0, batch["pairs"].ravel()].add(found.links.ravel()),
+            null.at[0, batch["target"].ravel()].add(found.null.ravel()),
+        )
+        return Totals(counts, *jax.tree.map(jnp.add, totals[1:], (found.log_likelihood, found.statistics)))
 
-    return _split(of_rows, mesh, PartitionSpec("data"))(directions, batch)
+    return _split(of_rows, mesh, (ROWS, ROWS, ROWS))(totals, found, batch)
 
 
-def most_probable(found: Expectations) -> Array:
-    """Returns for each target word the most probable source word, bool[B, T, S], unless NULL is more probable."""
-    best = found.links.max(-1)
-    is_best = jax.nn.one_hot(found.links.argmax(-1), found.links.shape[-1], dtype=bool)
-    return is_best & ((best > 0) & (best >= found.null))[..., None]
+@jax.jit
+def _summed(totals: Totals) -> Totals:
+    # One after the other, since XLA's CPU compiler sums over the first axis ten times more slowly.
+    return jax.tree.map(lambda one: functools.reduce(jnp.add, one), totals)
 
 
 def lexical(table: Table, batch: Arrays) -> Lexical:
@@ -213,11 +229,15 @@ def lexical(table: Table, batch: Arrays) -> Lexical:
     return Lexical(words, jnp.where(target, jnp.maximum(table.null[batch["target"]], FLOOR), 0.0), source, target)
 
 
-def _split(function: Callable[..., Any], mesh: Mesh, out: PartitionSpec) -> Callable[..., Any]:
-    specs = (PartitionSpec(), PartitionSpec("data"))
-    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=out, check_vma=False)
+def _split(function: Callable[..., Any], mesh: Mesh, specs: tuple[PartitionSpec, ...]) -> Callable[..., Any]:
+    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=ROWS, check_vma=False)
 
 
-def _reversed(batch: Arrays) -> Arrays:
-    """Returns the batch with source and target exchanged."""
-    return {"source": batch["target"], "target": batch["source"], "pairs": batch["pairs"].mT}
+def one_ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """Yields the items, each after the next one was asked for: devices compute it in the meantime."""
+    waiting = deque[Item]()
+    for item in items:
+        waiting.append(item)
+        if len(waiting) > 1:
+            yield waiting.popleft()
+    yield from waiting

@@ -27,6 +27,12 @@ class Batch:
     target: np.ndarray
     pairs: np.ndarray
 
+    def directed(self, reverse: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns source, target and pairs; with `reverse`, the two sides are exchanged."""
+        if reverse:
+            return self.target, self.source, np.ascontiguousarray(self.pairs.swapaxes(1, 2))
+        return self.source, self.target, self.pairs
+
 
 class Words:
     """Numbers of words; 0 stands for padding and 1 for unknown words."""
@@ -42,8 +48,9 @@ class Words:
     def padded(self, sentences: Sequence[Sentence], rows: int, length: int) -> np.ndarray:
         """Returns int32[rows, length]: the numbers of the words."""
         numbers = np.zeros((rows, length), np.int32)
-        for row, sentence in zip(numbers, sentences, strict=False):
-            row[: len(sentence)] = [self._number.get(word, 1) for word in sentence]
+        lengths = np.array([len(sentence) for sentence in sentences])[:, None]
+        is_word = np.arange(length) < lengths
+        numbers[: len(sentences)][is_word] = [self._number.get(word, 1) for sentence in sentences for word in sentence]
         return numbers
 
 
@@ -58,7 +65,8 @@ class Bitext:
         """Numbers all words and pairs; multiple_of: of the rows of a batch, for several devices."""
         self.source_words, self.target_words, self._multiple_of = Words(source), Words(target), multiple_of
         raw = list(self._raw_batches(source, target))
-        self.keys = np.unique(np.concatenate([[0], *(keys for _, keys, _ in raw)]))
+        keys = np.sort(np.concatenate([[0], *(keys for _, keys, _ in raw)]))
+        self.keys = keys[_is_new(keys)]
         self.batches = [self._numbered(*one) for one in raw]
 
     @property
@@ -70,6 +78,13 @@ class Bitext:
     def batches_of(self, source: Sequence[Sentence], target: Sequence[Sentence]) -> Iterator[Batch]:
         """Yields batches of a text, which may contain unknown words and pairs."""
         return (self._numbered(*one) for one in self._raw_batches(source, target))
+
+    def places_of(self, first: int, number: int) -> Iterator[tuple[int, slice]]:
+        """Yields the numbers of the batches with lines from `first` on, and the rows of these lines."""
+        for place, batch in enumerate(self.batches):
+            start, stop = np.searchsorted(batch.lines, [first, first + number]).tolist()
+            if start < stop:
+                yield place, slice(start, stop)
 
     def _raw_batches(
         self, source: Sequence[Sentence], target: Sequence[Sentence]
@@ -85,19 +100,45 @@ class Bitext:
                 by_length[next(length for length in LENGTHS if length >= longest)].append(line)
         for length, lines in sorted(by_length.items()):
             # A power of two, so that there are few shapes, but not many empty rows for a short text.
-            rows = min(max(POSITIONS // length**2, 1), 1 << (len(lines) - 1).bit_length())
-            rows = -(-rows // self._multiple_of) * self._multiple_of
+            on_each = -(-len(lines) // self._multiple_of)
+            rows = min(max(POSITIONS // length**2, 1), 1 << (on_each - 1).bit_length()) * self._multiple_of
             for first in range(0, len(lines), rows):
                 some = lines[first : first + rows]
                 sources = self.source_words.padded([source[line] for line in some], rows, length)
                 targets = self.target_words.padded([target[line] for line in some], rows, length)
                 keys = sources[:, None, :].astype(np.int64) * len(self.target_words) + targets[:, :, None]
                 keys[(sources[:, None, :] == 0) | (targets[:, :, None] == 0)] = 0
-                found, index = np.unique(keys, return_inverse=True)
+                found, index = _distinct(keys)
                 batch = Batch(np.array(some), sources, targets, np.empty(0, np.int32))
-                yield batch, found, index.astype(np.int32).reshape(keys.shape)
+                yield batch, found, index
 
     def _numbered(self, batch: Batch, keys: np.ndarray, index: np.ndarray) -> Batch:
         numbers = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
         numbers[self.keys[numbers] != keys] = 0
         return dataclasses.replace(batch, pairs=numbers.astype(np.int32)[index])
+
+
+def _distinct(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the distinct keys, int64[N], sorted, and for each key the index of its equal, int32[...]."""
+    order = _order(keys.ravel())
+    sorted_keys = keys.ravel()[order]
+    is_new = _is_new(sorted_keys)
+    index = np.empty(keys.size, np.int32)
+    index[order] = np.cumsum(is_new) - 1
+    return sorted_keys[is_new], index.reshape(keys.shape)
+
+
+def _is_new(keys: np.ndarray) -> np.ndarray:
+    """Returns which of the sorted keys differ from the key before, bool[N]."""
+    return np.diff(keys, prepend=-1) != 0
+
+
+def _order(keys: np.ndarray) -> np.ndarray:
+    """Returns positions int64[N] that sort the keys, which must not be negative."""
+    bits = len(keys).bit_length()
+    if int(keys.max()) >> (63 - bits):
+        return np.argsort(keys)
+    # NumPy sorts numbers several times faster than it finds their order, so each carries its position.
+    packed = keys << bits | np.arange(len(keys))
+    packed.sort()
+    return packed & ((1 << bits) - 1)

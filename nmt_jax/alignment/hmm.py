@@ -50,29 +50,40 @@ class HMM:
         null = self.null_probability * jnp.moveaxis(lexical.null, 1, 0)[..., None]  # [T, B, 1]
         mask = jnp.moveaxis(lexical.target, 1, 0)[..., None]
         is_first = (jnp.arange(len(words)) == 0)[:, None, None]
-        steps = (words, null, mask, is_first)
 
         def forward(state: Array, step: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
             words, null, mask, is_first = step
-            real, kept = words * jnp.where(is_first, state, chain.move(state)), null * state
-            scale = jnp.where(mask, (real + kept).sum(-1, keepdims=True), 1.0)
-            real, kept = real / scale, kept / scale
-            return jnp.where(mask, real + kept, state), (state, real, kept, scale)
+            real = words * jnp.where(is_first, state, chain.move(state))
+            following = real + null * state
+            inverse = 1.0 / jnp.where(mask, following.sum(-1, keepdims=True), 1.0)
+            return jnp.where(mask, following * inverse, state), (state, real * inverse, null * inverse, inverse)
 
-        def backward(after: Array, step: tuple[Array, ...]) -> tuple[Array, Array]:
-            words, null, mask, scale = step
-            before = (chain.move_back(words * after) + null * after) / scale
-            return jnp.where(mask, before, after), after
+        def backward(sums: Sums, step: tuple[Array, ...]) -> tuple[Sums, tuple[Array, Array]]:
+            words, mask, is_first, state, real, kept, inverse = step
+            # By this the probability of a jump to a position is multiplied.
+            jumped = words * sums.after * inverse
+            back = jumped @ chain.weights.T
+            uniform = chain.anywhere * jumped.sum(-1, keepdims=True)
+            before = back / chain.sums + uniform + kept * sums.after
+            departures = jnp.where(is_first, 0.0, state / chain.sums)
+            links, null = real * sums.after, kept * state * sums.after
+            return Sums(
+                jnp.where(mask, before, sums.after),
+                links + null,
+                sums.jumps + departures.T @ jumped,
+                sums.departed + departures * back,
+            ), (links, null.sum(-1))
 
-        _, (states, real, kept, scale) = jax.lax.scan(forward, chain.first, steps)
-        _, after = jax.lax.scan(backward, jnp.ones_like(chain.first), (words, null, mask, scale), reverse=True)
-        jumped = jnp.where(is_first, 0.0, words * after / scale)
-        first = (real[0] + kept[0]) * after[0]
+        _, (states, real, kept, inverse) = jax.lax.scan(forward, chain.first, (words, null, mask, is_first))
+        empty = jnp.zeros_like(chain.first)
+        start = Sums(jnp.ones_like(chain.first), empty, jnp.zeros_like(chain.weights), empty)
+        steps = (words, mask, is_first, states, real, kept, inverse)
+        sums, (links, to_null) = jax.lax.scan(backward, start, steps, reverse=True)
         return Expectations(
-            jnp.moveaxis(real * after, 0, 1),
-            jnp.moveaxis((kept * after).sum(-1), 0, 1),
-            jnp.log(scale).sum(),
-            _statistics(chain, parameters, states, jumped, first),
+            jnp.moveaxis(links, 0, 1),
+            jnp.moveaxis(to_null, 0, 1),
+            -jnp.log(inverse).sum(),
+            _statistics(chain, parameters, sums),
         )
 
     def update(self, parameters: Jumps, statistics: JumpStatistics) -> Jumps:
@@ -86,29 +97,40 @@ class HMM:
         return jax.tree.map(ratio, statistics.counts, statistics.exposure)
 
 
+class Sums(NamedTuple):
+    """What the backward pass carries.
+
+    after: float32[B, S], probability of the words after a position given its state, over that of these words.
+    posterior: float32[B, S], of the state of the position. jumps: float32[S, S], expected numbers of jumps from row to
+    column that the uniform distribution does not explain, over their weights. departed: float32[B, S], how many of
+    these begin at each word.
+    """
+
+    after: Array
+    posterior: Array
+    jumps: Array
+    departed: Array
+
+
 class Chain(NamedTuple):
     """Transitions in a batch: weights float32[S, S] of a jump from row to column, and their sums float32[B, S].
 
-    first: float32[B, S], the distribution of the first position. source: bool[B, S]. length: float32[B, 1].
+    The weights are multiplied by the share of transitions that are not uniform; anywhere: float32[B, 1], probability of
+    a uniform transition to a position. first: float32[B, S], the distribution of the first position, and first_weights,
+    the part of it that is not uniform. source: bool[B, S].
     """
 
     weights: Array
     sums: Array
+    anywhere: Array
     first: Array
+    first_weights: Array
     first_sum: Array
     source: Array
-    length: Array
-    uniform: float
 
     def move(self, state: Array) -> Array:
         """Returns the distribution float32[B, S] of the next position; it is not 0 at padding."""
-        jumped = (state / self.sums) @ self.weights
-        return (1.0 - self.uniform) * jumped + self.uniform * state.sum(-1, keepdims=True) / self.length
-
-    def move_back(self, future: Array) -> Array:
-        """Returns the expectation of `future`, 0 at padding, over the next position."""
-        jumped = (future @ self.weights.T) / self.sums
-        return (1.0 - self.uniform) * jumped + self.uniform * future.sum(-1, keepdims=True) / self.length
+        return (state / self.sums) @ self.weights + self.anywhere * state.sum(-1, keepdims=True)
 
 
 def _chain(parameters: Jumps, source: Array, uniform: float) -> Chain:
@@ -116,31 +138,24 @@ def _chain(parameters: Jumps, source: Array, uniform: float) -> Chain:
     positions = jnp.arange(size)
     weights = parameters.between[positions[None, :] - positions[:, None] + middle]
     length = jnp.maximum(source.sum(-1, keepdims=True), 1).astype(jnp.float32)
+    anywhere = uniform / length
     first = jnp.where(source, parameters.first[None, :size], 0.0)
     # Rows without words have the sum 1, so that nothing is divided by 0.
     first_sum = jnp.where(source.any(-1, keepdims=True), first.sum(-1, keepdims=True), 1.0)
     sums = jnp.where(source, source.astype(jnp.float32) @ weights.T, 1.0)
-    first = jnp.where(source, (1.0 - uniform) * first / first_sum + uniform / length, 0.0)
-    return Chain(weights, sums, first, first_sum, source, length, uniform)
+    first_weights = (1.0 - uniform) * first / first_sum
+    first = jnp.where(source, first_weights + anywhere, 0.0)
+    return Chain((1.0 - uniform) * weights, sums, anywhere, first, first_weights, first_sum, source)
 
 
-def _statistics(chain: Chain, parameters: Jumps, states: Array, jumped: Array, first: Array) -> JumpStatistics:
-    """Returns the statistics of a batch.
-
-    states: float32[T, B, S], distributions before each step. jumped: float32[T, B, S], by which the probability of a
-    jump to a position is multiplied. first: float32[B, S], posterior of the first position. Only transitions that the
-    uniform distribution does not explain are counted.
-    """
+def _statistics(chain: Chain, parameters: Jumps, sums: Sums) -> JumpStatistics:
+    """Returns the statistics of a batch, of transitions that the uniform distribution does not explain."""
     size = chain.source.shape[1]
-    share = 1.0 - chain.uniform
-    departures = states / chain.sums[None]
-    counts = share * jnp.einsum("tbi,tbk->ik", departures, jumped) * chain.weights
-    departed = (share * departures * (jumped @ chain.weights.T)).sum(0)  # [B, S]
-    exposure = jnp.einsum("bi,bk->ik", departed / chain.sums, chain.source.astype(jnp.float32))
+    counts = sums.jumps * chain.weights
+    exposure = jnp.einsum("bi,bk->ik", sums.departed / chain.sums, chain.source.astype(jnp.float32))
     jump = jnp.arange(size)[None, :] - jnp.arange(size)[:, None] + len(parameters.first) - 1
     empty = Jumps(jnp.zeros_like(parameters.between), jnp.zeros_like(parameters.first))
-    weighted = jnp.where(chain.source, share * parameters.first[None, :size] / chain.first_sum, 0.0)
-    starts = first * weighted / jnp.where(chain.first > 0, chain.first, 1.0)
+    starts = sums.posterior * chain.first_weights / jnp.where(chain.first > 0, chain.first, 1.0)
     possible = jnp.where(chain.source, starts.sum(-1, keepdims=True) / chain.first_sum, 0.0)
     return JumpStatistics(
         Jumps(empty.between.at[jump].add(counts), empty.first.at[:size].add(starts.sum(0))),

@@ -1,8 +1,10 @@
 """Sampling of the links of both directions, with the model of `fertility`, and the links that most samples agree on."""
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +12,12 @@ import numpy as np
 from jax import Array
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from nmt_jax.alignment import fertility, symmetrization
+from nmt_jax.alignment import fertility
 from nmt_jax.alignment.aligner import lexicon_rows
 from nmt_jax.alignment.bitext import SPECIAL, Batch, Bitext, Sentence
 from nmt_jax.alignment.fertility import Counts, Prior, Sentences, Stage, Vocabulary
 from nmt_jax.alignment.links import Alignment
+from nmt_jax.alignment.posteriors import Posteriors, alignments
 
 CHAINS = PartitionSpec("chains")
 IBM1, HMM, FERTILITY = Stage(0.0, 0.0), Stage(1.0, 0.0), Stage(1.0, 1.0)
@@ -47,56 +50,51 @@ class Sampler:
         """Samples.
 
         sweeps: over the text with the full model, by default `default_sweeps`; a quarter as many with IBM model 1 and
-        with the HMM come before, and the first quarter is not averaged. chains: independent samplers of each direction.
-        Each device samples other chains, and half of the devices the other direction. Equal seeds give equal links,
-        whatever the number of devices. progress: returns batches, given them and their number.
+        with the HMM come before, and the first quarter is not averaged. chains: independent samplers of each direction,
+        of which each device draws one at a time. Equal seeds give equal links, whatever the number of devices.
+        progress: returns batches, given them and their number.
         """
-        self.bitext, prior = Bitext(source, target), Prior(null_probability)
+        self.bitext = Bitext(source, target)
         full = sweeps or default_sweeps(len(source))
         quarter = -(-full // 4)
-        self._stages = [IBM1] * quarter + [HMM] * quarter + [FERTILITY] * full
-        self._first_averaged = len(self._stages) - full + full // 4
+        stages = [IBM1] * quarter + [HMM] * quarter + [FERTILITY] * full
+        first_averaged = len(stages) - full + full // 4
         batches, devices = self.bitext.batches, mesh.devices.ravel().tolist()
-        size = min(max(len(devices) // 2, 1), chains)
-        total = 2 * -(-chains // size) * len(self._stages) * len(batches)
+        wanted = [Chain(reverse, chain) for reverse in (False, True) for chain in range(chains)]
+        rounds = -(-len(wanted) // len(devices))
+        at_once = -(-len(wanted) // rounds)
+        sampling = _Sampling(self.bitext, devices[:at_once], seed, Prior(null_probability))
+        total = rounds * len(stages) * len(batches)
         shown = iter(progress((batch for _ in range(total // len(batches)) for batch in batches), total))
-        sides = zip((False, True), (devices[:size], devices[-size:]), strict=True)
-        directions = [_Direction(self.bitext, reverse, some, seed, prior) for reverse, some in sides]
-        for first in range(0, chains, size):
-            for direction in directions:
-                direction.start(first)
-            for sweep, stage in enumerate(self._stages):
+        self.posteriors = [[np.zeros(batch.pairs.shape, np.float32) for batch in batches] for _ in (False, True)]
+        for first in range(0, len(wanted), at_once):
+            chosen = wanted[first : first + at_once]
+            sampling.start(chosen)
+            for sweep, stage in enumerate(stages):
                 for number in range(len(batches)):
-                    for direction in directions:
-                        next(shown)
-                        direction.draw(sweep, number, stage, taken=sweep >= self._first_averaged)
-                for direction in directions:
-                    direction.wait()
-            for direction in directions:
-                direction.finish(min(size, chains - first))
-        samples = chains * (len(self._stages) - self._first_averaged)
-        self.posteriors = [[total / samples for total in direction.totals] for direction in directions]
+                    next(shown)
+                    sampling.draw(sweep, number, stage, taken=sweep >= first_averaged)
+                sampling.wait()
+            for number, sums in enumerate(sampling.sums):
+                for chain, one in zip(chosen, np.asarray(sums), strict=False):
+                    self.posteriors[chain.reverse][number] += one
+        for one in itertools.chain(*self.posteriors):
+            one /= chains * (len(stages) - first_averaged)
         next(shown, None)  # ends the display
-        self._place = {
-            line: (number, row) for number, batch in enumerate(batches) for row, line in enumerate(batch.lines.tolist())
-        }
 
     def align_lines(self, first: int, number: int, method: str = "grow-diag-final-and") -> list[Alignment]:
-        """Returns the alignment of each of the lines from `first` on; it is empty if a sentence is.
+        """Returns the alignment of each of the lines of the text from `first` on; it is empty if a sentence is.
 
-        In each direction a word is linked to the word that generated it with the largest mean probability, unless that
-        of NULL is larger. method: combines both directions, one of `symmetrization.METHODS`.
+        method: combines both directions, see `posteriors.alignments`.
         """
-        return [
-            self._combined(*self._place[line], method) if line in self._place else Alignment([], [])
-            for line in range(first, first + number)
-        ]
-
-    def _combined(self, number: int, row: int, method: str) -> Alignment:
-        forward, reverse = (one[number][row] for one in self.posteriors)
-        found = most_probable(forward), {(i, j) for j, i in most_probable(reverse)}
-        links = sorted(symmetrization.METHODS[method](*found))
-        return Alignment(links, [float(forward[j, i] + reverse[i, j]) / 2 for i, j in links])
+        aligned = [Alignment([], []) for _ in range(number)]
+        for place, rows in self.bitext.places_of(first, number):
+            both = (one[place][rows] for one in self.posteriors)
+            forward, reverse = (Posteriors(links, 1 - links.sum(-1)) for links in both)
+            lines = self.bitext.batches[place].lines[rows].tolist()
+            for line, alignment in zip(lines, alignments(forward, reverse, method), strict=True):
+                aligned[line - first] = alignment
+        return aligned
 
     def lexicon(self, smallest: float) -> Iterator[tuple[str, str, float]]:
         """Yields source word, target word and p(target word | source word) of at least `smallest`.
@@ -111,39 +109,45 @@ class Sampler:
         yield from lexicon_rows(self.bitext, counts / np.maximum(totals[word], 1e-30), smallest)
 
 
-def most_probable(posteriors: np.ndarray) -> set[tuple[int, int]]:
-    """Returns (i, j) for each target word j whose most probable source word i is at least as probable as NULL.
+class Chain(NamedTuple):
+    """A sampler of one direction; number: of the chain, for its random numbers."""
 
-    posteriors: float32[T, S].
-    """
-    best = posteriors.argmax(-1)
-    largest = posteriors.max(-1)
-    linked = (largest > 0) & (largest >= 1 - posteriors.sum(-1))
-    return {(int(best[j]), int(j)) for j in np.flatnonzero(linked)}
+    reverse: bool
+    number: int
 
 
-class _Direction:
-    """Chains of one direction, one on each of some devices, which exchange nothing.
+class _Sampling:
+    """Chains that are drawn at the same time, one on each device, and exchange nothing.
 
-    totals: for each batch float32[B, T, S], the sums of the probabilities of all chains that were finished.
+    The first axis of all arrays is that of the devices. sums: for each batch float32[devices, B, T, S], of the
+    probabilities of links.
     """
 
-    def __init__(self, bitext: Bitext, reverse: bool, devices: list[jax.Device], seed: int, prior: Prior):
+    def __init__(self, bitext: Bitext, devices: list[jax.Device], seed: int, prior: Prior):
         self._mesh = jax.make_mesh((len(devices),), ("chains",), axis_types=(AxisType.Auto,), devices=devices)
-        self._seeds, self._prior, self._devices = (seed, reverse), prior, len(devices)
-        self._split, whole = (NamedSharding(self._mesh, spec) for spec in (CHAINS, PartitionSpec()))
-        self._texts = [Sentences(*jax.device_put(_arrays(batch, reverse), whole)) for batch in bitext.batches]
-        self._vocabulary = jax.device_put(_vocabulary(bitext, reverse), whole)
+        self._split, self._devices = NamedSharding(self._mesh, CHAINS), len(devices)
+        self._bitext, self._seed, self._prior = bitext, seed, prior
         self._table_size = _table_size(len(bitext.keys))
-        self.totals = [np.zeros(text.pairs.shape, np.float32) for text in self._texts]
+        self._vocabularies = [_vocabulary(bitext, reverse) for reverse in (False, True)]
 
-    def start(self, first: int) -> None:
-        """Begins with no links; first: number of the chain on the first device."""
-        self._first = first
-        counts = fertility.empty(self._table_size, len(self._vocabulary.partners))
+    def start(self, chains: list[Chain]) -> None:
+        """Begins these chains, at most one for each device, with no links."""
+        # Devices without a chain repeat the first one, since all execute the same program.
+        self._chains = chains + chains[:1] * (self._devices - len(chains))
+        self._texts = [
+            Sentences(*self._placed([batch.directed(chain.reverse) for chain in self._chains]))
+            for batch in self._bitext.batches
+        ]
+        self._vocabulary = self._placed([self._vocabularies[chain.reverse] for chain in self._chains])
+        counts = fertility.empty(self._table_size, self._vocabulary.partners.shape[1])
         self._counts = jax.tree.map(lambda table: self._of_each(table.shape, table.dtype, 0), counts)
-        self._links = [self._of_each(text.target.shape, jnp.int32, fertility.UNDRAWN) for text in self._texts]
-        self._sums = [self._of_each(text.pairs.shape, jnp.float32, 0) for text in self._texts]
+        shapes = [batch.target.shape for batch in self._bitext.batches]
+        self._links = [self._of_each(shape, jnp.int32, fertility.UNDRAWN) for shape in shapes]
+        self.sums = [self._of_each(batch.pairs.shape, jnp.float32, 0) for batch in self._bitext.batches]
+
+    def _placed(self, of_each: list[Any]) -> Any:
+        """Returns the arrays of all devices, each on its own."""
+        return jax.tree.map(lambda *arrays: jax.device_put(np.stack(arrays), self._split), *of_each)
 
     def _of_each(self, shape: tuple[int, ...], dtype: jnp.dtype, value: int) -> Array:
         return jnp.full((self._devices, *shape), value, dtype, device=self._split)
@@ -151,23 +155,16 @@ class _Direction:
     def draw(self, sweep: int, number: int, stage: Stage, taken: bool) -> None:
         """Draws the links of a batch; taken: whether the probabilities are added to the sums."""
         text = self._texts[number]
-        chains = range(self._first, self._first + self._devices)
-        generators = [np.random.default_rng((*self._seeds, chain, sweep, number)) for chain in chains]
-        uniform = np.stack([generator.random(text.target.shape, np.float32) for generator in generators])
-        self._counts, self._links[number], self._sums[number] = _sweep(
-            self._counts, self._links[number], self._sums[number], uniform, text, np.float32(taken),
-            self._vocabulary, stage, prior=self._prior, mesh=self._mesh,
+        generators = [np.random.default_rng((self._seed, *chain, sweep, number)) for chain in self._chains]
+        uniform = np.stack([generator.random(text.target.shape[1:], np.float32) for generator in generators])
+        self._counts, self._links[number], self.sums[number] = _sweep(
+            self._counts, self._links[number], self.sums[number], uniform, text, self._vocabulary,
+            np.float32(taken), stage, prior=self._prior, mesh=self._mesh,
         )  # fmt: skip
 
     def wait(self) -> None:
         """Waits for the devices, so that few random numbers are in memory."""
         self._counts.null.block_until_ready()
-
-    def finish(self, chains: int) -> None:
-        """Adds the sums of the first `chains` devices, in their order."""
-        for total, sums in zip(self.totals, self._sums, strict=True):
-            for one in np.asarray(sums)[:chains]:
-                total += one
 
 
 @functools.partial(jax.jit, static_argnames=("prior", "mesh"), donate_argnums=(0, 1, 2))
@@ -177,8 +174,8 @@ def _sweep(
     sums: Array,
     uniform: Array,
     sentences: Sentences,
-    taken: Array,
     vocabulary: Vocabulary,
+    taken: Array,
     stage: Stage,
     *,
     prior: Prior,
@@ -186,27 +183,20 @@ def _sweep(
 ) -> tuple[Counts, Array, Array]:
     """Draws the links of a batch in each chain; returns the counts, links and sums of posteriors.
 
-    The chains are the first axis of counts, links, sums and uniform. taken: 1 if the probabilities are added to the
-    sums, otherwise 0.
+    The chains are the first axis of all arrays. taken: 1 if the probabilities are added to the sums, otherwise 0.
     """
 
-    def of_chain(chain, sentences, taken, vocabulary, stage):  # type: ignore[no-untyped-def]
-        counts, links, sums, uniform = jax.tree.map(lambda one: one[0], chain)
+    def of_chain(chain, taken, stage):  # type: ignore[no-untyped-def]
+        counts, links, sums, uniform, sentences, vocabulary = jax.tree.map(lambda one: one[0], chain)
         new, probabilities = fertility.resampled(counts, sentences, links, uniform, vocabulary, stage, prior)
         for some, sign in ((links, -1), (new, 1)):
             counts = fertility.added(counts, fertility.changes(sentences, some, sign))
         return jax.tree.map(lambda one: one[None], (counts, new, sums + taken * probabilities))
 
     whole = PartitionSpec()
-    return jax.shard_map(
-        of_chain, mesh=mesh, in_specs=(CHAINS, whole, whole, whole, whole), out_specs=CHAINS, check_vma=False
-    )((counts, links, sums, uniform), sentences, taken, vocabulary, stage)
-
-
-def _arrays(batch: Batch, reverse: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    if reverse:
-        return batch.target, batch.source, np.ascontiguousarray(batch.pairs.swapaxes(1, 2))
-    return batch.source, batch.target, batch.pairs
+    return jax.shard_map(of_chain, mesh=mesh, in_specs=(CHAINS, whole, whole), out_specs=CHAINS, check_vma=False)(
+        (counts, links, sums, uniform, sentences, vocabulary), taken, stage
+    )
 
 
 def _table_size(smallest: int) -> int:

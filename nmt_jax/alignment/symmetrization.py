@@ -12,31 +12,38 @@ DIAGONAL = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
 def grow(links: set[Link], union: set[Link], neighbours: Iterable[Link]) -> set[Link]:
     """Returns `links` with those of the union beside them, as long as one has a word that is not aligned yet."""
+    if links == union:
+        return set(links)
     sources, targets = {i for i, _ in links}, {j for _, j in links}
-    steps, left, order = tuple(neighbours), union - links, sorted(links)
+    width = max((j for _, j in union), default=0) + 2  # one column is empty, so that no number stands for two links
+    # Numbers are looked up much faster than pairs.
+    left = {i * width + j for i, j in union - links if i not in sources or j not in targets}
+    grown = {i * width + j for i, j in links}
+    steps = [step_i * width + step_j for step_i, step_j in neighbours]
     added = True
     while added and left:
-        added, place = False, 0
-        while place < len(order):  # a link that is added behind this place is visited, too
-            i, j = order[place]
-            for step_i, step_j in steps:
-                new = (i + step_i, j + step_j)
-                if new in left and (new[0] not in sources or new[1] not in targets):
+        added, order = False, sorted(grown)
+        for link in order:  # one that is added behind this place is visited, too
+            for step in steps:
+                new = link + step
+                if new in left:
+                    i, j = divmod(new, width)
                     left.discard(new)
-                    sources.add(new[0])
-                    targets.add(new[1])
-                    place += new < (i, j)
-                    bisect.insort(order, new)
-                    added = True
-            place += 1
-    return set(order)
+                    if i not in sources or j not in targets:
+                        sources.add(i)
+                        targets.add(j)
+                        grown.add(new)
+                        if new > link:
+                            bisect.insort(order, new)
+                        added = True
+    return {divmod(link, width) for link in grown}
 
 
 def add_final(links: set[Link], direction: set[Link], both: bool) -> set[Link]:
     """Returns `links` with those of a direction that have an unaligned word, or if `both`, two of them."""
     found = set(links)
     sources, targets = {i for i, _ in links}, {j for _, j in links}
-    for i, j in sorted(direction):
+    for i, j in sorted(direction - links):
         free = (i not in sources, j not in targets)
         if all(free) if both else any(free):
             found.add((i, j))

@@ -1,5 +1,6 @@
 """Translation probabilities p(f | e) for the pairs of words that occur together, and for the NULL word."""
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -38,11 +39,12 @@ def uniform(bitext: Bitext, reverse: bool) -> Table:
     """Returns the same probability for each pair, before training."""
     size = len(bitext.source_words if reverse else bitext.target_words)
     value = 1.0 / (size - SPECIAL)
-    return Table(jnp.full(len(bitext.keys), value).at[0].set(0.0), jnp.full(size, value).at[0].set(0.0))
+    pairs, null = (jnp.full(one, value, jnp.float32).at[0].set(0.0) for one in (len(bitext.keys), size))
+    return Table(pairs, null)
 
 
-@jax.jit
-def maximized(counts: Table, rows: Rows, alpha: Array) -> Table:
+@functools.partial(jax.jit, static_argnames="alpha")
+def maximized(counts: Table, rows: Rows, alpha: float) -> Table:
     """Returns the probabilities for expected counts.
 
     alpha: 0 for maximum likelihood, c(e, f) / c(e); otherwise the parameter of a symmetric Dirichlet prior of each row,
@@ -55,8 +57,7 @@ def maximized(counts: Table, rows: Rows, alpha: Array) -> Table:
     return Table(pairs.at[0].set(0.0), null.at[0].set(0.0))
 
 
-def _estimate(counts: Array, totals: Array, sizes: Array | float, alpha: Array) -> Array:
-    likelihood = counts / jnp.maximum(totals, 1e-30)
-    prior = jnp.maximum(alpha, 1e-6)
-    bayes = jnp.exp(digamma(counts + prior) - digamma(totals + sizes * prior))
-    return jnp.where(alpha > 0, bayes, likelihood)
+def _estimate(counts: Array, totals: Array, sizes: Array | float, alpha: float) -> Array:
+    if not alpha:
+        return counts / jnp.maximum(totals, 1e-30)
+    return jnp.exp(digamma(counts + alpha) - digamma(totals + sizes * alpha))

@@ -91,7 +91,7 @@ def test_variational_bayes_by_hand():
     counts = np.linspace(0.0, 3.0, len(source)).astype(np.float32)
     counts[0] = 0.0
     null = jnp.zeros(len(bitext.target_words)).at[2:].set(1.0)
-    found = translation_table.maximized(Table(jnp.asarray(counts), null), rows, jnp.float32(0.01))
+    found = translation_table.maximized(Table(jnp.asarray(counts), null), rows, 0.01)
     for pair in range(1, len(source)):
         row = source == source[pair]
         expected = np.exp(digamma(counts[pair] + 0.01) - digamma(counts[row].sum() + 0.01 * row.sum()))
@@ -121,6 +121,14 @@ def test_a_pair_does_not_depend_on_others_of_the_batch(aligner):
     for one, other in zip(aligner.align(source, target), alone, strict=False):
         assert one.links == other.links
         assert one.posteriors == pytest.approx(other.posteriors, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_lines_do_not_depend_on_how_they_are_asked_for(aligner):
+    source, target, _ = dictionary_corpus(40, True)
+    whole = aligner.align_lines(0, 41)
+    assert whole == aligner.align([*source, []], [*target, ["x"]])
+    assert whole == [one for first in range(0, 41, 15) for one in aligner.align_lines(first, min(15, 41 - first))]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.grammar_alignment import noun_links, noun_scores
 from nmt_jax.alignment.aligner import Aligner
-from nmt_jax.alignment.sampler import Sampler, default_sweeps, most_probable
+from nmt_jax.alignment.sampler import Sampler, default_sweeps
 from nmt_jax.data import grammar
 from tests.conftest import ROOT, with_devices
 from tests.nmt_jax.alignment.test_aligner import dictionary_corpus, one_device
@@ -55,10 +55,6 @@ def test_posteriors_are_probabilities(sampler):
     for posteriors in (one for direction in sampler.posteriors for one in direction):
         assert posteriors.min() >= 0
         assert posteriors.sum(-1).max() <= 1.0001
-
-
-def test_null_wins_if_it_is_more_probable():
-    assert most_probable(np.array([[0.4, 0.1], [0.2, 0.45], [0.0, 0.0]])) == {(1, 1)}
 
 
 def test_sweeps_for_sizes_of_texts():
