@@ -3,7 +3,7 @@
     nmt-jax train --config=configs/visual_question.py --workdir=runs/questions
     nmt-jax corpus --workdir=runs/questions --split=test --output=runs/questions/test
     nmt-jax translate --workdir=runs/questions --input=runs/questions/test.question,scenes > runs/questions/test.found
-    python -m benchmarks.scenes runs/questions
+    python -m benchmarks.scenes runs/questions    # accuracy by kind of question
 
 The questions are about size, colour, shape, number, existence and position of one to four objects, such as "what
 colour is the small circle ?". No test scene has a combination of shape and colour of the training scenes.

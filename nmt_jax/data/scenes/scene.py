@@ -14,7 +14,11 @@ from nmt_jax.errors import UserError
 VERSION = 1  # increase it whenever a scene, its pixels, its caption or its question change
 SPLITS = ("train", "dev", "test")
 QUESTIONS = "questions"  # the family of scenes with a question
-FAMILIES = {"": (), "ambiguous": (2,), QUESTIONS: (3,)}  # with what they add to the keys of the random numbers
+FAMILIES: dict[str, tuple[int, ...]] = {  # with what they add to the keys of the random numbers
+    "": (),
+    "ambiguous": (2,),
+    QUESTIONS: (3,),
+}
 AMBIGUOUS_SHARE = 0.6  # of the scenes of that family, that have an ambiguous object
 GREY = (95, 160)  # range of the background, between black and white objects
 TINT = 15  # largest difference of the red, green and blue of an object from those of its colour
