@@ -33,7 +33,7 @@ def get_config(arg: str = "") -> ConfigDict:
     if arguments.smoke:
         common.smoke(config)
     config.data.update(corpus="scenes", name="questions", source="question", target="answer", num_buckets=1)
-    config.data.update(max_length=64, size=200 if arguments.smoke else 40_000)
+    config.data.update(max_length=64, size=200 if arguments.smoke else 30_000)
     if arguments.pictures:
         config.data.update(source="question,scenes", kind="text,image", image_size=48, patch_size=16)
     return config

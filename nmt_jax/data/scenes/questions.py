@@ -16,12 +16,12 @@ WORDS = {  # of the attributes of objects, in the order of a noun phrase
     "colour": tuple(word.english for word, _ in COLOURS),
     "shape": tuple(noun.english for noun, _ in SHAPES),
 }
-ANSWERS = {  # of each kind of question, all equally frequent
-    **WORDS,
+JUDGED = {  # kinds of questions whose answers are not equally frequent in random scenes
     "count": ("0", "1", "2", "3"),
     "existence": ("yes", "no"),
     "position": ("yes", "no"),
 }
+ANSWERS = {**WORDS, **JUDGED}  # of each kind of question
 KINDS = tuple(ANSWERS)
 
 Nameable = Collection[tuple[int, int]]  # combinations of shape and colour that a question may name
@@ -41,16 +41,17 @@ def ask(
 ) -> tuple[Sequence[Object], Question]:
     """A random question about the first objects from `draw` that allow it.
 
-    Kind, form and answer are drawn before. So all answers are equally frequent in a form, and the text does not tell
-    the answer.
+    All kinds are equally frequent, and so are all answers of a form of questions: the text does not tell the answer.
     """
     kind = KINDS[random.integers(len(KINDS))]
     form = FORMS[kind][random.integers(len(FORMS[kind]))]
-    wanted = ANSWERS[kind][random.integers(len(ANSWERS[kind]))]
+    wanted = ANSWERS[kind]
+    if kind in JUDGED:
+        wanted = (wanted[random.integers(len(wanted))],)
     while True:
         objects = draw()
-        if texts := [text for text, answer in form(objects, nameable) if answer == wanted]:
-            return objects, Question(kind, texts[random.integers(len(texts))], wanted)
+        if found := [pair for pair in form(objects, nameable) if pair[1] in wanted]:
+            return objects, Question(kind, *found[random.integers(len(found))])
 
 
 def _attribute(asked: str, *named: str) -> Form:

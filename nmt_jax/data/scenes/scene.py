@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -83,13 +84,15 @@ def scene(split: str, number: int, family: str = "") -> Scene:
     question = None
     if family == QUESTIONS:
         known = combinations(split)
-        objects, question = ask(random, lambda: _assortment(random, known), {*known, *combinations("train")})
+        found, question = ask(random, lambda: _assortment(random, known), {*known, *combinations("train")})
+        objects = [_varied(random, one) for one in found]
     else:
         objects = _line(random, split, AMBIGUOUS_SHARE if family else 0.0)
     noise = float(random.uniform(4, 16)) if random.random() < 0.5 else 0.0
     return Scene(tuple(objects), int(random.integers(GREY[0], GREY[1] + 1)), noise, (*key, 1), question)
 
 
+@functools.cache
 def combinations(split: str) -> list[tuple[int, int]]:
     """The combinations of shape and colour in a split, as numbers; 48 in "train", 8 each in "dev" and "test"."""
     return _combinations(split, [(shape, shape) for shape in range(len(SHAPES))])
@@ -111,7 +114,8 @@ def _line(random: np.random.Generator, split: str, ambiguous_share: float) -> li
     places = _places(random, int(random.integers(1, 4)))
     which = int(random.integers(len(places))) if ambiguous_share and random.random() < ambiguous_share else -1
     known, ambiguous = combinations(split), ambiguous_combinations(split)
-    return [_object(random, ambiguous if n == which else known, *place) for n, place in enumerate(places)]
+    pools = [ambiguous if number == which else known for number in range(len(places))]
+    return [_varied(random, _object(random, pool, *place)) for pool, place in zip(pools, places, strict=True)]
 
 
 def _assortment(random: np.random.Generator, known: list[tuple[int, int]]) -> list[Object]:
@@ -130,10 +134,14 @@ def _places(random: np.random.Generator, count: int) -> list[tuple[int, int]]:
 
 
 def _object(random: np.random.Generator, known: list[tuple[int, int]], row: int, column: int) -> Object:
-    """An object of one of the known combinations."""
+    """An object of one of the known combinations, exactly in the middle of its place."""
     shape, colour = known[random.integers(len(known))]
-    size = int(random.integers(len(SIZES)))
-    room = 0.5 - SIZES[size][1]  # so that the object stays within its place
+    return Object(shape, colour, int(random.integers(len(SIZES))), row, column)
+
+
+def _varied(random: np.random.Generator, one: Object) -> Object:
+    """An object with a random shift, so that it stays within its place, and a random tint."""
+    room = 0.5 - SIZES[one.size][1]
     right, down = random.uniform(-room, room, 2)
     red, green, blue = random.integers(-TINT, TINT + 1, 3).tolist()
-    return Object(shape, colour, size, row, column, (float(right), float(down)), (red, green, blue))
+    return dataclasses.replace(one, shift=(float(right), float(down)), tint=(red, green, blue))
