@@ -1,4 +1,4 @@
-"""How well a model describes or translates the embedded scenes, and where it looks while it does.
+"""How well a model describes or translates the embedded scenes, or answers questions, and where it looks while it does.
 
     python -m benchmarks.scenes WORKDIR [--split=test] [--scenes=1000] [--beam_size=5] [--pictures=other]
 
@@ -16,6 +16,11 @@ Of a model that translates sentences, with or without their images:
 - bleu_plain, bleu_ambiguous: BLEU of the sentences without and with such a word. `--pictures=other` gives each sentence
   the image of the next one.
 
+Of a model that answers questions, with or without their images:
+
+- accuracy, and accuracy_KIND: right answers in percent, of all questions and of each kind, such as "colour";
+- most_frequent, and most_frequent_KIND: the same of the answer that is the most frequent of its kind in training.
+
 `--split=known` has new scenes with the combinations of shape and colour of the training scenes.
 """
 
@@ -32,6 +37,7 @@ from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.images import scene_name
 
 KINDS = ("size", "colour", "shape")  # the words of an object, in this order
+TRAINED = 2000  # training questions that the most frequent answers are counted in
 
 
 def described(words: Sequence[tuple[str, int | None]]) -> list[str | None]:
@@ -127,6 +133,20 @@ def bleu_figures(found: Sequence[str], expected: Sequence[scenes.Scene], languag
     return figures
 
 
+def answer_figures(
+    found: Sequence[str], asked: Sequence[scenes.Question], trained: Sequence[scenes.Question]
+) -> dict[str, float]:
+    """Right answers in percent, of all questions and by kind, beside the most frequent answers of `trained` ones."""
+    counts = collections.Counter((one.kind, one.answer) for one in trained)
+    frequent = {kind: answer for (kind, answer), _ in reversed(counts.most_common())}
+    right = collections.defaultdict(list)
+    for text, one in zip(found, asked, strict=True):
+        for name, answer in (("accuracy", text), ("most_frequent", frequent[one.kind])):
+            right[name].append(answer == one.answer)
+            right[f"{name}_{one.kind}"].append(answer == one.answer)
+    return {name: 100 * float(np.mean(values)) for name, values in sorted(right.items())}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("workdir", type=pathlib.Path)
@@ -149,9 +169,16 @@ def main() -> None:
     for number, scene in zip(numbers, expected, strict=True):
         parts = zip(data.source.split(","), sources.kinds(data), strict=True)
         name = scene_name(split, number + shift, data.name)
-        lines.append(sources.join([scene.caption(language) if kind == "text" else name for language, kind in parts]))
+        lines.append(sources.join([scene.text(language) if kind == "text" else name for language, kind in parts]))
     best = translator.translate(params, lines, translator.search(beam_size=options.beam_size))
     found = [hypotheses[0].text for hypotheses in best]
+    if data.name == scenes.QUESTIONS:
+        asked, trained = (
+            [scene.question for scene in some if scene.question]
+            for some in (expected, [scenes.scene("train", number, data.name) for number in range(TRAINED)])
+        )
+        measure.report(benchmark="scenes", **answer_figures(found, asked, trained))
+        return
     if translator.reader.has_text:
         figures = meaning_figures(found, expected) | bleu_figures(found, expected, data.target)
         measure.report(benchmark="scenes", **figures)

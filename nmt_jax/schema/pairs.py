@@ -24,8 +24,8 @@ from nmt_jax.schema.shared_keys import (
 
 TRANSLATE: dict[str, Any] = {
     "data": {
-        "corpus": choice("grammar", "Corpus.", "grammar", "text", "tfds", "scenes", "speech"),
-        "directory": Key("", "text: folder of TRAIN.SOURCE, TRAIN.TARGET, ...; tfds: its data_dir."),
+        "corpus": choice("grammar", "Corpus.", "grammar", "text", "tfds", "vqa", "scenes", "speech"),
+        "directory": Key("", "text: folder of TRAIN.SOURCE, TRAIN.TARGET, ...; tfds: its data_dir; vqa: its files."),
         "kind": Key(
             "text",
             'Kind of all sources, or of each, as in "text,image": text, features, image or audio. Each line of a '
@@ -39,11 +39,12 @@ TRANSLATE: dict[str, Any] = {
         "name": Key(
             "",
             "tfds: data set name, such as wmt14_translate/de-en; scenes: ambiguous = with objects whose English "
-            "name has two German translations.",
+            "name has two German translations, questions = with questions and answers.",
         ),
         "source": Key("en", 'Source language; "en,fr" = two sources, separated by tabs when translating.'),
         "target": Key(
-            "de", "Target language. grammar: en and de in one order or the other; scenes: en or de; speech: en."
+            "de",
+            "Target language. grammar: en and de in one order or the other; scenes: en or de, or answer; speech: en.",
         ),
         "train": Key("train", "File name without the language suffix, or TFDS split."),
         "dev": Key("val", "File name without the language suffix, or TFDS split."),

@@ -9,7 +9,11 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # pieces of every vocabulary
 EMBEDDED = ("en", "de")  # the languages of the embedded corpora
 SOURCE_KINDS = ("text", "features", "image", "audio")
 SEQUENCES = ("features", "audio")  # kinds of source whose rows follow each other in time
-FAMILIES = ("", "ambiguous")  # of embedded scenes
+SCENE_TEXTS = {  # of the families of embedded scenes: their texts
+    "": EMBEDDED,
+    "ambiguous": EMBEDDED,
+    "questions": ("question", "answer"),
+}
 PACKED = {
     "translate": "transformer",
     "language_model": "gpt",
@@ -164,6 +168,8 @@ def _corpus_of_rows(config: dict[str, Any]) -> str:
         return f"config.data.kind={kind!r}: the corpus 'scenes' has text and images" if other else ""
     if corpus == "speech":
         return "" if kind == "audio" else f"config.data.kind={kind!r}: the corpus 'speech' needs data.kind=audio"
+    if corpus == "vqa":
+        return "" if kind == "text,image" else f"config.data.kind={kind!r}: the corpus 'vqa' needs data.kind=text,image"
     if kind != "text" and corpus != "text":
         return f"config.data.kind={kind!r}: the corpus {corpus!r} has text only; set data.corpus=text"
     return ""
@@ -188,14 +194,15 @@ def _kind_of_each_source(config: dict[str, Any]) -> str:
 def _scenes(config: dict[str, Any]) -> str:
     if config["data.corpus"] != "scenes":
         return ""
-    if config["data.name"] not in FAMILIES:
-        return f"config.data.name={config['data.name']!r}: the families of scenes are {', '.join(map(repr, FAMILIES))}"
+    family = config["data.name"]
+    if family not in SCENE_TEXTS:
+        return f"config.data.name={family!r}: the families of scenes are {', '.join(map(repr, SCENE_TEXTS))}"
     texts = [
         name for name, kind in zip(config["data.source"].split(","), _kinds(config), strict=False) if kind == "text"
     ]
     for key, names in (("source", texts), ("target", [config["data.target"]])):
-        if wrong := [name for name in names if name not in EMBEDDED]:
-            return f"config.data.{key}={wrong[0]!r}: the captions of scenes are in {' or '.join(EMBEDDED)}"
+        if wrong := [name for name in names if name not in SCENE_TEXTS[family]]:
+            return f"config.data.{key}={wrong[0]!r}: the texts of these scenes are {' and '.join(SCENE_TEXTS[family])}"
     return ""
 
 

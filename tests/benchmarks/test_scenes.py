@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.scenes import (
+    answer_figures,
     bleu_figures,
     caption_figures,
     described,
@@ -87,3 +88,21 @@ def test_meanings_are_counted():
     figures = bleu_figures(wrong, expected, "de")
     assert figures["bleu_plain"] == pytest.approx(100)
     assert figures["bleu_ambiguous"] < 100
+
+
+def test_answers_are_counted_by_kind():
+    asked = [
+        scenes.Question("size", "what size is the bar ?", "small"),
+        scenes.Question("size", "what size is the ring ?", "large"),
+        scenes.Question("count", "how many rings are there ?", "2"),
+        scenes.Question("count", "how many bars are there ?", "0"),
+    ]
+    trained = [*asked, *asked[:1], *asked[2:3]]
+    assert answer_figures(["small", "small", "2", "0"], asked, trained) == {
+        "accuracy": 75,
+        "accuracy_count": 100,
+        "accuracy_size": 50,
+        "most_frequent": 50,
+        "most_frequent_count": 50,
+        "most_frequent_size": 50,
+    }

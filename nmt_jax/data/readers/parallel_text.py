@@ -1,4 +1,4 @@
-"""Parallel text: text files, a prepared TFDS data set, or the embedded grammar, scenes or speech.
+"""Parallel text: text files, a prepared TFDS data set, VQA, or the embedded grammar, scenes or speech.
 
 The source of a text file may name a file per line instead, such as an array of features (`PathCorpus`).
 
@@ -25,15 +25,16 @@ from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.audio import SPEECH, utterance_name
 from nmt_jax.data.readers.images import SCENES, scene_name
 from nmt_jax.data.readers.rows import TEXT
-from nmt_jax.data.readers.slices import Slice, TextSlice, bounds, text_slices
+from nmt_jax.data.readers.slices import Slice, bounds, text_slices, written_slices
 from nmt_jax.data.readers.splits import FingerprintedCorpus, GrammarSplit, corpus_folder
+from nmt_jax.data.readers.visual_questions import VQA, VisualQuestions
 from nmt_jax.errors import UserError
 from nmt_jax.storage.paths import is_remote, path_of
 
 if TYPE_CHECKING:
     import tensorflow_datasets as tfds
 
-KINDS = ("grammar", "text", "tfds", SCENES, SPEECH)
+KINDS = ("grammar", "text", "tfds", VQA, SCENES, SPEECH)
 SYNTHETIC = "synthetic"  # the split of additional training pairs, in text files
 HELD_OUT = 1000  # dev and test pairs of the embedded grammar and scenes
 HELD_OUT_SPEECH = 500  # utterances, or as many as there are for training
@@ -71,6 +72,8 @@ def open_text(data: Any, split: str) -> ParallelText:
         return GrammarCorpus.of(data, split, HELD_OUT, data.source == "de")
     if data.corpus == "text":
         return _text(directory / data[split], languages, data.target, kinds)
+    if data.corpus == VQA:
+        return VisualQuestions(directory, data[split])
     return TfdsCorpus(find_prepared(directory, data.name), data[split], tuple(languages), data.target)
 
 
@@ -147,7 +150,7 @@ class PathCorpus(TextCorpus):
 
     def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
         """The pairs are written to `scratch` with whole paths first."""
-        return _written_slices(self, [str(path) for path in self.paths], size, scratch)
+        return written_slices(self, [str(path) for path in self.paths], size, scratch)
 
     @functools.cached_property
     def _fingerprint(self) -> str:
@@ -167,18 +170,6 @@ class PathCorpus(TextCorpus):
                     raise UserError(f"{source}:{number}: {path}: {error.strerror or error}") from None
                 whole.update(f"{path}\t{status.st_size}\t{status.st_mtime_ns}\n".encode())
         return whole.hexdigest()
-
-
-def _written_slices(
-    corpus: ParallelText, names: Sequence[str], size: int, scratch: pathlib.Path
-) -> Sequence[TextSlice]:
-    """Slices of copies of a corpus of one source in the folder `scratch`; names: of source and target in messages."""
-    paths = [scratch / "source", scratch / "target"]
-    with paths[0].open("w", encoding="utf-8") as source, paths[1].open("w", encoding="utf-8") as target:
-        for pair in corpus:
-            source.write(f"{pair[0]}\n")
-            target.write(f"{pair[1]}\n")
-    return text_slices(paths, names, size) or []
 
 
 def _decompressed(path: pathlib.Path, copy: pathlib.Path) -> pathlib.Path:
@@ -299,7 +290,7 @@ class GrammarCorpus(GrammarSplit):
 
     def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
         """The pairs are generated in order, so they are written to `scratch` first."""
-        return _written_slices(self, [self.name, self.name], size, scratch)
+        return written_slices(self, [self.name, self.name], size, scratch)
 
     def fingerprint(self) -> str:
         return _hash_grammar(self.split, self.size) + "-reversed" * self.german_first
@@ -307,9 +298,9 @@ class GrammarCorpus(GrammarSplit):
 
 @dataclasses.dataclass(frozen=True)
 class SceneCorpus:
-    """The first `size` embedded scenes of a split and a family: captions, the names of drawings, and captions.
+    """The first `size` embedded scenes of a split and a family: their texts beside the names of the drawings.
 
-    sources: the language of each source, "" for the name of the drawing; target: a language.
+    sources: the name of the text of each source (`Scene.text`), "" for the name of the drawing; target: that of a text.
     """
 
     split: str
@@ -326,13 +317,13 @@ class SceneCorpus:
         for number in range(self.size):
             scene, name = scenes.scene(self.split, number, self.family), scene_name(self.split, number, self.family)
             yield (
-                sources.join([scene.caption(text) if text else name for text in self.sources]),
-                scene.caption(self.target),
+                sources.join([scene.text(text) if text else name for text in self.sources]),
+                scene.text(self.target),
             )
 
     def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
         """The captions are written to `scratch` first."""
-        return _written_slices(self, [self.name, self.name], size, scratch)
+        return written_slices(self, [self.name, self.name], size, scratch)
 
     def fingerprint(self) -> str:
         return hashlib.sha256(f"scenes {scenes.VERSION} {self}".encode()).hexdigest()
@@ -355,7 +346,7 @@ class SpeechCorpus:
 
     def slices(self, size: int, scratch: pathlib.Path) -> Sequence[Slice]:
         """The words are written to `scratch` first."""
-        return _written_slices(self, [self.name, self.name], size, scratch)
+        return written_slices(self, [self.name, self.name], size, scratch)
 
     def fingerprint(self) -> str:
         """Raises UserError without espeak-ng, whose version it contains."""

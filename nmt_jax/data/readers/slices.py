@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -73,6 +73,18 @@ def text_slices(paths: Sequence[pathlib.Path], names: Sequence[str], size: int) 
         TextSlice(*bound, tuple(paths), tuple(names), offsets)
         for bound, offsets in zip(bounds(totals[0], size), zip(*starts, strict=True), strict=True)
     ]
+
+
+def written_slices(
+    pairs: Iterable[tuple[str, str]], names: Sequence[str], size: int, scratch: pathlib.Path
+) -> Sequence[TextSlice]:
+    """Slices of copies of a corpus in the folder `scratch`; names: of source and target in messages."""
+    paths = [scratch / "source", scratch / "target"]
+    with paths[0].open("w", encoding="utf-8") as source, paths[1].open("w", encoding="utf-8") as target:
+        for pair in pairs:
+            source.write(f"{pair[0]}\n")
+            target.write(f"{pair[1]}\n")
+    return text_slices(paths, names, size) or []
 
 
 def _line_starts(path: pathlib.Path, step: int) -> tuple[list[int], int]:

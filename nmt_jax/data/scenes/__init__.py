@@ -2,16 +2,19 @@
 
 An object has a shape, a colour, a size and a place; the background is plain or noisy. A caption is determined by the
 drawing, so that it can be compared as a whole. Of the family "ambiguous", most scenes have an object whose English name
-has two German translations, such as bow: a Bogen is a weapon, a Schleife a ribbon. Only the drawing says which.
+has two German translations, such as bow: a Bogen is a weapon, a Schleife a ribbon. Only the drawing says which. Of the
+family "questions", each scene has one to four objects anywhere, and a question about them.
 
 The splits share no combination of shape and colour: of the 64, each of
 dev and test has 8, one for every shape and colour, so that a model has seen all shapes and colours, but not together.
 
-    objects   shapes, colours, sizes and places, with their words in both languages
-    captions  noun phrases and captions
-    scene     draws random scenes, and their pixels
+    objects    shapes, colours, sizes and places, with their words in both languages
+    captions   noun phrases and captions
+    questions  questions with answers
+    scene      draws random scenes, and their pixels
 """
 
-from nmt_jax.data.scenes.scene import FAMILIES, SPLITS, VERSION, Scene, scene
+from nmt_jax.data.scenes.questions import Question
+from nmt_jax.data.scenes.scene import FAMILIES, QUESTIONS, SPLITS, VERSION, Scene, scene
 
-__all__ = ["FAMILIES", "SPLITS", "VERSION", "Scene", "scene"]
+__all__ = ["FAMILIES", "QUESTIONS", "SPLITS", "VERSION", "Question", "Scene", "scene"]

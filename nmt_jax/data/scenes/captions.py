@@ -45,13 +45,9 @@ def caption_words(objects: Sequence[Object], language: str) -> Words:
     if len(objects) == 1:
         (one,) = objects
         return [*_noun_phrase(objects, 0, language), *_plain(PLACES[language][one.row][one.column])]
-    in_a_row = objects[0].row == objects[1].row
     if len(objects) == 2:
         first, second = (0, 1) if objects[0].size >= objects[1].size else (1, 0)
-        if in_a_row:
-            direction = "right" if objects[second].column > objects[first].column else "left"
-        else:
-            direction = "down" if objects[second].row > objects[first].row else "up"
+        (direction,) = sides(objects[first], objects[second])
         relation = _plain(RELATIONS[language][direction])
         return [
             *_noun_phrase(objects, first, language),
@@ -62,7 +58,14 @@ def caption_words(objects: Sequence[Object], language: str) -> Words:
     *phrases, last = (_noun_phrase(objects, number, language) for number in range(3))
     (noun, _), number = phrases[0][-1], 0
     phrases[0][-1] = f"{noun},", number
-    return [*_plain(across if in_a_row else down), *phrases[0], *phrases[1], (conjunction, None), *last]
+    order = across if objects[0].row == objects[1].row else down
+    return [*_plain(order), *phrases[0], *phrases[1], (conjunction, None), *last]
+
+
+def sides(one: Object, other: Object) -> list[str]:
+    """The sides of the first object on which the second lies, keys of RELATIONS; one if they share a row or column."""
+    across = ["right"] if other.column > one.column else ["left"] if other.column < one.column else []
+    return across + (["down"] if other.row > one.row else ["up"] if other.row < one.row else [])
 
 
 def _plain(text: str) -> Words:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
 from nmt_jax.data.scenes.captions import Words, caption, caption_words
 from nmt_jax.data.scenes.objects import AMBIGUOUS, COLOURS, GRID, SHAPES, SIZES, Object
+from nmt_jax.data.scenes.questions import Question, ask
 from nmt_jax.errors import UserError
 
-VERSION = 1  # increase it whenever a scene, its pixels or its caption change
+VERSION = 1  # increase it whenever a scene, its pixels, its caption or its question change
 SPLITS = ("train", "dev", "test")
-FAMILIES = ("", "ambiguous")
+QUESTIONS = "questions"  # the family of scenes with a question
+FAMILIES: dict[str, tuple[int, ...]] = {  # with what they add to the keys of the random numbers
+    "": (),
+    "ambiguous": (2,),
+    QUESTIONS: (3,),
+}
 AMBIGUOUS_SHARE = 0.6  # of the scenes of that family, that have an ambiguous object
 GREY = (95, 160)  # range of the background, between black and white objects
 TINT = 15  # largest difference of the red, green and blue of an object from those of its colour
@@ -23,16 +30,23 @@ HELD_OUT = {0: "test", 4: "dev"}  # splits, by the number of the colour minus th
 class Scene:
     """Objects in the order of reading, on a grey background; noise: standard deviation of the brightness of pixels.
 
-    key: of the random numbers of the noise.
+    key: of the random numbers of the noise. question: only of the family "questions".
     """
 
     objects: tuple[Object, ...]
     grey: int
     noise: float
     key: tuple[int, ...]
+    question: Question | None = None
+
+    def text(self, name: str) -> str:
+        """The caption in "en" or "de", or the "question" or its "answer" if the scene has one."""
+        if self.question:
+            return {"question": self.question.text, "answer": self.question.answer}[name]
+        return self.caption(name)
 
     def caption(self, language: str) -> str:
-        """The caption in "en" or "de"."""
+        """The caption in "en" or "de"; not of scenes with a question."""
         return caption(self.objects, language)
 
     def words(self, language: str) -> Words:
@@ -55,27 +69,30 @@ class Scene:
 def scene(split: str, number: int, family: str = "") -> Scene:
     """Scene `number`, from 0 on, of a split, "train", "dev" or "test", and of a family; equal on every machine.
 
-    Of the family "ambiguous", most scenes show one object whose English name has two German translations. Raises
-    UserError for another split or family, or a number below 0.
+    Of the family "ambiguous", most scenes show one object whose English name has two German translations; of the family
+    "questions", each has a question. Raises UserError for another split or family, or a number below 0.
     """
     if family not in FAMILIES:
-        raise UserError(
-            f"scenes:{family}:{split}:{number}: no such scene; its family is one of {FAMILIES[1:]}, or none"
-        )
+        families = ", ".join(filter(None, FAMILIES))
+        raise UserError(f"scenes:{family}:{split}:{number}: no such scene; its family is one of {families}, or none")
     if split not in SPLITS or number < 0:
         raise UserError(
             f"scenes:{split}:{number}: no such scene; use one of {', '.join(SPLITS)} and a number from 0 on"
         )
-    key = (SPLITS.index(split), number, *((2,) if family else ()))
+    key = (SPLITS.index(split), number, *FAMILIES[family])
     random = np.random.default_rng(key)
-    places = _places(random, int(random.integers(1, 4)))
-    which = int(random.integers(len(places))) if family and random.random() < AMBIGUOUS_SHARE else -1
-    known, ambiguous = combinations(split), ambiguous_combinations(split)
-    objects = tuple(_object(random, ambiguous if n == which else known, *place) for n, place in enumerate(places))
+    question = None
+    if family == QUESTIONS:
+        known = combinations(split)
+        found, question = ask(random, lambda: _assortment(random, known), {*known, *combinations("train")})
+        objects = [_varied(random, one) for one in found]
+    else:
+        objects = _line(random, split, AMBIGUOUS_SHARE if family else 0.0)
     noise = float(random.uniform(4, 16)) if random.random() < 0.5 else 0.0
-    return Scene(objects, int(random.integers(GREY[0], GREY[1] + 1)), noise, (*key, 1))
+    return Scene(tuple(objects), int(random.integers(GREY[0], GREY[1] + 1)), noise, (*key, 1), question)
 
 
+@functools.cache
 def combinations(split: str) -> list[tuple[int, int]]:
     """The combinations of shape and colour in a split, as numbers; 48 in "train", 8 each in "dev" and "test"."""
     return _combinations(split, [(shape, shape) for shape in range(len(SHAPES))])
@@ -92,6 +109,22 @@ def _combinations(split: str, shapes: list[tuple[int, int]]) -> list[tuple[int, 
     return [(shape, colour) for shape, colour, turn in pairs if HELD_OUT.get((colour - turn) % 8, "train") == split]
 
 
+def _line(random: np.random.Generator, split: str, ambiguous_share: float) -> list[Object]:
+    """One object, or two or three in one row or column; one of them is ambiguous in a share of the scenes."""
+    places = _places(random, int(random.integers(1, 4)))
+    which = int(random.integers(len(places))) if ambiguous_share and random.random() < ambiguous_share else -1
+    known, ambiguous = combinations(split), ambiguous_combinations(split)
+    pools = [ambiguous if number == which else known for number in range(len(places))]
+    return [_varied(random, _object(random, pool, *place)) for pool, place in zip(pools, places, strict=True)]
+
+
+def _assortment(random: np.random.Generator, known: list[tuple[int, int]]) -> list[Object]:
+    """One to four objects anywhere, of at most three of the known combinations, so that many are alike."""
+    few = [known[number] for number in random.integers(len(known), size=random.integers(1, 4))]
+    places = sorted(random.permutation(GRID**2)[: random.integers(1, 5)].tolist())
+    return [_object(random, few, place // GRID, place % GRID) for place in places]
+
+
 def _places(random: np.random.Generator, count: int) -> list[tuple[int, int]]:
     """Places (row, column) of one object, or of several in one row or in one column, in the order of reading."""
     line = int(random.integers(GRID))
@@ -101,10 +134,14 @@ def _places(random: np.random.Generator, count: int) -> list[tuple[int, int]]:
 
 
 def _object(random: np.random.Generator, known: list[tuple[int, int]], row: int, column: int) -> Object:
-    """An object of one of the known combinations."""
+    """An object of one of the known combinations, exactly in the middle of its place."""
     shape, colour = known[random.integers(len(known))]
-    size = int(random.integers(len(SIZES)))
-    room = 0.5 - SIZES[size][1]  # so that the object stays within its place
+    return Object(shape, colour, int(random.integers(len(SIZES))), row, column)
+
+
+def _varied(random: np.random.Generator, one: Object) -> Object:
+    """An object with a random shift, so that it stays within its place, and a random tint."""
+    room = 0.5 - SIZES[one.size][1]
     right, down = random.uniform(-room, room, 2)
     red, green, blue = random.integers(-TINT, TINT + 1, 3).tolist()
-    return Object(shape, colour, size, row, column, (float(right), float(down)), (red, green, blue))
+    return dataclasses.replace(one, shift=(float(right), float(down)), tint=(red, green, blue))

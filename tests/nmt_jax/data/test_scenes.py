@@ -217,3 +217,12 @@ def test_meanings_look_different():
 def test_an_unknown_family_is_an_error():
     with pytest.raises(UserError, match="scenes:odd:test:1: no such scene; its family is one of"):
         scenes.scene("test", 1, "odd")
+
+
+def test_questions_are_a_corpus(tmp_path):
+    data = {"corpus": "scenes", "name": "questions", "size": 3, "kind": "text,image", "source": "question,scenes"}
+    corpus = open_text(ConfigDict(data | {"target": "answer"}), "train")
+    scene = scenes.scene("train", 2, "questions")
+    expected = f"{scene.question.text}\tscenes:questions:train:2", scene.question.answer
+    assert list(corpus)[2] == expected
+    assert [pair for part in corpus.slices(2, tmp_path) for pair in part][2] == expected

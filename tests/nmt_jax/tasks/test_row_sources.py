@@ -108,10 +108,15 @@ IMAGES = {"data.kind": "image", "data.image_size": "32"}
         ({"data.kind": "features,image"}, "'features,image': 2 kinds, but data.source='paths' names 1 sources"),
         ({"data.kind": "features,sound", "data.source": "a,b"}, "use text, features, image, audio, not 'sound'"),
         ({"data.corpus": "scenes"}, "the corpus 'scenes' has text and images"),
+        (IMAGES | {"data.corpus": "vqa"}, "config.data.kind='image': the corpus 'vqa' needs data.kind=text,image"),
         (IMAGES | {"data.corpus": "scenes", "data.name": "odd"}, "config.data.name='odd': the families of scenes are"),
         (
             IMAGES | {"data.corpus": "scenes", "data.kind": "text,image", "data.source": "fr,scenes"},
-            "config.data.source='fr': the captions of scenes are in en or de",
+            "config.data.source='fr': the texts of these scenes are en and de",
+        ),
+        (
+            IMAGES | {"data.corpus": "scenes", "data.name": "questions", "data.target": "en"},
+            "config.data.target='en': the texts of these scenes are question and answer",
         ),
         ({"data.packing": "true"}, "config.data.packing=True: needs a source of text, but data.kind='features'; set"),
         ({"data.filters": '["duplicates"]'}, "config.data.filters=.*: needs a source of text"),
