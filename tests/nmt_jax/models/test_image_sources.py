@@ -9,6 +9,7 @@ import pytest
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.models import rnn, transformer
 from nmt_jax.models.layers.features import Features, grid_sinusoids
+from tests.fixtures.decoding_steps import stepwise_logits
 from tests.fixtures.parameters import draw_parameters
 
 B, COLUMNS, PATCH, K, V = 2, 3, 2, 2, 11
@@ -54,17 +55,8 @@ def test_padding_has_no_influence(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_decoding_step_by_step_equals_the_full_pass(name):
     model, variables, apply = make(name)
-
-    def first(source):
-        encoded = model.apply(variables, source, method="encode")
-        return model.apply(variables, encoded, source, K, TARGET.shape[1], method="init_cache")
-
-    logits, cache = apply(IMAGES)[0], jax.jit(first)(IMAGES)
-    step = jax.jit(lambda tokens, cache: model.apply(variables, tokens, cache, method="decode_step"))
-    inputs = np.pad(TARGET[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-    for t in range(TARGET.shape[1]):
-        found, cache = step(np.repeat(inputs[:, t], K), cache)
-        np.testing.assert_allclose(found, np.repeat(logits[:, t], K, axis=0), atol=3e-6)
+    found = stepwise_logits(model, variables, IMAGES, TARGET, K)
+    np.testing.assert_allclose(found, np.repeat(apply(IMAGES)[0], K, axis=0), atol=3e-6)
 
 
 def sigmoid(x):

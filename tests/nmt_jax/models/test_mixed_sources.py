@@ -6,9 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
+from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.models import rnn, transformer
 from nmt_jax.models.layers.features import Features, Mixed, batch_source
+from tests.fixtures.decoding_steps import stepwise_logits
 from tests.fixtures.parameters import draw_parameters
 
 B, COLUMNS, S, K, V = 2, 2, 5, 2, 11
@@ -72,17 +73,8 @@ def test_the_places_of_the_sources_follow_each_other_in_attention(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_decoding_step_by_step_equals_the_full_pass(name):
     model, variables, apply = make(name)
-
-    def first(source):
-        encoded = model.apply(variables, source, method="encode")
-        return model.apply(variables, encoded, source, K, TARGET.shape[1], method="init_cache")
-
-    logits, cache = apply(SOURCE)[0], jax.jit(first)(SOURCE)
-    step = jax.jit(lambda tokens, cache: model.apply(variables, tokens, cache, method="decode_step"))
-    inputs = np.pad(TARGET[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-    for t in range(TARGET.shape[1]):
-        found, cache = step(np.repeat(inputs[:, t], K), cache)
-        np.testing.assert_allclose(found, np.repeat(logits[:, t], K, axis=0), atol=3e-6)
+    found = stepwise_logits(model, variables, SOURCE, TARGET, K)
+    np.testing.assert_allclose(found, np.repeat(apply(SOURCE)[0], K, axis=0), atol=3e-6)
 
 
 def test_two_texts_are_read_by_the_transformer():
