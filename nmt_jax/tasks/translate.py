@@ -218,8 +218,7 @@ class Translate(PairTask):
         self.measures = ("loss", "perplexity", "bleu") if config.eval.max_segments else ("loss", "perplexity")
 
     def model_sizes(self) -> dict[str, Any]:
-        ctc = bool(self.config.loss.get("ctc"))  # workdirs of older versions have none
-        return super().model_sizes() | ({"ctc": True} if ctc else {})
+        return super().model_sizes() | ({"ctc": True} if self.config.loss.ctc else {})
 
     @property
     def on_host(self) -> tuple[str, ...]:
@@ -243,8 +242,8 @@ class Translate(PairTask):
     @property
     def _augments(self) -> bool:
         """Whether rows of features are masked in training."""
-        settings = self.config.data.get("spec_augment")  # workdirs of older versions have none
-        return bool(settings and not self.reader.only_text and (settings.frequency_masks or settings.time_masks))
+        settings = self.config.data.spec_augment
+        return not self.reader.only_text and bool(settings.frequency_masks or settings.time_masks)
 
     def _cross_entropy(
         self, params: Any, batch: dict[str, jax.Array], step: Step | None
@@ -258,7 +257,7 @@ class Translate(PairTask):
         if step and self._augments:
             source = spec_augment(jax.random.fold_in(step.rng, AUGMENTATION), source, **self.config.data.spec_augment)
         logits, loss, weight = self._one_pass(params, source, batch, step)
-        alpha = self.config.loss.get("r_drop", 0.0)  # workdirs of older versions have none
+        alpha = self.config.loss.r_drop
         if step and alpha:
             other = step._replace(rng=jax.random.fold_in(step.rng, SECOND_PASS))
             others, other_loss, _ = self._one_pass(params, source, batch, other)
@@ -302,9 +301,9 @@ class Translate(PairTask):
         mask = source_mask(source, reduction_of(self.model))
         if "ctc" in out:
             loss = (1 - settings.ctc) * loss + settings.ctc * jnp.sum(ctc_loss(out["ctc"], mask, target))
-        if settings.get("coverage", 0.0):  # workdirs of older versions have none
+        if settings.coverage:
             loss += settings.coverage * coverage_loss(out["attended"], weights)
-        if settings.get("doubly_stochastic", 0.0):
+        if settings.doubly_stochastic:
             (attention,) = out["cross"]
             places = mask.reshape(len(attention), self.num_sources, -1)
             loss += settings.doubly_stochastic * doubly_stochastic(attention, places, weights)
