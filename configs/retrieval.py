@@ -30,5 +30,5 @@ def get_config(arg: str = "") -> ConfigDict:
         config.model.update(num_layers=1, image_encoder="convolution", convolution_width=4 if arguments.smoke else 16)
         config.vocab.update(algorithm="word", size=100)
         config.data.update(corpus="scenes", source="scenes", target="en", size=200 if arguments.smoke else 20_000)
-        config.data.update(kind="image", image_size=48, patch_size=8, max_length=64, num_buckets=1)
+        config.data.update(kind="image", image_size=96, patch_size=16, max_length=64, num_buckets=1)
     return config

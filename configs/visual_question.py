@@ -25,7 +25,7 @@ def get_config(arg: str = "") -> ConfigDict:
         config.model.update(image_encoder="convolution", convolution_width=16)
     config.vocab.update(algorithm="word", size=100)
     config.optimizer.update(schedule="linear", learning_rate=2e-3, warmup_steps=200)
-    config.train.update(steps=3000, batch_tokens=256, eval_every=500, checkpoint_every=500, keep_last=3)
+    config.train.update(steps=3000, batch_tokens=2048, eval_every=500, checkpoint_every=500, keep_last=3)
     config.train.early_stopping_metric = "loss"  # BLEU needs four words
     config.eval.update(max_segments=0)
     config.loss.label_smoothing = 0.0
@@ -33,7 +33,7 @@ def get_config(arg: str = "") -> ConfigDict:
     if arguments.smoke:
         common.smoke(config)
     config.data.update(corpus="scenes", name="questions", source="question", target="answer", num_buckets=1)
-    config.data.update(max_length=64, size=200 if arguments.smoke else 30_000)
+    config.data.update(max_length=64, size=200 if arguments.smoke else 40_000)
     if arguments.pictures:
-        config.data.update(source="question,scenes", kind="text,image", image_size=48, patch_size=16)
+        config.data.update(source="question,scenes", kind="text,image", image_size=96, patch_size=32)
     return config

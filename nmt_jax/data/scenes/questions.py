@@ -1,4 +1,4 @@
-"""Questions about scenes in English; the objects determine the answer, which is one word."""
+"""Questions about scenes in English; the objects determine the answer, which is one word but for descriptions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ JUDGED = {  # kinds of questions whose answers are not equally frequent in rando
 }
 ANSWERS = {**WORDS, **JUDGED}  # of each kind of question
 KINDS = tuple(ANSWERS)
+DESCRIPTION = "description"
 
 Nameable = Collection[tuple[int, int]]  # combinations of shape and colour that a question may name
 Form = Callable[[Sequence[Object], Nameable], Iterator[tuple[str, str]]]  # all its questions, with their answers
 
 
 class Question(NamedTuple):
-    """A question with its answer; kind: one of KINDS."""
+    """A question with its answer; kind: one of KINDS, or DESCRIPTION."""
 
     kind: str
     text: str
@@ -52,6 +53,12 @@ def ask(
         objects = draw()
         if found := [pair for pair in form(objects, nameable) if pair[1] in wanted]:
             return objects, Question(kind, *found[random.integers(len(found))])
+
+
+def describe(objects: Sequence[Object]) -> Question:
+    """The question for a description, a list of noun phrases in the order of reading."""
+    phrases = [_phrase({name: getattr(one, name) for name in WORDS}) for one in objects]
+    return Question(DESCRIPTION, "what is in the picture ?", " and ".join(phrases))
 
 
 def _attribute(asked: str, *named: str) -> Form:

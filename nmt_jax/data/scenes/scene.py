@@ -9,10 +9,10 @@ import numpy as np
 
 from nmt_jax.data.scenes.captions import Words, caption, caption_words
 from nmt_jax.data.scenes.objects import AMBIGUOUS, COLOURS, GRID, SHAPES, SIZES, Object
-from nmt_jax.data.scenes.questions import Question, ask
+from nmt_jax.data.scenes.questions import Question, ask, describe
 from nmt_jax.errors import UserError
 
-VERSION = 1  # increase it whenever a scene, its pixels, its caption or its question change
+VERSION = 2  # increase it whenever a scene, its pixels, its caption or its question change
 SPLITS = ("train", "dev", "test")
 QUESTIONS = "questions"  # the family of scenes with a question
 FAMILIES: dict[str, tuple[int, ...]] = {  # with what they add to the keys of the random numbers
@@ -84,7 +84,11 @@ def scene(split: str, number: int, family: str = "") -> Scene:
     question = None
     if family == QUESTIONS:
         known = combinations(split)
-        found, question = ask(random, lambda: _assortment(random, known), {*known, *combinations("train")})
+        if split == "train" and number % 2:
+            found = _assortment(random, known)  # a description teaches more about the objects than one word does
+            question = describe(found)
+        else:
+            found, question = ask(random, lambda: _assortment(random, known), {*known, *combinations("train")})
         objects = [_varied(random, one) for one in found]
     else:
         objects = _line(random, split, AMBIGUOUS_SHARE if family else 0.0)

@@ -8,7 +8,7 @@ import pytest
 
 from nmt_jax.data import scenes
 from nmt_jax.data.scenes.objects import COLOURS, SHAPES, SIZES
-from nmt_jax.data.scenes.questions import ANSWERS
+from nmt_jax.data.scenes.questions import ANSWERS, DESCRIPTION
 from nmt_jax.data.scenes.scene import combinations
 
 COUNT = 600
@@ -33,8 +33,16 @@ PLACES = {  # all places that a reader may mean
 
 
 @pytest.fixture(scope="module")
-def asked():
-    return {split: [scenes.scene(split, number, "questions") for number in range(COUNT)] for split in scenes.SPLITS}
+def drawn():
+    """Scenes of each split. Every second one of training has the question for a description."""
+    counts = {"train": 2 * COUNT, "dev": COUNT, "test": COUNT}
+    return {split: [scenes.scene(split, number, "questions") for number in range(counts[split])] for split in counts}
+
+
+@pytest.fixture(scope="module")
+def asked(drawn):
+    """Scenes with questions that one word answers."""
+    return {split: [one for one in part if one.question.kind != DESCRIPTION] for split, part in drawn.items()}
 
 
 def words(one):
@@ -77,6 +85,18 @@ def test_the_objects_determine_the_answer(asked):
         assert answer(scene.objects, scene.question.text) == scene.question.answer, scene
 
 
+def test_half_of_the_training_scenes_are_described(drawn):
+    described = [one for one in drawn["train"] if one.question.kind == DESCRIPTION]
+    assert described == drawn["train"][1::2]
+    for scene in described:
+        assert scene.question.text == "what is in the picture ?"
+        phrases = [phrase.split() for phrase in scene.question.answer.split(" and ")]
+        assert phrases == [[*words(one).values()] for one in scene.objects]
+        places = [(one.row, one.column) for one in scene.objects]
+        assert places == sorted(places)
+    assert all(one.question.kind != DESCRIPTION for split in ("dev", "test") for one in drawn[split])
+
+
 def test_kinds_and_their_answers_are_equally_frequent(asked):
     for part in asked.values():
         kinds = collections.Counter(scene.question.kind for scene in part)
@@ -91,26 +111,27 @@ def test_kinds_and_their_answers_are_equally_frequent(asked):
                 assert abs(number - expected) < 4 * expected**0.5
 
 
-def test_no_training_question_shows_or_names_a_held_out_combination(asked):
+def test_no_training_question_shows_or_names_a_held_out_combination(drawn):
     colours, shapes = ([word.english for word, _ in table] for table in (COLOURS, SHAPES))
-    for split, part in asked.items():
+    for split, part in drawn.items():
         shown = {(one.shape, one.colour) for scene in part for one in scene.objects}
         assert shown == set(combinations(split))
         for scene in part:
-            named = re.findall(rf"({'|'.join(colours)}) ({'|'.join(shapes)})", scene.question.text)
+            text = f"{scene.question.text} {scene.question.answer}"
+            named = re.findall(rf"({'|'.join(colours)}) ({'|'.join(shapes)})", text)
             assert {(shapes.index(shape), colours.index(colour)) for colour, shape in named} <= {
                 *combinations("train"),
                 *combinations(split),
             }
 
 
-def test_questions_are_the_same_everywhere(asked):
+def test_questions_are_the_same_everywhere(drawn):
     whole = hashlib.sha256()
-    for part in asked.values():
+    for part in drawn.values():
         for scene in part[:20]:
             whole.update(scene.draw(48).tobytes() + "\t".join(scene.question).encode())
     # A change of questions needs another version, or prepared corpora of the old ones are used.
-    assert (scenes.VERSION, whole.hexdigest()[:16]) == (1, "b0a32c5526f55e1c")
+    assert (scenes.VERSION, whole.hexdigest()[:16]) == (2, "1b2f0cc65f2d5cc4")
 
 
 def test_most_questions_differ(asked):
