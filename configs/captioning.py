@@ -17,25 +17,27 @@ from ml_collections import ConfigDict
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    """Return the config; `model=transformer` or `soft`, the soft attention of Xu et al. (2015); `smoke=true`."""
-    arguments = common.parse_arg(arg, model="transformer", smoke=False)
+    """Return the config; `model=soft`, the soft attention of Xu et al. (2015), or `transformer`; `smoke=true`."""
+    arguments = common.parse_arg(arg, model="soft", smoke=False)
     if arguments.model == "soft":
         config = common.base("rnn")
         config.model.update(cell="lstm", decoder="bahdanau", score="additive", bridge="mean", context_gate=True)
         config.model.update(d_embedding=64, d_hidden=128, d_attention=128, dropout=0.1, word_dropout=0.3)
+        config.model.update(image_encoder="convolution", convolution_width=16)
     elif arguments.model == "transformer":
         config = common.base()
         config.model.update(num_encoder_layers=2, num_decoder_layers=1, d_model=128, d_ff=512, num_heads=4, dropout=0.1)
     else:
-        raise ValueError(f"model={arguments.model}: use transformer or soft")
-    config.model.update(image_encoder="convolution", convolution_width=16)
+        raise ValueError(f"model={arguments.model}: use soft or transformer")
+    soft = arguments.model == "soft"
     config.vocab.update(algorithm="word", size=100)
     config.optimizer.update(schedule="linear", learning_rate=2e-3, warmup_steps=200)
-    config.train.update(steps=2500, batch_tokens=1024, eval_every=500, checkpoint_every=500, keep_last=3)
+    config.train.update(steps=2500 if soft else 4000, batch_tokens=1024, eval_every=500, checkpoint_every=500)
+    config.train.keep_last = 3
     config.eval.update(max_segments=200)
     config.decode.update(max_length_ratio=0.0, max_length_offset=30)  # whatever the number of patches
     if arguments.smoke:
         common.smoke(config)
     config.data.update(corpus="scenes", source="scenes", target="en", size=200 if arguments.smoke else 20_000)
-    config.data.update(kind="image", image_size=96, patch_size=16, max_length=64, num_buckets=1)
+    config.data.update(kind="image", image_size=96 if soft else 48, patch_size=16, max_length=64, num_buckets=1)
     return config

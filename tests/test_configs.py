@@ -21,7 +21,7 @@ from tests.fixtures.config_modules import FOLDER, PAGES
 from tests.fixtures.speech import needs_espeak
 
 SIZES = [f"transformer.py:size={size}" for size in ("tiny", "small", "base", "big")] + ["rnn_luong.py:size=paper"]
-SIZES += ["captioning.py:model=soft"]
+SIZES += ["captioning.py:model=transformer"]
 
 
 @pytest.fixture(scope="module")

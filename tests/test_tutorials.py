@@ -31,6 +31,8 @@ PAGES = {
         ("pictures/wmt17.de-en.human_z.pearson.png", "pictures/wmt21.de-en.human_z.png"), bring=judged_texts.bring_wmt
     ),
     "attention": Tutorial(("attention_steps.png", "runs/reverse_50/attention.png")),
+    "captions": Tutorial(("drawings.png", "runs/captions/attention.png")),
+    "speech": Tutorial(("runs/speech/attention.png",)),
     "bert": Tutorial(("runs/bert/curves.png", "words.png")),
     "laptop-to-cluster": Tutorial(("losses.png", "job.sbatch", "job.json", "pod.sh")),
 }

@@ -256,8 +256,8 @@ def _convolution(config: dict[str, Any]) -> str:
         return ""
     if "image" not in config["data.kind"]:
         return f"config.model.image_encoder='convolution': has no effect on data.kind={config['data.kind']!r}"
-    if patch & (patch - 1):
-        return f"config.data.patch_size={patch}: model.image_encoder='convolution' needs a power of 2"
+    if patch & (patch - 1) or patch < 4:
+        return f"config.data.patch_size={patch}: model.image_encoder='convolution' needs a power of 2, at least 4"
     return ""
 
 

@@ -12,7 +12,7 @@ from nmt_jax.models.layers.features import Features, grid_sinusoids
 from tests.fixtures.decoding_steps import stepwise_logits
 from tests.fixtures.parameters import draw_parameters
 
-B, COLUMNS, PATCH, K, V = 2, 3, 2, 2, 11
+B, COLUMNS, PATCH, K, V = 2, 3, 4, 2, 11
 CELLS = COLUMNS**2
 SIZES = {"source_vocab_size": V, "target_vocab_size": V, "source_columns": (COLUMNS,)}
 SIZES |= {"image_encoder": "convolution", "convolution_width": 4}

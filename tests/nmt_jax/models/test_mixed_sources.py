@@ -16,7 +16,7 @@ B, COLUMNS, S, K, V = 2, 2, 5, 2, 11
 CELLS = COLUMNS**2
 RANDOM = np.random.default_rng(0)
 WORDS = np.array([[4, 5, EOS, PAD, PAD], [6, 7, 8, 9, EOS]])
-IMAGES = Features(RANDOM.normal(size=(B, S, 12)).astype(np.float32), np.array([CELLS, CELLS]))
+IMAGES = Features(RANDOM.normal(size=(B, S, 48)).astype(np.float32), np.array([CELLS, CELLS]))
 SOURCE = Mixed((WORDS, IMAGES))
 TARGET = np.array([[5, 6, 7, EOS], [4, 10, EOS, PAD]])
 SIZES = {"source_vocab_size": V, "target_vocab_size": V, "num_sources": 2, "source_columns": (0, COLUMNS)}
