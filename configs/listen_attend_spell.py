@@ -31,12 +31,19 @@ def get_config(arg: str = "") -> ConfigDict:
         config.optimizer.update(schedule="linear", learning_rate=2e-3, warmup_steps=400)
     config.vocab.update(algorithm="character", size=100, byte_fallback=False)
     config.loss.update(ctc=0.3, label_smoothing=0.1)
-    config.train.update(steps=4000, batch_tokens=1024, eval_every=500, checkpoint_every=500, keep_last=3)
+    config.train.update(
+        steps=4000 if arguments.model == "rnn" else 3000,
+        batch_tokens=1024,
+        eval_every=500,
+        checkpoint_every=500,
+        keep_last=3,
+    )
     config.eval.update(max_segments=200)
     config.decode.update(max_length_ratio=0.0, max_length_offset=45, length_penalty=0.0)
     if arguments.smoke:
         common.smoke(config)
         config.model.update(num_encoder_layers=2)
     config.data.update(corpus="speech", source="speech", target="en", size=16 if arguments.smoke else 8000)
+    config.data.spec_augment.update(frequency_masks=1, frequency_width=10)
     config.data.update(kind="audio", mels=40, max_length=512, num_buckets=1 if arguments.smoke else 6)
     return config

@@ -25,11 +25,11 @@ def get_config(arg: str = "") -> ConfigDict:
         config.model.update(image_encoder="convolution", convolution_width=16)
     config.vocab.update(algorithm="word", size=100)
     config.optimizer.update(schedule="linear", learning_rate=2e-3, warmup_steps=200)
-    config.train.update(steps=3000, batch_tokens=2048, eval_every=500, checkpoint_every=500, keep_last=3)
+    config.train.update(steps=8000, batch_tokens=2048, eval_every=500, checkpoint_every=500, keep_last=3)
     config.train.early_stopping_metric = "loss"  # BLEU needs four words
     config.eval.update(max_segments=0)
     config.loss.label_smoothing = 0.0
-    config.decode.update(max_length_ratio=0.0, max_length_offset=2)  # an answer is one word
+    config.decode.update(max_length_ratio=0.0, max_length_offset=20)  # whatever the length of the question
     if arguments.smoke:
         common.smoke(config)
     config.data.update(corpus="scenes", name="questions", source="question", target="answer", num_buckets=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -84,6 +85,7 @@ def scene(split: str, number: int, family: str = "") -> Scene:
     question = None
     if family == QUESTIONS:
         known = combinations(split)
+        found: Sequence[Object]
         if split == "train" and number % 2:
             found = _assortment(random, known)  # a description teaches more about the objects than one word does
             question = describe(found)
