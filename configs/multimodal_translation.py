@@ -39,5 +39,6 @@ def get_config(arg: str = "") -> ConfigDict:
     config.data.update(corpus="scenes", name="ambiguous", source="en", target="de", max_length=64, num_buckets=1)
     config.data.size = 200 if arguments.smoke else 20_000
     if arguments.pictures:
+        config.data.source_word_dropout = 0.3  # what a hidden word says is in the picture
         config.data.update(source="en,scenes", kind="text,image", image_size=96, patch_size=16)
     return config

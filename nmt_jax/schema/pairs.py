@@ -36,6 +36,9 @@ TRANSLATE: dict[str, Any] = {
         "patch_size": count(8, "Width and height of a patch; the patches are the rows.", "pixels", high=512),
         "mels": count(80, "Mel filters, the width of the rows of data.kind=audio.", high=128),
         "spec_augment": SPEC_AUGMENT,
+        "source_word_dropout": rate(
+            0.0, "Fraction of the words of source texts that are <unk> in training (Caglayan et al., 2019)."
+        ),
         "name": Key(
             "",
             "tfds: data set name, such as wmt14_translate/de-en; scenes: ambiguous = with objects whose English "
@@ -150,7 +153,11 @@ TRANSLATE: dict[str, Any] = {
 }
 
 RETRIEVAL: dict[str, Any] = {
-    "data": {name: key for name, key in TRANSLATE["data"].items() if name not in ("packing", "spec_augment")},
+    "data": {
+        name: key
+        for name, key in TRANSLATE["data"].items()
+        if name not in ("packing", "spec_augment", "source_word_dropout")
+    },
     "vocab": {name: key for name, key in TRANSLATE["vocab"].items() if name != "lexicon"},
     "eval": {
         "max_pairs": count(1000, "Dev pairs to search among.", high=100_000),

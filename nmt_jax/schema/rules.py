@@ -261,6 +261,13 @@ def _convolution(config: dict[str, Any]) -> str:
     return ""
 
 
+def _source_word_dropout(config: dict[str, Any]) -> str:
+    fraction, kind = config["data.source_word_dropout"], config["data.kind"]
+    if fraction and "text" not in kind:
+        return f"config.data.source_word_dropout={fraction}: has no effect on data.kind={kind!r}; set it to 0"
+    return ""
+
+
 def _rarity_of_rows(config: dict[str, Any]) -> str:
     if config["data.kind"] != "text" and config["data.curriculum.difficulty"] == "rarity":
         return "config.data.curriculum.difficulty='rarity': rows have no words; use length or none"
@@ -314,6 +321,7 @@ RULES = (
     _needs_text("vocab.sampling_alpha", 0.0),
     _needs_text("vocab.lexicon", ""),
     _needs_text("model.copying", "none"),
+    Rule(("data.kind", "data.source_word_dropout"), _source_word_dropout),
     _needs_sequence("data.spec_augment.frequency_masks", 0),
     _needs_sequence("data.spec_augment.time_masks", 0),
     _needs_sequence("model.pyramid_layers", 0),

@@ -39,6 +39,7 @@ from nmt_jax.losses.minimum_risk import MinimumRisk
 from nmt_jax.losses.r_drop import symmetric_divergence
 from nmt_jax.losses.step import Step
 from nmt_jax.models.layers.features import Source, batch_source, reduction_of, source_mask
+from nmt_jax.models.layers.hidden_words import hide_source_words
 from nmt_jax.models.layers.spec_augment import spec_augment
 from nmt_jax.models.registry import model_class
 from nmt_jax.platforms import compiled
@@ -256,6 +257,8 @@ class Translate(PairTask):
         source = batch_source(batch)
         if step and self._augments:
             source = spec_augment(jax.random.fold_in(step.rng, AUGMENTATION), source, **self.config.data.spec_augment)
+        if step and (rate := self.config.data.source_word_dropout):
+            source = hide_source_words(jax.random.fold_in(step.rng, AUGMENTATION), source, rate)
         logits, loss, weight = self._one_pass(params, source, batch, step)
         alpha = self.config.loss.r_drop
         if step and alpha:
