@@ -1,15 +1,16 @@
-"""A small Transformer that describes images: the embedded scenes of one to three objects. It needs no data.
+"""Soft attention over images (Xu et al., 2015): a model that describes the embedded scenes. It needs no data.
 
     nmt-jax train --config=configs/captioning.py --workdir=runs/captioning
     nmt-jax corpus --workdir=runs/captioning --split=test --output=runs/captioning/test
     nmt-jax translate --workdir=runs/captioning < runs/captioning/test.scenes > runs/captioning/test.hypothesis
     nmt-jax score runs/captioning/test.hypothesis --reference=runs/captioning/test.en
 
-9 minutes on 2 shared CPU cores (8 minutes of processor time); on the 1,000 test scenes, with beam 5, BLEU 72.24 and an
-exact-caption accuracy of 18 % (2026-11-26). No combination of shape and colour of these scenes was in training: 90 % of
-the captions are right if the words for shapes are left out, and these words are right for 37 % of the objects. The
-accuracy is 82 % on 200 new scenes with the combinations of training (greedy search; docs/results/images.md).
-`model=soft` reads the image with convolutions and attends to it as Xu et al. (2015) do; it has not been measured yet.
+16 minutes of one CPU core; on the 1,000 test scenes, with beam 5, BLEU 99.89 and an exact-caption accuracy of 99.3 %,
+though no combination of shape and colour of these scenes was in training (2026-11-26). In 97.8 % of the words for size,
+colour and shape, the decoder looks at the object that they describe (docs/results/images.md).
+
+`model=transformer` projects patches and reads them with a Transformer. It gets 82 % of the captions right for
+combinations of training, but 18 % for others.
 """
 
 import common
@@ -22,7 +23,7 @@ def get_config(arg: str = "") -> ConfigDict:
     if arguments.model == "soft":
         config = common.base("rnn")
         config.model.update(cell="lstm", decoder="bahdanau", score="additive", bridge="mean", context_gate=True)
-        config.model.update(d_embedding=64, d_hidden=128, d_attention=128, dropout=0.1, word_dropout=0.3)
+        config.model.update(d_embedding=64, d_hidden=128, d_attention=128, dropout=0.1, word_dropout=0.5)
         config.model.update(image_encoder="convolution", convolution_width=16)
     elif arguments.model == "transformer":
         config = common.base()
@@ -32,7 +33,7 @@ def get_config(arg: str = "") -> ConfigDict:
     soft = arguments.model == "soft"
     config.vocab.update(algorithm="word", size=100)
     config.optimizer.update(schedule="linear", learning_rate=2e-3, warmup_steps=200)
-    config.train.update(steps=2500 if soft else 4000, batch_tokens=1024, eval_every=500, checkpoint_every=500)
+    config.train.update(steps=4000, batch_tokens=1024, eval_every=500, checkpoint_every=500)
     config.train.keep_last = 3
     config.eval.update(max_segments=200)
     config.decode.update(max_length_ratio=0.0, max_length_offset=30)  # whatever the number of patches

@@ -32,7 +32,7 @@ PAGES = {
     ),
     "attention": Tutorial(("attention_steps.png", "runs/reverse_50/attention.png")),
     "captions": Tutorial(("drawings.png", "runs/captions/attention.png")),
-    "speech": Tutorial(("runs/speech/attention.png",)),
+    "speech": Tutorial(("listening.png",)),
     "bert": Tutorial(("runs/bert/curves.png", "words.png")),
     "laptop-to-cluster": Tutorial(("losses.png", "job.sbatch", "job.json", "pod.sh")),
 }
