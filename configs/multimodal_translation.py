@@ -9,7 +9,9 @@ Three in five sentences have a word with two German translations, such as bow (B
 and only the picture says which. No test scene has a combination of shape and colour of the training scenes.
 `pictures=false` is the same model without the picture.
 
-Accuracy on ambiguous words: not trained by us yet.
+Three in ten words of the sentence are hidden in training, so that the model looks at the picture. 12 minutes of one CPU
+core; 96.3 % of the ambiguous words of the test get the right translation, and 46.8 % with the sentence alone
+(2026-11-26, docs/results/images.md). `model=rnn` was not trained by us yet.
 """
 
 import common
