@@ -30,15 +30,14 @@ def get_config(arg: str = "") -> ConfigDict:
         config.model.update(num_encoder_layers=2, num_decoder_layers=1, d_model=128, d_ff=512, num_heads=4, dropout=0.1)
     else:
         raise ValueError(f"model={arguments.model}: use soft or transformer")
-    soft = arguments.model == "soft"
     config.vocab.update(algorithm="word", size=100)
     config.optimizer.update(schedule="linear", learning_rate=2e-3, warmup_steps=200)
-    config.train.update(steps=4000, batch_tokens=1024, eval_every=500, checkpoint_every=500)
-    config.train.keep_last = 3
+    config.train.update(steps=4000, batch_tokens=1024, eval_every=500, checkpoint_every=500, keep_last=3)
     config.eval.update(max_segments=200)
     config.decode.update(max_length_ratio=0.0, max_length_offset=30)  # whatever the number of patches
     if arguments.smoke:
         common.smoke(config)
     config.data.update(corpus="scenes", source="scenes", target="en", size=200 if arguments.smoke else 20_000)
-    config.data.update(kind="image", image_size=96 if soft else 48, patch_size=16, max_length=64, num_buckets=1)
+    image_size = 96 if arguments.model == "soft" else 48
+    config.data.update(kind="image", image_size=image_size, patch_size=16, max_length=64, num_buckets=1)
     return config

@@ -7,7 +7,8 @@
 
 The questions are about size, colour, shape, number, existence and position of one to four objects, such as "what
 colour is the small circle ?". No test scene has a combination of shape and colour of the training scenes.
-`pictures=false` is the same model without the picture.
+Every second training scene asks "what is in the picture ?"; the answer lists all objects. `pictures=false` is the same
+model without the picture.
 
 The config was not trained by us yet.
 """

@@ -86,19 +86,19 @@ class ConvolutionalEncoder(nn.Module):
         colour = jax.nn.relu(Dense(2 * self.width, dtype=self.dtype, name="colour")(colour))
         side, halvings = self.columns * size // STEM, (size // STEM).bit_length() - 1
         blocks = distance.reshape(-1, side, STEM, side, STEM).swapaxes(2, 3).reshape(-1, side, side, STEM**2)
-        x = self._layer(blocks, 0)
+        x = self._layer(0, blocks, self.width)
         for number in range(1, halvings + 1):
             # An even stride has no centre: the last one begins later, so that a cell is centred on its patch.
-            x = self._layer(neighbourhoods(x, stride=2, before=0 if number == halvings else 1), number)
-        x = self._layer(neighbourhoods(x), halvings + 1, self.width << halvings)
+            around = neighbourhoods(x, stride=2, before=0 if number == halvings else 1)
+            x = self._layer(number, around, self.width << number)
+        x = self._layer(halvings + 1, neighbourhoods(x), self.width << halvings)
         both = jnp.concatenate([x.reshape(-1, count, x.shape[-1]), colour], axis=-1)
         cells = Dense(self.features, dtype=self.dtype, name="output")(both)
         return _resize(cells, length)
 
-    def _layer(self, inputs: Array, number: int, filters: int = 0) -> Array:
-        """Layer `number` of filters, by default twice as many as those of the layer before."""
+    def _layer(self, number: int, inputs: Array, filters: int) -> Array:
+        """Filters over `inputs` [B, H, W, C], normalized and rectified -> [B, H, W, filters]."""
         init = nn.initializers.he_uniform()
-        filters = filters or self.width << number
         x = Dense(filters, dtype=self.dtype, kernel_init=init, name=f"hidden_{number}")(inputs)
         return jax.nn.relu(LayerNorm(EPSILON, name=f"norm_{number}")(x))
 
