@@ -27,13 +27,15 @@ def random_bert(folder: str, texts: list[str], pieces: int = 8000, **sizes: int)
     import jax
     import numpy as np
 
+    from nmt_jax import platforms
     from nmt_jax.models.layers.bert_stack import Bert
     from nmt_jax.pretrained import Pretrained, save
     from nmt_jax.pretrained.tokenizer import Tokenizer
 
     tokenizer = Tokenizer.train(texts, size=pieces)
     model = Bert(vocab_size=len(tokenizer), **sizes)
-    params = jax.jit(model.init)(jax.random.key(0), np.zeros((1, 1), np.int32), np.ones((1, 1), bool))["params"]
+    init = jax.jit(model.init, compiler_options=platforms.initialization_options())
+    params = init(jax.random.key(0), np.zeros((1, 1), np.int32), np.ones((1, 1), bool))["params"]
     save(Pretrained("bert", model, jax.tree.map(np.asarray, params), tokenizer, model.max_positions), folder)
     (pathlib.Path(folder) / "vocab.txt").write_text("\n".join(tokenizer.pieces(range(len(tokenizer)))) + "\n")
     return folder

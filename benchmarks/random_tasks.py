@@ -58,6 +58,7 @@ def training(found: Problem) -> tuple[Any, Any, Any]:
     """Return the initial state, the training step and the batch on the devices."""
     import jax
 
+    from nmt_jax import platforms
     from nmt_jax.checkpoints.train_state import new_state
     from nmt_jax.distributed import sharding
     from nmt_jax.training.optimizers import make_optimizer
@@ -74,7 +75,9 @@ def training(found: Problem) -> tuple[Any, Any, Any]:
         *(found.task.loss_fn, optimizer, lambda update: 1e-4),
         **{"accumulate": config.train.accumulate, "ema_decay": 0.0, "seed": 0, "shardings": shardings},
     )
-    return jax.jit(make, out_shardings=shardings)(), step, sharding.shard_batch(found.batch, mesh)
+    options = platforms.initialization_options()
+    state = jax.jit(make, out_shardings=shardings, compiler_options=options)()
+    return state, step, sharding.shard_batch(found.batch, mesh)
 
 
 def _model(config: Any, **sizes: int) -> Any:

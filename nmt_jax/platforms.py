@@ -165,6 +165,17 @@ def row_by_row_options() -> dict[str, Any] | None:
     }
 
 
+def initialization_options() -> dict[str, Any] | None:
+    """Options of XLA's compiler for a program that draws the parameters of a model.
+
+    On GPUs XLA joins the draws of all arrays of one shape in one kernel, which then takes minutes to compile
+    (docs/results/accelerators.md).
+    """
+    import jax
+
+    return {"xla_disable_hlo_passes": "multi_output_fusion"} if jax.default_backend() == "gpu" else None
+
+
 def configure_compilation() -> Path:
     """Cache compiled programs on disk, compile faster on CPUs, and return the cache's folder.
 

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import importlib.metadata
 import os
 import pathlib
 import resource
@@ -14,7 +15,10 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=0 --xla_cpu_opt_preset=CPU_OPT_PRESET_FAST_COMPILE "
-    "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
+    "--xla_cpu_parallel_codegen_split_count=1"
+    # Releases after 0.10 refuse this flag.
+    + " --xla_cpu_use_fusion_emitters=false"
+    * importlib.metadata.version("jaxlib").startswith("0.10."),
 )
 os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", str(pathlib.Path(__file__).resolve().parent.parent / ".cache/compilation")

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 from ml_collections import ConfigDict
 
+from nmt_jax import platforms
 from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.checkpoints.train_state import TrainState, new_state
 from nmt_jax.checkpoints.verification import name_differences
@@ -168,7 +169,11 @@ class _Training:
             if differences := name_differences(abstract.params, params):
                 raise UserError(f"init_from={source}: the parameters do not fit this model ({differences})")
         else:
-            init = jax.jit(lambda: self.task.init(jax.random.key(self.config.seed)), out_shardings=shardings.params)
+            init = jax.jit(
+                lambda: self.task.init(jax.random.key(self.config.seed)),
+                out_shardings=shardings.params,
+                compiler_options=platforms.initialization_options(),
+            )
             params = jax.device_put(self.task.warm_start(init()), shardings.params)
         return jax.jit(self._new_state, out_shardings=shardings)(params), None, TrainingProgress()
 

@@ -232,7 +232,7 @@ def test_the_level_is_left_alone_where_there_are_accelerators(monkeypatch, names
     ("flags", "words"),
     [
         ("--xla_nonsense=1", "XLA_FLAGS: Unknown flag in XLA_FLAGS: --xla_nonsense=1; correct it, or unset XLA_FLAGS"),
-        ("--xla_cpu_use_fusion_emitters=maybe", "XLA_FLAGS: Couldn't interpret value maybe for flag xla_cpu_use_"),
+        ("--xla_cpu_enable_fast_math=maybe", "XLA_FLAGS: Couldn't interpret value maybe for flag xla_cpu_enable_"),
         ("no_file", 'XLA_FLAGS: Could not open file "no_file"'),
         ("--xla_force_host_platform_device_count=2", ""),
     ],
