@@ -31,13 +31,20 @@ from nmt_jax.models.layers.hidden_words import HiddenWords
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
 from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder
-from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, Carry, Decoder, SeveralEncoders, Unordered
+from nmt_jax.models.layers.recurrent_decoder import (
+    COMBINATIONS,
+    RANDOM_STREAMS,
+    Carry,
+    Decoder,
+    SeveralEncoders,
+    Unordered,
+)
 from nmt_jax.models.layers.scores import SCORES, WITH_COVERAGE
 
 CHOICES = {
     "cell": ENCODER_CELLS,
     "decoder": ("luong", "bahdanau"),
-    "attention": ("none", "global", "local-m", "local-p"),
+    "attention": ("none", "global", "local-m", "local-p", "hard"),
     "score": SCORES,
     "bridge": ("zero", "copy", "transform", "mean"),
     "combination": COMBINATIONS,
@@ -121,6 +128,10 @@ class Model(nn.Module):
                 f"coverage needs attention to one source with score={' or '.join(map(repr, WITH_COVERAGE))}, not "
                 f"attention={self.attention!r}, score={self.score!r}, num_sources={self.num_sources}"
             )
+        if self.attention == "hard" and (
+            self.num_sources > 1 or self.copying != "none" or self.lexicon or self.coverage
+        ):
+            raise ValueError("attention='hard' supports one source only, without copying, lexicon and coverage")
         check_tying(self)
         check_source_words(self)
         super().__post_init__()
@@ -285,7 +296,7 @@ class Model(nn.Module):
             best = jnp.argmax(model._logits(hidden, x, weights, encoded["output"])[:, 0], axis=-1)
             return (state, best), (hidden[:, 0], x[:, 0], weights[:, 0])
 
-        streams: dict[Any, bool] = {"params": False, "dropout": True, "teacher_forcing": False}
+        streams = {**RANDOM_STREAMS, "teacher_forcing": False}
         scan = nn.scan(step, variable_broadcast="params", split_rngs=streams, in_axes=1, out_axes=1)
         return scan(self, (encoded["start"], inputs[:, 0]), (inputs, true))[1]
 

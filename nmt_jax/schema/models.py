@@ -108,7 +108,7 @@ MODELS: dict[str, dict[str, Key]] = {
         "decoder": choice(
             "luong", "luong attends with the new state, bahdanau with the old state.", "luong", "bahdanau"
         ),
-        "attention": choice("global", "Kind of attention.", "none", "global", "local-m", "local-p"),
+        "attention": choice("global", "Kind of attention.", "none", "global", "local-m", "local-p", "hard"),
         "score": choice(
             *("general", "Attention score."),
             *("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat"),

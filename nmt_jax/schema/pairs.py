@@ -114,6 +114,15 @@ TRANSLATE: dict[str, Any] = {
             low=0,
             high=1000,
         ),
+        "hard_attention": {  # for model.attention="hard"
+            "reward": Key(
+                1.0,
+                "Weight lambda_r of the reward for the position that was drawn (Xu et al., 2015, equation 12).",
+                low=0,
+                high=1000,
+            ),
+            "entropy": Key(0.002, "Weight lambda_e of the entropy of the attention (equation 12).", low=0, high=1000),
+        },
         "teacher_forcing": {  # rate of reference pieces as decoder input; below 1 for recurrent decoders only
             "schedule": choice(
                 *("constant", "Course of the rate of reference pieces as decoder input."),

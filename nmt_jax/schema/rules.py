@@ -245,8 +245,8 @@ def _patches(config: dict[str, Any]) -> str:
 
 def _doubly_stochastic(config: dict[str, Any]) -> str:
     weight = config["loss.doubly_stochastic"]
-    if weight and (config["model_name"] != "rnn" or config.get("model.attention") == "none"):
-        return f"config.loss.doubly_stochastic={weight}: needs model_name='rnn' with attention; set it to 0"
+    if weight and (config["model_name"] != "rnn" or config.get("model.attention") in ("none", "hard")):
+        return f"config.loss.doubly_stochastic={weight}: needs model_name='rnn' with soft attention; set it to 0"
     return ""
 
 

@@ -33,8 +33,10 @@ from nmt_jax.data.vocabulary.vocab import EOS, PAD, Vocab
 from nmt_jax.errors import UserError
 from nmt_jax.losses import teacher_forcing
 from nmt_jax.losses.coverage import coverage_loss
+from nmt_jax.losses.cross_entropy import smoothed_cross_entropy
 from nmt_jax.losses.ctc import ctc_loss
 from nmt_jax.losses.doubly_stochastic import doubly_stochastic
+from nmt_jax.losses.hard_attention import hard_attention
 from nmt_jax.losses.minimum_risk import MinimumRisk
 from nmt_jax.losses.r_drop import symmetric_divergence
 from nmt_jax.losses.step import Step
@@ -51,6 +53,7 @@ from nmt_jax.translation.requests import Hypothesis
 from nmt_jax.translation.translator import Translator
 
 AUGMENTATION, SECOND_PASS = 1, 2  # folded into the key of a step
+HARD_ATTENTION = {"positions": 3, "averaging": 4}  # the same, of its random streams
 
 
 class PairTask(Task):
@@ -274,7 +277,8 @@ class Translate(PairTask):
         """The logits float[B, T, V] and the (sum, weight) of the losses of one pass."""
         options: dict[str, Any] = {}
         if step:
-            options |= {"train": True, "rngs": {"dropout": step.rng, "teacher_forcing": step.rng}}
+            streams = {name: jax.random.fold_in(step.rng, number) for name, number in HARD_ATTENTION.items()}
+            options |= {"train": True, "rngs": {"dropout": step.rng, "teacher_forcing": step.rng, **streams}}
             ratio = teacher_forcing.ratio(self.config.loss.teacher_forcing, step.number)
             if ratio is not None:
                 if "teacher_forcing" not in inspect.signature(type(self.model).__call__).parameters:
@@ -294,10 +298,18 @@ class Translate(PairTask):
                 "config.loss.label_smoothing=0 or config.model.max_unknown=0"
             )
         loss, weight = token_loss(logits, out, batch["target"], weights, smoothing, self.model.dtype, self._row_shards)
-        return logits, (self._with_auxiliary(loss, out, source, batch["target"], weights) if step else loss), weight
+        if step:
+            loss = self._with_auxiliary(loss, logits, out, source, batch["target"], weights)
+        return logits, loss, weight
 
     def _with_auxiliary(
-        self, loss: jax.Array, out: dict[str, Any], source: Source, target: jax.Array, weights: jax.Array
+        self,
+        loss: jax.Array,
+        logits: jax.Array,
+        out: dict[str, Any],
+        source: Source,
+        target: jax.Array,
+        weights: jax.Array,
     ) -> jax.Array:
         """The sum of losses float32[] with those of the encoder states (CTC) and of the attention."""
         settings = self.config.loss
@@ -310,6 +322,9 @@ class Translate(PairTask):
             (attention,) = out["cross"]
             places = mask.reshape(len(attention), self.num_sources, -1)
             loss += settings.doubly_stochastic * doubly_stochastic(attention, places, weights)
+        if self.config.model.get("attention") == "hard":
+            log_probs = -smoothed_cross_entropy(logits, target, 0.0)
+            loss += hard_attention(out["attended"], log_probs, weights, **settings.hard_attention)
         return loss
 
     @functools.cached_property

@@ -17,6 +17,8 @@ from nmt_jax.models.layers.copying import selective_read
 from nmt_jax.models.layers.recurrent import CELLS, Cell, Encoder, State
 
 COMBINATIONS = ("concat", "flat", "hierarchical")
+# Which of the decoder's random streams draw anew in every step.
+RANDOM_STREAMS: Any = {"params": False, "dropout": True, "positions": True, "averaging": False}
 
 
 class Unordered(nn.Module):
@@ -252,7 +254,7 @@ class Decoder(nn.Module):
             scan = nn.scan(
                 lambda decoder, carry, at: decoder.step(carry, at[0][:, None], at[1][:, None], memory, train),
                 variable_broadcast="params",
-                split_rngs={"params": False, "dropout": True},
+                split_rngs=RANDOM_STREAMS,
                 in_axes=1,
                 out_axes=1,
             )

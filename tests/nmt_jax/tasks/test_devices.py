@@ -39,6 +39,7 @@ VARIANTS = {
     "pretrain": ("bert_tiny", FLOAT32),
     "bidirectional": ("elmo", {"loss.num_sampled": 32, "train.steps": 3}),
     "soft_attention": ("captioning:model=soft", {**LOSS_ONLY, "loss.doubly_stochastic": 0.1, "train.steps": 3}),
+    "hard_attention": ("captioning:model=hard", {**LOSS_ONLY, "train.steps": 3}),
     "word_vectors": ("fasttext", {"optimizer.schedule": "constant", "train.steps": 10}),
 }
 BASELINES = {"tensor": "data", "fsdp": "data", "all": "accumulated"}  # on one device

@@ -55,3 +55,41 @@ def test_local_p_predicts_where_to_look():
     # Behind the Gaussian of deviation D / 2 stands a softmax over the window.
     plain = np.where(inside, weights / np.exp(-(distance**2) / (2 * 1.0**2)), 0)
     np.testing.assert_allclose(plain.sum(axis=-1), 1, rtol=1e-4)
+
+
+def look_hard(streams):
+    """Hard attention of 400 equal rows -> context, weights."""
+    module = Attention("general", "hard", d_query=D, d_attention=5, window=2)
+    states = jnp.broadcast_to(jax.random.normal(jax.random.key(1), (1, S, D)), (400, S, D))
+    query = jnp.broadcast_to(jax.random.normal(jax.random.key(2), (1, Q, D)), (400, Q, D))
+    mask = jnp.broadcast_to(jnp.arange(S) < 5, (400, S))
+
+    def look(module, query, states, mask):
+        return module(query, module.memory(states, mask), jnp.arange(Q))
+
+    variables = module.init(jax.random.key(0), query, states, mask, method=look)
+    rngs = {name: jax.random.key(number) for number, name in enumerate(streams)}
+    return states, *module.apply(variables, query, states, mask, method=look, rngs=rngs)
+
+
+def test_hard_attention_reads_the_best_position():
+    states, context, weights = look_hard([])
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-6)
+    for t in range(Q):
+        np.testing.assert_array_equal(context[0, t], states[0, np.argmax(weights[0, t])])
+
+
+def test_hard_attention_draws_positions_in_training_and_averages_in_half_of_the_rows():
+    states, context, weights = (np.asarray(x) for x in look_hard(["positions", "averaging"]))
+    probabilities = np.asarray(look_hard([])[2])[0]
+    soft = np.einsum("qs,sd->qd", probabilities, states[0])
+    averages = np.isclose(context, soft, atol=1e-5).all(axis=(1, 2))
+    assert 150 < averages.sum() < 250
+    assert (np.sort(weights[averages])[..., -1] == 1).all()
+    assert (np.count_nonzero(weights, axis=-1) == 1).all()
+    drawn = weights[~averages]
+    position = drawn.argmax(axis=-1)
+    np.testing.assert_allclose(drawn.max(axis=-1), np.take_along_axis(probabilities, position.T, axis=1).T, rtol=1e-5)
+    np.testing.assert_allclose(context[~averages], states[0][position], rtol=1e-6)
+    frequencies = np.stack([(position == place).mean(axis=0) for place in range(S)], axis=1)
+    np.testing.assert_allclose(frequencies, probabilities, atol=0.12)
