@@ -1,4 +1,4 @@
-"""How well a model describes or translates the embedded scenes, or answers questions, and where it looks while it does.
+"""How well a model describes, translates or finds the embedded scenes, or answers questions, and where it looks.
 
     python -m benchmarks.scenes WORKDIR [--split=test] [--scenes=1000] [--beam_size=5] [--pictures=other]
 
@@ -21,11 +21,17 @@ Of a model that answers questions, with or without their images:
 - accuracy, and accuracy_KIND: right answers in percent, of all questions and of each kind, such as "colour";
 - most_frequent, and most_frequent_KIND: the same of the answer that is the most frequent of its kind in training.
 
+Of a model that finds images (configs/retrieval.py:scenes=true), among the first scenes with different captions:
+
+- images_recall_K, captions_recall_K: the image of a caption, or the caption of an image, is among the first K found, in
+  percent; images_interval, captions_interval: the 95 % bootstrap interval of the recall at 1.
+
 `--split=known` has new scenes with the combinations of shape and colour of the training scenes.
 """
 
 import argparse
 import collections
+import itertools
 import pathlib
 from collections.abc import Sequence
 
@@ -37,6 +43,7 @@ from nmt_jax.data.readers import sources
 from nmt_jax.data.readers.images import scene_name
 
 KINDS = ("size", "colour", "shape")  # the words of an object, in this order
+SAMPLES = 1000  # of a bootstrap interval
 TRAINED = 2000  # training questions that the most frequent answers are counted in
 
 
@@ -147,6 +154,42 @@ def answer_figures(
     return {name: 100 * float(np.mean(values)) for name, values in sorted(right.items())}
 
 
+def recall_figures(similarities: np.ndarray) -> dict[str, object]:
+    """Recall of both directions, in percent; similarities float[N, N] of images to captions, in the same order."""
+    from metrics_jax.prediction.retrieval import ranks, recall_at
+
+    figures: dict[str, object] = {}
+    for name, table in (("captions", similarities), ("images", similarities.T)):
+        found, random = ranks(table), np.random.default_rng(0)
+        figures |= {f"{name}_recall_{k}": 100 * recall_at(found, k) for k in (1, 5, 10)}
+        samples = [100 * recall_at(random.choice(found, len(found)), 1) for _ in range(SAMPLES)]
+        figures[f"{name}_interval"] = np.percentile(samples, [2.5, 97.5]).round(1).tolist()
+    return figures
+
+
+def with_different_captions(split: str, first: int, count: int, language: str) -> dict[str, int]:
+    """The captions of the first scenes with different ones, from scene `first` on, with the numbers of the scenes."""
+    found: dict[str, int] = {}
+    for number in itertools.count(first):
+        found.setdefault(scenes.scene(split, number).caption(language), number)
+        if len(found) == count:
+            return found
+    raise AssertionError
+
+
+def found_images(workdir: pathlib.Path, split: str, count: int) -> dict[str, object]:
+    """The figures of a model that finds images."""
+    from nmt_jax.training.trained import open_trained
+    from nmt_jax.workdir import Workdir
+
+    task, params = open_trained(Workdir(workdir), "retrieval")
+    data = task.config.data
+    split, first = ("train", data.size) if split == "known" else (split, 0)
+    chosen = with_different_captions(split, first, count, data.target)
+    images = task.vectors(params, [scene_name(split, number) for number in chosen.values()], "source")
+    return recall_figures(images @ task.vectors(params, list(chosen), "target").T)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("workdir", type=pathlib.Path)
@@ -159,6 +202,9 @@ def main() -> None:
     from nmt_jax.training.trained import open_translator
     from nmt_jax.workdir import Workdir
 
+    if Workdir(options.workdir).config().task == "retrieval":
+        measure.report(benchmark="scenes", **found_images(options.workdir, options.split, options.scenes))
+        return
     translator, params = open_translator([Workdir(options.workdir)])
     data = translator.config.data
     split, first = ("train", data.size) if options.split == "known" else (options.split, 0)

@@ -9,7 +9,11 @@ DIRECTORY holds Multi30k, as for multi30k.py. `scenes=true` learns to find the e
 
 Recall at 1 (the accuracy of the first one found) among the 1,000 sentences of test_2016_flickr: English to German
 94.5 %, German to English 94.3 %, with a median rank of 1 (2026-11-26, 3 minutes of one CPU core). The text encoders are
-the mean of embeddings, without a layer (docs/results/retrieval.md). `scenes=true` was not trained by us yet.
+the mean of embeddings, without a layer (docs/results/retrieval.md).
+
+Recall at 1 of `scenes=true` among 1,000 test scenes with different captions: captions of images 98.2 %, images of
+captions 97.9 %, though no combination of shape and colour of the test was in training (2026-11-26, 26 minutes of one
+CPU core).
 """
 
 import common

@@ -11,6 +11,8 @@ from benchmarks.scenes import (
     meaning_figures,
     pointing,
     pointing_figures,
+    recall_figures,
+    with_different_captions,
 )
 from nmt_jax.data import scenes
 
@@ -106,3 +108,21 @@ def test_answers_are_counted_by_kind():
         "most_frequent_count": 50,
         "most_frequent_size": 50,
     }
+
+
+def test_recall_is_counted_in_both_directions():
+    similarities = np.array([[0.9, 0.8, 0.1], [0.1, 0.2, 0.3], [0.1, 0.3, 0.7]])  # of images to captions
+    figures = recall_figures(similarities)
+    assert figures["captions_recall_1"] == pytest.approx(200 / 3)  # image 1 is nearer to caption 2
+    assert figures["images_recall_1"] == pytest.approx(200 / 3)  # caption 1 is nearer to image 0
+    assert figures["images_recall_5"] == 100
+    low, high = figures["images_interval"]
+    assert low < figures["images_recall_1"] < high
+
+
+def test_scenes_are_chosen_by_their_captions():
+    chosen = with_different_captions("test", 10, 30, "en")
+    assert len(chosen) == 30
+    assert min(chosen.values()) == 10
+    for caption, number in chosen.items():
+        assert scenes.scene("test", number).caption("en") == caption
