@@ -5,7 +5,8 @@
     nmt-jax score test.hypothesis --reference=DIRECTORY/test.question --metrics=bleu,meteor,rougeL --confidence
 
 docs/how-to/sequence-to-sequence.md has the command that makes DIRECTORY. The task is that of Du et al. (2017), with
-the answer marked. BLEU, METEOR and ROUGE-L: not trained by us yet.
+the answer marked. With the 638 questions of XQuAD (3 minutes of one CPU core, 2026-11-26): BLEU 3.0, METEOR 0.243,
+ROUGE-L 0.200, less than the sentence itself gets (docs/results/sequence-to-sequence.md); SQuAD has 87,599.
 """
 
 import common
