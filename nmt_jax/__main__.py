@@ -118,6 +118,11 @@ VERBS = {
         "--workdir=FOLDER --candidates=FILE [FLAG …] < QUERIES > FOUND",
         "--workdir=runs/retrieval --candidates=sentences.de --count=5 < sentences.en",
     ),
+    "features": Verb(
+        "write features of images by a pretrained ViT or CLIP, as sources of a model",
+        "--encoder=FOLDER --output=FOLDER [FLAG …] < PATHS > PATHS",
+        "--encoder=vit-base-patch16-224-in21k --output=features < images.txt > train.features",
+    ),
     "tag": Verb(
         "tag the words of sentences, such as names of people and places, with a trained tagger",
         "--workdir=FOLDER [FLAG …] < WORDS > CONLL",

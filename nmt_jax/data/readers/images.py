@@ -69,7 +69,7 @@ class ImageFiles:
 
     def read(self, line: str) -> np.ndarray:
         """The patches of an image. Raises UserError, naming the file."""
-        return self.cut(np.asarray(_decode(line, self.size), np.uint8))
+        return self.cut(np.asarray(_resized(open_image(line), self.size), np.uint8))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +96,11 @@ def scene_name(split: str, number: int, family: str = "") -> str:
     return ":".join([SCENES, *([family] if family else []), split, str(number)])
 
 
-def _decode(path: str, size: int) -> Any:
-    """The first frame of an image file, rotated as its metadata says, in RGB, with sides of `size` pixels."""
+def open_image(path: str) -> Any:
+    """The first frame of an image file, rotated as its metadata says, in RGB; an image of Pillow.
+
+    Raises UserError, naming the file.
+    """
     try:
         from PIL import Image, ImageOps
     except ImportError:
@@ -106,8 +109,7 @@ def _decode(path: str, size: int) -> Any:
         with path_of(path).open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd metadata, and large images; the largest raise an error
             with Image.open(file) as image:
-                upright = ImageOps.exif_transpose(image).convert("RGB")
-            return upright.resize((size, size), Image.Resampling.BICUBIC)
+                return ImageOps.exif_transpose(image).convert("RGB")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except Image.UnidentifiedImageError:
@@ -117,3 +119,10 @@ def _decode(path: str, size: int) -> Any:
     except Exception as error:  # decoders raise many kinds of errors for damaged files
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UserError(f"{path}: cannot decode the image: {reason or type(error).__name__}") from None
+
+
+def _resized(image: Any, size: int) -> Any:
+    """An image with sides of `size` pixels."""
+    from PIL import Image
+
+    return image.resize((size, size), Image.Resampling.BICUBIC)

@@ -149,6 +149,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu": nn.gelu,  # the approximation by tanh (Hendrycks and Gimpel, 2016, section 2)
     "gelu_erf": gelu_erf,
     "swiglu": nn.silu,
+    "quick_gelu": lambda x: x * nn.sigmoid(1.702 * x),  # another approximation (section 2 of the same), of CLIP
 }
 
 
