@@ -4,8 +4,9 @@
     nmt-jax translate --workdir=runs/paraphrase < DIRECTORY/tatoeba.source > tatoeba.hypothesis
     nmt-jax score tatoeba.hypothesis --reference=DIRECTORY/tatoeba.target --confidence
 
-docs/how-to/sequence-to-sequence.md has the command that makes DIRECTORY. BLEU, also to the source, and iBLEU: not
-trained by us yet.
+docs/how-to/sequence-to-sequence.md has the command that makes DIRECTORY. 14 minutes of one CPU core, 2026-11-26: on
+Tatoeba BLEU 47.2 and iBLEU 33.6, where a copy of the source gets 45.2 and 30.7; on MRPC 46.0 and 32.3, less than the
+49.1 and 34.2 of a copy (docs/results/sequence-to-sequence.md).
 """
 
 import common

@@ -92,7 +92,8 @@ def test_the_command_writes_sources_of_a_model(tmp_path, nmt_jax, monkeypatch):
         pathlib.Path(f"{split}.rows").write_text("".join(f"{path}\n" for path in found.lines))
         pathlib.Path(f"{split}.en").write_text("a b\n" * 5)
     changes = {"data.corpus": "text", "data.directory": tmp_path, "data.source": "rows", "data.target": "en"}
-    changes |= {"data.kind": "features", "data.feature_width": WIDTH, "vocab.size": 20, "eval.max_segments": 0}
+    changes |= {"data.kind": "features", "data.feature_width": WIDTH, "vocab.size": 300, "eval.max_segments": 0}
+    changes["train.early_stopping_metric"] = "loss"
     flags = [f"--config.{name}={value}" for name, value in changes.items()]
     trained = nmt_jax("train", f"--config={ROOT}/configs/quickstart.py:smoke=true", "--workdir=w", *flags)
     assert trained.code == 0, trained.stderr
