@@ -4,7 +4,10 @@
     nmt-jax translate --workdir=runs/dialogue --top_p=0.9 --num_samples=1 < DIRECTORY/test.turn > test.hypothesis
 
 docs/how-to/sequence-to-sequence.md has the command that makes DIRECTORY, and the measures: perplexity and distinct
-n-grams. With --config.data.source=nothing, the model does not see the turn before. Perplexity: not trained by us yet.
+n-grams. With --config.data.source=nothing, the model does not see the turn before.
+
+4 minutes of one CPU core, 2026-11-26: perplexity per word 520 with the turn before and 484 without, so 3,589 replies
+are too few to learn from it (docs/results/sequence-to-sequence.md).
 """
 
 import common
