@@ -20,6 +20,7 @@ ACTIVATIONS = {
     "gelu": common_spec.Activation.GELUTanh,
     "gelu_erf": common_spec.Activation.GELU,
     "swiglu": common_spec.Activation.SWISH,
+    "quick_gelu": common_spec.Activation.GELUSigmoid,
 }
 LONGEST = 1025  # positions in a sinusoidal table: CTranslate2's default maximum of 1024 pieces, and EOS
 

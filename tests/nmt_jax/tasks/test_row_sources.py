@@ -101,7 +101,7 @@ IMAGES = {"data.kind": "image", "data.image_size": "32"}
         ),
         ({"model.image_encoder": "convolution"}, "image_encoder='convolution': has no effect on data.kind='features'"),
         ({"data.source_word_dropout": "0.1"}, "source_word_dropout=0.1: has no effect on data.kind='features'"),
-        ({"loss.doubly_stochastic": "0.1"}, "config.loss.doubly_stochastic=0.1: needs model_name='rnn' with attention"),
+        ({"loss.doubly_stochastic": "0.1"}, "config.loss.doubly_stochastic=0.1: needs model_name='rnn' with soft"),
         (IMAGES | {"data.patch_size": "2"}, "config.data.max_length=64: an image has 256 patches; set it to that or"),
         ({"data.feature_width": "0"}, "config.data.feature_width=0: set it to the width of the rows"),
         ({"data.corpus": "grammar"}, "config.data.source='paths': must be en or de"),
