@@ -144,6 +144,8 @@ def test_dropout_is_a_function_of_its_key():
         ({"d_hidden": 7}, "d_hidden=7 must be even"),
         ({"cell": "sru"}, "cell='sru': use one of lstm, gru, rnn, lstmn"),
         ({"decoder": "bahdanau", "attention": "none"}, "use decoder='luong' with attention='none'"),
+        ({"attention": "hard", "copying": "pointer"}, "attention='hard' supports one source only, without copying"),
+        ({"attention": "hard", "num_sources": 2}, "attention='hard' supports one source only"),
         ({"tie_embeddings": "three-way", "source_vocab_size": 12}, "needs one joint vocabulary"),
         ({"dropout": 1.0}, "dropout=1.0 must be in"),
     ],
