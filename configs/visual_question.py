@@ -26,7 +26,7 @@ def get_config(arg: str = "") -> ConfigDict:
         config.model.update(image_encoder="convolution", convolution_width=16)
     config.vocab.update(algorithm="word", size=100)
     config.optimizer.update(schedule="linear", learning_rate=2e-3, warmup_steps=200)
-    config.train.update(steps=8000, batch_tokens=2048, eval_every=500, checkpoint_every=500, keep_last=3)
+    config.train.update(steps=14_000, batch_tokens=2048, eval_every=500, checkpoint_every=500, keep_last=3)
     config.train.early_stopping_metric = "loss"  # BLEU needs four words
     config.eval.update(max_segments=0)
     config.loss.label_smoothing = 0.0
