@@ -10,7 +10,8 @@ colour is the small circle ?". No test scene has a combination of shape and colo
 Every second training scene asks "what is in the picture ?"; the answer lists all objects. `pictures=false` is the same
 model without the picture.
 
-The config was not trained by us yet.
+75 minutes of one CPU core: accuracy 89.4 % on 1,000 test questions (sizes 100.0, colours 100.0, shapes 94.2,
+numbers 74.5, existence 97.7, position 68.1; 2026-11-26, docs/results/images.md).
 """
 
 import common
