@@ -44,7 +44,8 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         numbers = itertools.count(1)
         for lines in chunks(streams.open_lines(flag_values.input), flag_values.batch):
             if empty := [number for number, line in enumerate(lines) if not line.strip()]:
-                raise UserError(f"line {next(numbers) + empty[0]} of the input is empty; it must name an image")
+                where = f"{flag_values.input or 'stdin'}:{next(numbers) + empty[0]}"
+                raise UserError(f"{where}: the line is empty; it must name an image")
             for rows in encoder.features([line.strip() for line in lines], flag_values.batch):
                 path = folder / f"{next(numbers)}.npy"
                 with whole_file(path) as file:

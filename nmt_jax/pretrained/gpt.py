@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import re
-from collections.abc import Mapping
 from typing import Any
 
 import flax.traverse_util
@@ -22,7 +20,7 @@ from nmt_jax.pretrained.family import Family
 from nmt_jax.pretrained.huggingface import UNUSED_IDS, Pretrained
 from nmt_jax.pretrained.model_files import read_json, read_tensors, tensor_names, write_tensors
 from nmt_jax.pretrained.tokenizer import Tokenizer, longest_text
-from nmt_jax.pretrained.weight_names import LEAVES, family_of, read_config
+from nmt_jax.pretrained.weight_names import family_of, read_config, tensor_name
 from nmt_jax.storage.files import whole_file
 
 PREFIX = "transformer."  # of the names below a language-modelling head
@@ -127,7 +125,7 @@ def save_gpt(found: Pretrained, folder: pathlib.Path) -> None:
         params |= {name: params[name] / scale for name in ("final_norm/scale", "final_norm/bias")}
     tensors: dict[str, np.ndarray] = {}
     for name in sorted(params, key=lambda name: _part(name) or 0):  # query, key and value in this order
-        tensor, value = PREFIX + _tensor(family.tensors, name), np.asarray(params[name], np.float32)
+        tensor, value = PREFIX + tensor_name(family.tensors, name), np.asarray(params[name], np.float32)
         tensors[tensor] = np.concatenate([tensors[tensor], value], axis=-1) if tensor in tensors else value
     content = {
         "model_type": "gpt2",
@@ -150,7 +148,7 @@ def _read_params(path: pathlib.Path, family: Family, names: list[str], model: Mo
     prefix = PREFIX if any(name.startswith(PREFIX) for name in names) else ""
     shapes = jax.eval_shape(model.init, jax.random.key(0), jax.ShapeDtypeStruct((1, 1), np.int32))["params"]
     flat = flax.traverse_util.flatten_dict(shapes, sep="/")
-    tensors = {name: prefix + _tensor(family.tensors, name) for name in flat}
+    tensors = {name: prefix + tensor_name(family.tensors, name) for name in flat}
     known = {name for name in names if name.startswith(f"{prefix}h.") and not name.endswith(BUFFERS)}
     if left := known - set(tensors.values()):
         raise UserError(f"{path}: {min(left)} and {len(left) - 1} more do not belong to the model in config.json")
@@ -164,16 +162,6 @@ def _read_params(path: pathlib.Path, family: Family, names: list[str], model: Mo
         value, part = values[tensors[name]], _part(name)
         params[name] = np.ascontiguousarray(value if part is None else np.split(value, 3, axis=-1)[part])
     return dict(flax.traverse_util.unflatten_dict(params, sep="/"))
-
-
-def _tensor(tensors: Mapping[str, Any], parameter: str) -> str:
-    """The name of the tensor that holds a parameter, without prefix."""
-    module, _, leaf = parameter.rpartition("/")
-    if parameter in tensors:
-        return str(tensors[parameter])
-    number = re.search(r"layers_(\d+)", module)
-    name = tensors[re.sub(r"layers_\d+", "layers_{}", module)].format(*number.groups() if number else ())
-    return f"{name}.{LEAVES[leaf]}"
 
 
 def _part(parameter: str) -> int | None:

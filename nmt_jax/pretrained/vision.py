@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import pathlib
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from nmt_jax.models.layers.vision_stack import VisionTransformer
 from nmt_jax.pretrained.family import ACTIVATIONS, Family
 from nmt_jax.pretrained.model_files import read_json, read_tensors, tensor_names
 from nmt_jax.pretrained.reproducibility import exact_products
-from nmt_jax.pretrained.weight_names import LEAVES, family_of, read_config
+from nmt_jax.pretrained.weight_names import family_of, read_config, tensor_name
 
 VIT_LAYER, CLIP_LAYER = "encoder.layer.{}", "encoder.layers.{}"
 SIZES = {
@@ -175,23 +174,13 @@ def _read_params(path: pathlib.Path, family: Family, names: list[str], model: Vi
         )
     patches = jax.ShapeDtypeStruct((1, model.num_patches, 3 * model.patch_size**2), np.float32)
     flat = flax.traverse_util.flatten_dict(jax.eval_shape(model.init, jax.random.key(0), patches)["params"], sep="/")
-    tensors = {name: prefixes[0] + _tensor(family, name) for name in flat}
+    tensors = {name: prefixes[0] + tensor_name(family.tensors, name) for name in flat}
     left = {name for name in names if name.startswith(f"{prefixes[0]}encoder.")} - set(tensors.values())
     if left:
         raise UserError(f"{path}: {min(left)} and {len(left) - 1} more do not belong to the model in config.json")
     values = read_tensors(path, {tensors[name]: _shape(name, leaf.shape, family, model) for name, leaf in flat.items()})
     params = {name: _converted(name, values[tensors[name]]).reshape(leaf.shape) for name, leaf in flat.items()}
     return dict(flax.traverse_util.unflatten_dict(params, sep="/"))
-
-
-def _tensor(family: Family, parameter: str) -> str:
-    """The name of the tensor that holds a parameter, without prefix."""
-    if parameter in family.tensors:
-        return str(family.tensors[parameter])
-    module, _, leaf = parameter.rpartition("/")
-    number = re.search(r"layers_(\d+)", module)
-    name = family.tensors[re.sub(r"layers_\d+", "layers_{}", module)]
-    return f"{str(name).format(*number.groups() if number else ())}.{LEAVES[leaf]}"
 
 
 def _shape(name: str, shape: tuple[int, ...], family: Family, model: VisionTransformer) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import flax.linen as nn
 from nmt_jax.errors import UserError
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.pretrained.families import ENCODERS
-from nmt_jax.pretrained.family import Family
+from nmt_jax.pretrained.family import Family, Tensors
 
 OLD = {".weight": ".gamma", ".bias": ".beta"}  # names in norms of files converted from TensorFlow
 LEAVES = {"kernel": "weight", "scale": "weight", "bias": "bias"}
@@ -66,6 +66,16 @@ def read_config(config: Mapping[str, Any], family: Family, where: str) -> dict[s
         fields["first_position"] = pad_id(config, family) + 1
         fields["max_positions"] -= fields["first_position"]
     return fields
+
+
+def tensor_name(tensors: Tensors, parameter: str) -> str:
+    """The name of the tensor that holds a parameter, without prefix; `tensors` are those of a family."""
+    module, _, leaf = parameter.rpartition("/")
+    if parameter in tensors:
+        return str(tensors[parameter])
+    number = re.search(r"layers_(\d+)", module)
+    name = str(tensors[re.sub(r"layers_\d+", "layers_{}", module)])
+    return f"{name.format(*number.groups() if number else ())}.{LEAVES[leaf]}"
 
 
 def pad_id(config: Mapping[str, Any], family: Family) -> int:

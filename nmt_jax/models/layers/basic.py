@@ -149,7 +149,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu": nn.gelu,  # the approximation by tanh (Hendrycks and Gimpel, 2016, section 2)
     "gelu_erf": gelu_erf,
     "swiglu": nn.silu,
-    "quick_gelu": lambda x: x * nn.sigmoid(1.702 * x),  # another approximation (section 2 of the same), of CLIP
+    "quick_gelu": lambda x: x * nn.sigmoid(1.702 * x),  # a coarser approximation (section 2 there), in CLIP
 }
 
 

@@ -105,7 +105,7 @@ def test_an_encoder_is_needed_and_the_folder_of_the_output_must_be_new(tmp_path,
     save_image(tmp_path / "a.png")
     assert "needs --encoder=FOLDER and --output=FOLDER" in mistake("features", "--encoder=vit", stdin="a.png\n")
     command = ("features", "--encoder=vit", "--output=rows")
-    assert mistake(*command, stdin="a.png\n\n") == "line 2 of the input is empty; it must name an image"
+    assert mistake(*command, stdin="a.png\n\n") == "stdin:2: the line is empty; it must name an image"
     assert mistake(*command, stdin="a.png\n") == "rows: exists already; name a new folder"
     command = ("features", "--encoder=vit", "--output=more")
     assert mistake(*command, stdin="b.png\n") == "b.png: no such file"
