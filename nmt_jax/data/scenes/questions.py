@@ -1,4 +1,4 @@
-"""Questions about scenes in English; the objects determine the answer, which is one word but for descriptions."""
+"""Questions about scenes in English; the objects determine the answer, which is one word but for lessons."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ JUDGED = {  # kinds of questions whose answers are not equally frequent in rando
 }
 ANSWERS = {**WORDS, **JUDGED}  # of each kind of question
 KINDS = tuple(ANSWERS)
-DESCRIPTION = "description"
+LESSONS = ("everything", "which", "place")  # kinds whose answers of several words teach what the other kinds need
+NOTHING = "none"
 
 Nameable = Collection[tuple[int, int]]  # combinations of shape and colour that a question may name
 Form = Callable[[Sequence[Object], Nameable], Iterator[tuple[str, str]]]  # all its questions, with their answers
 
 
 class Question(NamedTuple):
-    """A question with its answer; kind: one of KINDS, or DESCRIPTION."""
+    """A question with its answer; kind: one of KINDS or LESSONS."""
 
     kind: str
     text: str
@@ -38,27 +39,24 @@ class Question(NamedTuple):
 
 
 def ask(
-    random: np.random.Generator, draw: Callable[[], Sequence[Object]], nameable: Nameable
+    random: np.random.Generator,
+    draw: Callable[[], Sequence[Object]],
+    nameable: Nameable,
+    kinds: Sequence[str] = KINDS,
 ) -> tuple[Sequence[Object], Question]:
-    """A random question about the first objects from `draw` that allow it.
+    """A random question of one of the kinds about the first objects from `draw` that allow it.
 
-    All kinds are equally frequent, and so are all answers of a form of questions: the text does not tell the answer.
+    All kinds are equally frequent, and so are all answers of a form of KINDS: the text does not tell the answer.
     """
-    kind = KINDS[random.integers(len(KINDS))]
+    kind = kinds[random.integers(len(kinds))]
     form = FORMS[kind][random.integers(len(FORMS[kind]))]
-    wanted = ANSWERS[kind]
-    if kind in JUDGED:
+    wanted = ANSWERS.get(kind)
+    if wanted and kind in JUDGED:
         wanted = (wanted[random.integers(len(wanted))],)
     while True:
         objects = draw()
-        if found := [pair for pair in form(objects, nameable) if pair[1] in wanted]:
+        if found := [pair for pair in form(objects, nameable) if wanted is None or pair[1] in wanted]:
             return objects, Question(kind, *found[random.integers(len(found))])
-
-
-def describe(objects: Sequence[Object]) -> Question:
-    """The question for a description, a list of noun phrases in the order of reading."""
-    phrases = [_phrase({name: getattr(one, name) for name in WORDS}) for one in objects]
-    return Question(DESCRIPTION, "what is in the picture ?", " and ".join(phrases))
 
 
 def _attribute(asked: str, *named: str) -> Form:
@@ -130,6 +128,32 @@ def _position(*named: str) -> Form:
     return questions
 
 
+def _everything(objects: Sequence[Object], nameable: Nameable) -> Iterator[tuple[str, str]]:
+    """What is in the picture? A list of noun phrases in the order of reading."""
+    yield "what is in the picture ?", _list(objects)
+
+
+def _which(*named: str, some: bool = True) -> Form:
+    """Which red circles are there? The same list of those, where there are `some`, or else none."""
+
+    def questions(objects: Sequence[Object], nameable: Nameable) -> Iterator[tuple[str, str]]:
+        for values in _descriptions(objects, named, nameable):
+            if bool(found := _matching(objects, values)) is some:
+                yield f"which {_phrase(values, plural=True)} are there ?", _list(found)
+
+    return questions
+
+
+def _place(*named: str) -> Form:
+    """Where is the red circle?"""
+
+    def questions(objects: Sequence[Object], nameable: Nameable) -> Iterator[tuple[str, str]]:
+        for phrase, one in _identified(objects, named):
+            yield f"where is the {phrase} ?", PLACES["en"][one.row][one.column]
+
+    return questions
+
+
 FORMS: dict[str, tuple[Form, ...]] = {
     "size": (
         _attribute("size", "shape"),
@@ -152,6 +176,18 @@ FORMS: dict[str, tuple[Form, ...]] = {
         _existence("size", "shape"),
     ),
     "position": (_position("shape"), _position("colour"), _position("colour", "shape")),
+    "everything": (_everything,),
+    "which": (
+        _which("shape"),
+        _which("colour"),
+        _which("size"),
+        _which("colour", "shape"),
+        _which("size", "shape"),
+        _which("shape", some=False),
+        _which("colour", some=False),
+        _which("colour", "shape", some=False),
+    ),
+    "place": (_place("shape"), _place("colour"), _place("colour", "shape")),
 }
 
 
@@ -176,6 +212,11 @@ def _descriptions(objects: Sequence[Object], named: Sequence[str], nameable: Nam
 def _matching(objects: Sequence[Object], values: dict[str, int]) -> list[Object]:
     """The objects with these values of attributes."""
     return [one for one in objects if all(getattr(one, name) == number for name, number in values.items())]
+
+
+def _list(objects: Sequence[Object]) -> str:
+    """The noun phrases of the objects with all their attributes, or NOTHING."""
+    return " and ".join(_phrase({name: getattr(one, name) for name in WORDS}) for one in objects) or NOTHING
 
 
 def _phrase(values: dict[str, int], plural: bool = False) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 
 from nmt_jax.data.scenes.captions import Words, caption, caption_words
 from nmt_jax.data.scenes.objects import AMBIGUOUS, COLOURS, GRID, SHAPES, SIZES, Object
-from nmt_jax.data.scenes.questions import Question, ask, describe
+from nmt_jax.data.scenes.questions import KINDS, LESSONS, Question, ask
 from nmt_jax.errors import UserError
 
-VERSION = 2  # increase it whenever a scene, its pixels, its caption or its question change
+VERSION = 3  # increase it whenever a scene, its pixels, its caption or its question change
 SPLITS = ("train", "dev", "test")
 QUESTIONS = "questions"  # the family of scenes with a question
 FAMILIES: dict[str, tuple[int, ...]] = {  # with what they add to the keys of the random numbers
@@ -85,12 +85,10 @@ def scene(split: str, number: int, family: str = "") -> Scene:
     question = None
     if family == QUESTIONS:
         known = combinations(split)
-        found: Sequence[Object]
-        if split == "train" and number % 2:
-            found = _assortment(random, known)  # a description teaches more about the objects than one word does
-            question = describe(found)
-        else:
-            found, question = ask(random, lambda: _assortment(random, known), {*known, *combinations("train")})
+        # Every second training scene teaches more about its objects than the answer of one word does.
+        kinds = LESSONS if split == "train" and number % 2 else KINDS
+        nameable = {*known, *combinations("train")}
+        found, question = ask(random, lambda: _assortment(random, known), nameable, kinds)
         objects = [_varied(random, one) for one in found]
     else:
         objects = _line(random, split, AMBIGUOUS_SHARE if family else 0.0)

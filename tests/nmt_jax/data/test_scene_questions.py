@@ -8,7 +8,7 @@ import pytest
 
 from nmt_jax.data import scenes
 from nmt_jax.data.scenes.objects import COLOURS, SHAPES, SIZES
-from nmt_jax.data.scenes.questions import ANSWERS, DESCRIPTION
+from nmt_jax.data.scenes.questions import ANSWERS, LESSONS
 from nmt_jax.data.scenes.scene import combinations
 
 COUNT = 600
@@ -34,7 +34,7 @@ PLACES = {  # all places that a reader may mean
 
 @pytest.fixture(scope="module")
 def drawn():
-    """Scenes of each split. Every second one of training has the question for a description."""
+    """Scenes of each split. Every second one of training has a lesson."""
     counts = {"train": 2 * COUNT, "dev": COUNT, "test": COUNT}
     return {split: [scenes.scene(split, number, "questions") for number in range(counts[split])] for split in counts}
 
@@ -42,7 +42,7 @@ def drawn():
 @pytest.fixture(scope="module")
 def asked(drawn):
     """Scenes with questions that one word answers."""
-    return {split: [one for one in part if one.question.kind != DESCRIPTION] for split, part in drawn.items()}
+    return {split: [one for one in part if one.question.kind not in LESSONS] for split, part in drawn.items()}
 
 
 def words(one):
@@ -85,16 +85,28 @@ def test_the_objects_determine_the_answer(asked):
         assert answer(scene.objects, scene.question.text) == scene.question.answer, scene
 
 
-def test_half_of_the_training_scenes_are_described(drawn):
-    described = [one for one in drawn["train"] if one.question.kind == DESCRIPTION]
-    assert described == drawn["train"][1::2]
-    for scene in described:
-        assert scene.question.text == "what is in the picture ?"
-        phrases = [phrase.split() for phrase in scene.question.answer.split(" and ")]
-        assert phrases == [[*words(one).values()] for one in scene.objects]
+def lesson(objects, text):
+    """The answer to a lesson, in the same way."""
+    if found := re.fullmatch(r"where is the (.*) \?", text):
+        (one,) = described(objects, found[1])
+        return next(place for place, is_at in PLACES.items() if is_at(one))  # corners and the middle come first
+    found = re.fullmatch(r"what is in the picture \?|which (.*) are there \?", text)
+    return " and ".join(" ".join(words(one).values()) for one in described(objects, found[1] or "")) or "none"
+
+
+def test_every_second_training_scene_has_a_lesson(drawn):
+    lessons = [one for one in drawn["train"] if one.question.kind in LESSONS]
+    assert lessons == drawn["train"][1::2]
+    for scene in lessons:
+        assert lesson(scene.objects, scene.question.text) == scene.question.answer, scene
         places = [(one.row, one.column) for one in scene.objects]
         assert places == sorted(places)
-    assert all(one.question.kind != DESCRIPTION for split in ("dev", "test") for one in drawn[split])
+    kinds = collections.Counter(scene.question.kind for scene in lessons)
+    assert kinds.keys() == set(LESSONS)
+    assert all(abs(count - COUNT / 3) < 4 * (COUNT / 3) ** 0.5 for count in kinds.values())
+    lists = [scene.question.answer for scene in lessons if scene.question.kind == "which"]
+    assert 0.2 < lists.count("none") / len(lists) < 0.6
+    assert all(one.question.kind not in LESSONS for split in ("dev", "test") for one in drawn[split])
 
 
 def test_kinds_and_their_answers_are_equally_frequent(asked):
@@ -131,7 +143,7 @@ def test_questions_are_the_same_everywhere(drawn):
         for scene in part[:20]:
             whole.update(scene.draw(48).tobytes() + "\t".join(scene.question).encode())
     # A change of questions needs another version, or prepared corpora of the old ones are used.
-    assert (scenes.VERSION, whole.hexdigest()[:16]) == (2, "1b2f0cc65f2d5cc4")
+    assert (scenes.VERSION, whole.hexdigest()[:16]) == (3, "ab504f3c6481d4fc")
 
 
 def test_most_questions_differ(asked):
