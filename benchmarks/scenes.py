@@ -207,7 +207,7 @@ def main() -> None:
     translator, params = open_translator([Workdir(options.workdir)])
     data = translator.config.data
     split, first = ("train", data.size) if options.split == "known" else (options.split, 0)
-    step = 2 if (split, data.name) == ("train", scenes.QUESTIONS) else 1  # every second one is described
+    step = 2 if (split, data.name) == ("train", scenes.QUESTIONS) else 1  # every second one has a lesson
     numbers = range(first, first + step * options.scenes, step)
     expected = [scenes.scene(split, number, data.name) for number in numbers]
     shift = int(options.pictures == "other")

@@ -84,18 +84,24 @@ def test_likelihood_does_not_fall():
         assert (np.diff(stages, axis=1) > -1e-3).all(), model
 
 
-def test_variational_bayes_by_hand():
-    bitext = Bitext(words(SOURCE), words(TARGET))
-    rows = Rows.of(bitext, reverse=False)
-    source, _ = bitext.pair_words
+@pytest.mark.parametrize("reverse", [False, True])
+def test_variational_bayes_by_hand(reverse):
+    bitext = Bitext(words(SOURCE), words([*TARGET[:-1], TARGET[-1] + " plus"]))
+    rows = Rows.of(bitext, reverse)
+    source = bitext.pair_words[reverse]
     counts = np.linspace(0.0, 3.0, len(source)).astype(np.float32)
     counts[0] = 0.0
-    null = jnp.zeros(len(bitext.target_words)).at[2:].set(1.0)
+    sizes = len(bitext.target_words), len(bitext.source_words)
+    assert sizes[0] != sizes[1]
+    null = jnp.zeros(max(sizes)).at[2 : sizes[reverse]].set(1.0)
     found = translation_table.maximized(Table(jnp.asarray(counts), null), rows, 0.01)
     for pair in range(1, len(source)):
         row = source == source[pair]
         expected = np.exp(digamma(counts[pair] + 0.01) - digamma(counts[row].sum() + 0.01 * row.sum()))
         np.testing.assert_allclose(found.pairs[pair], expected, rtol=1e-4, atol=1e-30)
+    number = sizes[reverse] - 2
+    expected = np.exp(digamma(1.01) - digamma(1.01 * number))
+    np.testing.assert_allclose(found.null[2 : sizes[reverse]], expected, rtol=1e-4)
 
 
 def test_memory_is_for_pairs_that_occur():
