@@ -23,7 +23,7 @@ JUDGED = {  # kinds of questions whose answers are not equally frequent in rando
 }
 ANSWERS = {**WORDS, **JUDGED}  # of each kind of question
 KINDS = tuple(ANSWERS)
-LESSONS = ("everything", "which", "place")  # kinds whose answers of several words teach what the other kinds need
+LESSONS = ("everything", "which", "place", "side")  # kinds whose answers of several words teach what the other kinds need
 NOTHING = "none"
 
 Nameable = Collection[tuple[int, int]]  # combinations of shape and colour that a question may name
@@ -154,6 +154,17 @@ def _place(*named: str) -> Form:
     return questions
 
 
+def _side(*named: str) -> Form:
+    """Where is the circle relative to the square? Of two objects in one row or column."""
+
+    def questions(objects: Sequence[Object], nameable: Nameable) -> Iterator[tuple[str, str]]:
+        for (first, one), (second, other) in itertools.permutations(_identified(objects, named), 2):
+            if len(found := sides(one, other)) == 1:
+                yield f"where is the {first} relative to the {second} ?", f"{RELATIONS['en'][found[0]]} it"
+
+    return questions
+
+
 FORMS: dict[str, tuple[Form, ...]] = {
     "size": (
         _attribute("size", "shape"),
@@ -188,6 +199,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
         _which("colour", "shape", some=False),
     ),
     "place": (_place("shape"), _place("colour"), _place("colour", "shape")),
+    "side": (_side("shape"), _side("colour"), _side("colour", "shape")),
 }
 
 
