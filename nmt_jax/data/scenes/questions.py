@@ -23,7 +23,12 @@ JUDGED = {  # kinds of questions whose answers are not equally frequent in rando
 }
 ANSWERS = {**WORDS, **JUDGED}  # of each kind of question
 KINDS = tuple(ANSWERS)
-LESSONS = ("everything", "which", "place", "side")  # kinds whose answers of several words teach what the other kinds need
+LESSONS = (
+    "everything",
+    "which",
+    "place",
+    "side",
+)  # kinds whose answers of several words teach what the other kinds need
 NOTHING = "none"
 
 Nameable = Collection[tuple[int, int]]  # combinations of shape and colour that a question may name
