@@ -14,8 +14,8 @@ from nmt_jax.alignment.bitext import SPECIAL, Bitext
 class Table(NamedTuple):
     """A value for each pair of words: a probability or an expected count.
 
-    pairs: float32[P], pair 0 is padding. null: float32[V], of each target word and the NULL word, word 0 is padding. V is
-    the size of the larger vocabulary, so that the tables of both directions have the same shapes and share programs.
+    pairs: float32[P], pair 0 is padding. null: float32[V], of each target word and the NULL word, word 0 is padding.
+    V is the size of the larger vocabulary, so that the tables of both directions have equal shapes and share programs.
     """
 
     pairs: Array

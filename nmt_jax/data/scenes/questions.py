@@ -47,7 +47,7 @@ def ask(
     random: np.random.Generator,
     draw: Callable[[], Sequence[Object]],
     nameable: Nameable,
-    kinds: Sequence[str] = KINDS,
+    kinds: tuple[str, ...] = KINDS,
 ) -> tuple[Sequence[Object], Question]:
     """A random question of one of the kinds about the first objects from `draw` that allow it.
 
