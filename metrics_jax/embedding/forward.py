@@ -46,8 +46,8 @@ class Forward:
         count, width = shape_of_states(embed, self._padded(1), len(self._devices))
         self.layers = layer_numbers(layers, count)
         self.width = width * {"concatenate": len(layers), "mean": 1, "power_means": 3}[combine]
-        self._states = functools.partial(selected_states, layers=self.layers)
-        self._combined = functools.partial(combined, combine=combine, normalize=normalize)
+        self._states = functools.partial(selected_states, layers=self.layers, normalize=normalize)
+        self._combined = functools.partial(combined, combine=combine)
 
     def __call__(self, rows: Sequence[np.ndarray], batch_tokens: int | None) -> Iterator[tuple[int, np.ndarray]]:
         """Yields (row number, vectors float32[S, E]) of rows int[S] of 1 to max_length ids each, longest first.
@@ -121,10 +121,20 @@ def layer_numbers(layers: tuple[int, ...], count: int) -> tuple[int, ...]:
     return tuple(layer % count for layer in layers)
 
 
-def selected_states(embed: jax.tree_util.Partial, ids: Array, mask: Array, *, layers: tuple[int, ...]) -> list[Array]:
-    """The states float[B, S, D] of these layers, none of them negative, of a batch."""
+def selected_states(
+    embed: jax.tree_util.Partial, ids: Array, mask: Array, *, layers: tuple[int, ...], normalize: bool
+) -> list[Array]:
+    """The states float32[B, S, D] of these layers, none of them negative, of a batch; normalize: to length 1."""
     select = _layers_one_by_one if inspect.isgeneratorfunction(embed.func) else _all_layers
-    return select(embed, ids, mask, layers=layers)
+    states = select(embed, ids, mask, layers=layers)
+    return [_normalized(state) if normalize else state.astype(np.float32) for state in states]
+
+
+@jax.jit
+def _normalized(states: Array) -> Array:
+    """States float[B, S, D], each divided by its length, in float32."""
+    states = states.astype(jnp.float32)
+    return states / jnp.maximum(jnp.linalg.norm(states, axis=-1, keepdims=True), 1e-30)
 
 
 def _layers_one_by_one(embed: Embed, ids: Array, mask: Array, layers: tuple[int, ...]) -> list[Array]:
@@ -141,16 +151,9 @@ def _all_layers(embed: Callable[..., Array], ids: Array, mask: Array, layers: tu
     return [states[layer] for layer in layers]
 
 
-def combined(states: Sequence[Any], *, combine: str, normalize: bool) -> Any:
-    """Combines states float[B, S, D] into float32[B, S, E], arrays of NumPy or JAX; NumPy compiles nothing.
-
-    normalize: scale each vector of a state to length 1 first.
-    """
+def combined(states: Sequence[Any], *, combine: str) -> Any:
+    """Combines states float32[B, S, D] into float32[B, S, E], arrays of NumPy or JAX; NumPy compiles nothing."""
     of = np if isinstance(states[0], np.ndarray) else jnp
-    states = [state.astype(np.float32) for state in states]
-    if normalize:
-        lengths = [of.linalg.norm(state, axis=-1, keepdims=True) for state in states]
-        states = [state / of.maximum(length, 1e-30) for state, length in zip(states, lengths, strict=True)]
     if combine == "concatenate":
         return states[0] if len(states) == 1 else of.concatenate(states, axis=-1)
     mean = sum(states[1:], start=states[0]) / len(states)

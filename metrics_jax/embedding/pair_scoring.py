@@ -41,8 +41,8 @@ class Scoring(NamedTuple):
 def match_pairs(embed: jax.tree_util.Partial, tokens: PairTokens, *, scoring: Scoring) -> tuple[Any, Array]:
     """What `scoring.match` returns for the P pairs of a batch, and bool[P]: whether their vectors are finite."""
     mask = jnp.arange(tokens.ids.shape[1])[None] < tokens.lengths[:, None]
-    selected = selected_states(embed, tokens.ids, mask, layers=scoring.layers)
-    states = combined(selected, combine=scoring.combine, normalize=True)
+    selected = selected_states(embed, tokens.ids, mask, layers=scoring.layers, normalize=True)
+    states = combined(selected, combine=scoring.combine)
     x, y = (_side(states, places, scoring.mesh) for places in (tokens.left, tokens.right))
     finite = jnp.isfinite(x.vectors.sum(axis=(1, 2)) + y.vectors.sum(axis=(1, 2)))
     return scoring.match(x, y, pairwise=False), finite

@@ -50,8 +50,6 @@ def _of_elmo(workdir: os.PathLike[str], dtype: str) -> ContextVectors:
 
     def read(lines: Sequence[Sequence[str]], layers: tuple[int, ...], combine: str) -> list[np.ndarray]:
         chosen = list(layer_numbers(layers, elmo.shape[0]))
-        return [
-            np.asarray(combined([*states[chosen]], combine=combine, normalize=False)) for states in elmo.features(lines)
-        ]
+        return [np.asarray(combined([*states[chosen]], combine=combine)) for states in elmo.features(lines)]
 
     return ContextVectors(read, elmo.fingerprint, dtype)
