@@ -23,12 +23,7 @@ JUDGED = {  # kinds of questions whose answers are not equally frequent in rando
 }
 ANSWERS = {**WORDS, **JUDGED}  # of each kind of question
 KINDS = tuple(ANSWERS)
-LESSONS = (
-    "everything",
-    "which",
-    "place",
-    "side",
-)  # kinds whose answers of several words teach what the other kinds need
+LESSONS = ("everything", "which", "place", "side")  # longer answers teach what the other kinds need
 NOTHING = "none"
 
 Nameable = Collection[tuple[int, int]]  # combinations of shape and colour that a question may name
@@ -55,7 +50,7 @@ def ask(
     """
     kind = kinds[random.integers(len(kinds))]
     form = FORMS[kind][random.integers(len(FORMS[kind]))]
-    wanted = ANSWERS.get(kind)
+    wanted = ANSWERS.get(kind)  # None for lessons: any answer
     if wanted and kind in JUDGED:
         wanted = (wanted[random.integers(len(wanted))],)
     while True:
