@@ -46,7 +46,7 @@ def ask(
 ) -> tuple[Sequence[Object], Question]:
     """A random question of one of the kinds about the first objects from `draw` that allow it.
 
-    All kinds are equally frequent, and so are all answers of a form of KINDS: the text does not tell the answer.
+    All kinds are equally frequent. So are all answers to a form of KINDS, so that the text does not tell the answer.
     """
     kind = kinds[random.integers(len(kinds))]
     form = FORMS[kind][random.integers(len(FORMS[kind]))]
@@ -120,10 +120,9 @@ def _position(*named: str) -> Form:
     """Is the circle above the square? Of two objects in one row or column."""
 
     def questions(objects: Sequence[Object], nameable: Nameable) -> Iterator[tuple[str, str]]:
-        for (first, one), (second, other) in itertools.permutations(_identified(objects, named), 2):
-            if len(found := sides(one, other)) == 1:
-                for side, relation in RELATIONS["en"].items():
-                    yield f"is the {first} {relation} the {second} ?", "yes" if found == [side] else "no"
+        for first, second, found in _related(objects, named):
+            for side, relation in RELATIONS["en"].items():
+                yield f"is the {first} {relation} the {second} ?", "yes" if found == side else "no"
 
     return questions
 
@@ -158,9 +157,8 @@ def _side(*named: str) -> Form:
     """Where is the circle relative to the square? Of two objects in one row or column."""
 
     def questions(objects: Sequence[Object], nameable: Nameable) -> Iterator[tuple[str, str]]:
-        for (first, one), (second, other) in itertools.permutations(_identified(objects, named), 2):
-            if len(found := sides(one, other)) == 1:
-                yield f"where is the {first} relative to the {second} ?", f"{RELATIONS['en'][found[0]]} it"
+        for first, second, found in _related(objects, named):
+            yield f"where is the {first} relative to the {second} ?", f"{RELATIONS['en'][found]} it"
 
     return questions
 
@@ -207,6 +205,13 @@ def _identified(objects: Sequence[Object], named: Sequence[str]) -> list[tuple[s
     """The objects that are the only ones with their values of the attributes `named`, with noun phrases."""
     described = [({attribute: getattr(one, attribute) for attribute in named}, one) for one in objects]
     return [(_phrase(values), one) for values, one in described if len(_matching(objects, values)) == 1]
+
+
+def _related(objects: Sequence[Object], named: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Noun phrases of two identified objects in one row or column, and the side of the first on which the second is."""
+    for (first, one), (second, other) in itertools.permutations(_identified(objects, named), 2):
+        if len(found := sides(one, other)) == 1:
+            yield first, second, found[0]
 
 
 def _descriptions(objects: Sequence[Object], named: Sequence[str], nameable: Nameable) -> Iterator[dict[str, int]]:
