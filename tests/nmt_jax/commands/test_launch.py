@@ -166,6 +166,8 @@ def test_invalid_arguments_are_errors(capsys, arguments, message):
 
 # A real SLURM
 
+CREDENTIAL_SECONDS = 3  # SLURM refuses the credential of a job that starts again in the second in which it ended
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
@@ -244,13 +246,15 @@ def test_an_array_scores_lines_and_one_job_is_requeued(cluster, environment, tmp
     slurm.output_of(cluster, "scancel", "--signal=USR1", "--batch", f"{job}_3")
     shown = ["scontrol", "show", "job", f"{job}_3"]
     slurm.wait_for(lambda: "Restarts=1" in slurm.output_of(cluster, *shown), 60, "job 3 was not queued again")
+    time.sleep(CREDENTIAL_SECONDS)
 
     def ended():
         slurm.output_of(cluster, "scontrol", "update", f"JobId={job}_3", "StartTime=now")  # else minutes later
         return state(cluster, job) <= {"COMPLETED", "FAILED"}
 
     slurm.wait_for(ended, 400, "the array does not end")
-    assert state(cluster, job) == {"COMPLETED"}
+    logs = [path.name + "\n" + path.read_text() for path in sorted(tmp_path.glob("scores.slurm-*.log"))]
+    assert state(cluster, job) == {"COMPLETED"}, "\n".join(logs)
     assert output.read_bytes() == whole.stdout
     assert not parts.exists()
 
@@ -280,5 +284,5 @@ def test_a_signal_saves_and_the_requeued_job_continues(cluster, environment, tmp
         slurm.output_of(cluster, "scontrol", "update", f"JobId={job}", "StartTime=now")  # else minutes later
         return f"continued at step {saved}" in (tmp_path / f"slurm-{job}.log").read_text()
 
-    time.sleep(3)  # within the second in which it ended, SLURM would refuse the job's own credential
+    time.sleep(CREDENTIAL_SECONDS)
     slurm.wait_for(continued, 200, "no restart")
