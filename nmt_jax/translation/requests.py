@@ -18,6 +18,12 @@ class Line(NamedTuple):
     phrases: tuple[str, ...] = ()  # phrases that the translation contains
     location: str = ""  # of the constraints, "FILE:LINE: ", for error messages
     translation: str = ""  # a complete translation, to be scored
+    source_location: str = ""  # of the text, "FILE:LINE: ", for error messages
+
+
+def as_lines(lines: Iterable[str | Line]) -> list[Line]:
+    """Return lines without constraints for texts, and others as they are."""
+    return [line if isinstance(line, Line) else Line(line) for line in lines]
 
 
 class Scored(NamedTuple):
@@ -63,7 +69,8 @@ def read_requests(
             texts.append(text)
         prefix, phrases, translation = texts
         origin = f"{names}:{number}: " if names else ""
-        yield Line(line, prefix, tuple(filter(None, phrases.split("\t"))), origin, translation)
+        required = tuple(filter(None, phrases.split("\t")))
+        yield Line(line, prefix, required, origin, translation, f"{name}:{number}: ")
     for path, rows in files:
         if path and next(iter(rows), None) is not None:
             raise UserError(f"{path}: has more lines than {name}")

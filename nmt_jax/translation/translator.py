@@ -28,7 +28,7 @@ from nmt_jax.distributed.evaluation import Evaluator
 from nmt_jax.errors import UserError
 from nmt_jax.models.layers.features import Source, batch_source, reduction_of, source_mask
 from nmt_jax.translation.programs import Programs
-from nmt_jax.translation.requests import Hypothesis, Line, Scored
+from nmt_jax.translation.requests import Hypothesis, Line, Scored, as_lines
 
 ESTIMATED = 1 << 16  # pieces of all hypotheses of a batch, from which on its memory is estimated first
 CHANGES = "--beam_size or --num_samples, or the length by --max_length_ratio, --max_length_offset and --min_length"
@@ -140,7 +140,7 @@ class Translator:
         ratio = decode.max_length_ratio if max_length_ratio is None else max_length_ratio
         offset = decode.max_length_offset if max_length_offset is None else max_length_offset
         limit = _LengthLimit(ratio, offset, method.min_limit)
-        requests = [line if isinstance(line, Line) else Line(line) for line in lines]
+        requests = as_lines(lines)
         split = [self._parts(line) for line in requests]
         for line, line_parts in zip(requests, split, strict=True):
             _check_constraints(line, line_parts[0], method, limit.of(line_parts[0]))
@@ -187,14 +187,18 @@ class Translator:
     def score(
         self,
         params: Sequence[Any],
-        lines: Sequence[str],
+        lines: Sequence[str | Line],
         translations: Sequence[str | Sequence[int]],
         with_attention: bool = False,
     ) -> list[Scored]:
         """Return the log-probabilities of one translation of each line, as text or ids, optionally with attention."""
         source_vocab, target_vocab = self.vocabularies
-        unknown = [source_vocab.unknown(line, self.num_unknown) for line in lines]
-        ids: list[Any] = [self.encode_source(line, words) for line, words in zip(lines, unknown, strict=True)]
+        requests = as_lines(lines)
+        unknown = [source_vocab.unknown(line.text, self.num_unknown) for line in requests]
+        ids: list[Any] = [
+            self.encode_source(line.text, words, line.source_location)
+            for line, words in zip(requests, unknown, strict=True)
+        ]
         targets = [
             [*(target_vocab.encode(text, words) if isinstance(text, str) else text), EOS]
             for text, words in zip(translations, unknown, strict=True)
@@ -234,7 +238,7 @@ class Translator:
                         f"possible, {LONGEST} times data.max_length"
                     )
         translations = [line.translation for line in lines]
-        scored = self.score(params, [line.text for line in lines], translations, with_attention)
+        scored = self.score(params, lines, translations, with_attention)
         return [
             [Hypothesis(text, sum(one.log_probs), one.pieces[:-1], [], one)]
             for text, one in zip(translations, scored, strict=True)
@@ -273,12 +277,18 @@ class Translator:
 
     # Parts and batches
 
-    def encode_source(self, text: str, unknown: list[str]) -> Any:
-        """Return the ids of a line, without the last EOS, or another example of its sources."""
+    def encode_source(self, text: str, unknown: list[str], location: str = "") -> Any:
+        """Return the ids of a line, without the last EOS, or another example of its sources.
+
+        Raises UserError, which begins with `location`, if a source is missing or its file is bad.
+        """
         encode = functools.partial(self.vocabularies[0].encode, unknown=unknown)
-        if self.reader.only_text:
-            return sources.encode(text, self.num_sources, encode)
-        return self.reader.features(self.reader.read(text, encode))
+        try:
+            if self.reader.only_text:
+                return sources.encode(text, self.num_sources, encode)
+            return self.reader.features(self.reader.read(text, encode))
+        except UserError as error:
+            raise UserError(f"{location}{error}") from None
 
     def source_pieces(self, example: Any, unknown: list[str]) -> list[str]:
         """Return the pieces of ids with EOS after each source; of rows, the numbers of the encoder's states, from 0."""
@@ -303,7 +313,8 @@ class Translator:
             for one, pieces in zip(required, ids, strict=True):
                 if UNK in pieces:
                     raise UserError(f"{line.location}{one!r} contains text that the target vocabulary lacks")
-            source, phrases = self.encode_source(text, unknown), [pieces for pieces in ids[1:] if pieces]
+            source = self.encode_source(text, unknown, line.source_location)
+            phrases = [pieces for pieces in ids[1:] if pieces]
             seed, example = zlib.crc32(text.encode("utf-8", "surrogatepass")), self._example(source)
             length, empty = int(self.reader.lengths(example).max()), self.reader.empty(example)
             parts.append(_Part(source, length, empty, unknown, ids[0], phrases, seed))

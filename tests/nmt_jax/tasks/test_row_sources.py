@@ -192,10 +192,13 @@ def test_translations_of_paths_do_not_depend_on_other_lines(settings, workdir, m
 
 
 @pytest.mark.slow
-def test_a_bad_path_ends_translation_with_one_line(workdir, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"missing.npy\n")))
-    assert cli.main(["translate", f"--workdir={workdir}", "--beam_size=2"]) == 2
-    assert capsys.readouterr().err.strip() == "nmt-jax: error: missing.npy: no such file"
+def test_a_bad_path_ends_translation_with_its_line(settings, workdir, tmp_path, capsys):
+    (tmp_path / "paths").write_text(f"{settings['data.directory']}/val0.npy\nmissing.npy\n")
+    (tmp_path / "given").write_text("a\nb\n")
+    command = ["translate", f"--workdir={workdir}", f"--input={tmp_path}/paths"]
+    for flags in (["--beam_size=2"], [f"--given={tmp_path}/given"]):
+        assert cli.main([*command, *flags]) == 2
+        assert capsys.readouterr().err.strip() == f"nmt-jax: error: {tmp_path}/paths:2: missing.npy: no such file"
 
 
 @pytest.mark.slow
