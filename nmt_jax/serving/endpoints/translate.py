@@ -56,9 +56,7 @@ def parse(models: Models, body: Mapping[str, Any]) -> tuple[Translate, list[Line
     for number, (line, prefix, phrases) in enumerate(zip(lines, prefixes, constraints, strict=True), start=1):
         if line.count("\t") != model.translator.num_sources - 1:
             raise UserError(f"lines, line {number}: needs {model.translator.num_sources} sources, separated by tabs")
-        where = f"line {number}: "
-        required = tuple(filter(None, phrases.split("\t")))
-        items.append(Line(line, prefix, required, location=where, source_location=where))
+        items.append(Line(line, prefix, tuple(filter(None, phrases.split("\t"))), f"line {number}: "))
     short = sum(map(len, lines)) <= SHORT
     padded_length = max(map(model.translator.padded_length, items), default=0) if short else 0
     return Translate(model.name, method, bool(body["attention"]), padded_length), items
