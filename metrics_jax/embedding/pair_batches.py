@@ -85,9 +85,12 @@ class PairBatches:
         self._end = np.searchsorted(targets, tokens.starts + tokens.lengths)
         widest = np.array([max(widths[a:b], default=1) for a, b in zip(self._begin, self._end, strict=True)], int)
         longest = np.maximum(widest[self._left], widest[self._right])
-        self.lengths = np.array([bucket(int(length), max_length) for length in longest], int)
+        # Few lengths: on an accelerator a whole encoder takes longer to compile than thousands of pairs to score.
+        self.lengths = np.array([bucket(int(length), max_length, steps=2) for length in longest], int)
+        # A text of several windows is longer than a row; the others are compared with the length of their rows.
         compared = np.maximum(x.lengths[self._left], y.lengths[self._right])
-        self._compared = np.array([compared_length(int(length)) for length in compared], int)
+        split = np.array([compared_length(int(length)) for length in compared], int)
+        self._compared = np.maximum(split, self.lengths)
         self._order = _neighbors(tokens.starts[self._left], tokens.starts[self._right])
 
     def __call__(self, pairs: np.ndarray, sizes: Sequence[int], devices: int) -> Iterator[PairBatch]:

@@ -102,6 +102,18 @@ def test_pairs_with_common_texts_are_in_one_batch():
     assert sum(np.count_nonzero(batch.tokens.lengths > 1) for batch in several) <= 30  # 48 if no text were shared
 
 
+def test_the_length_of_the_rows_alone_decides_the_program():
+    """Texts of which a metric compares one token or all of them have one shape; lengths up to 32 have four."""
+    lines = ["abcdefghijklmnopqrstuvwxyzabcdefgh"[:length] for length in range(1, 29)]
+    tokens = read_tokens(tiny_encoder.make(max_length=32), lines, "error")
+    numbers, shapes = np.arange(len(lines)), set()
+    for kept in (tokens.ids > 0, tokens.ids == tokens.ids[1]):
+        units = Units.of(tokens, kept, kept, None)
+        for batch in PairBatches(tokens, units, units, (numbers, numbers), 32)(numbers, (256,), 1):
+            shapes.add((batch.tokens.ids.shape[1], batch.tokens.left.at.shape[1]))
+    assert shapes == {(length, length) for length in (8, 16, 24, 32)}
+
+
 def test_no_new_programs_for_other_texts_of_the_same_lengths(one_program):
     metric, found = BERTScore(ENCODER, layer=3), []
     for letter in "acd":
