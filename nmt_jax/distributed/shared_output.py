@@ -51,15 +51,7 @@ class SharedOutput:
 
     def __enter__(self) -> "SharedOutput":
         if not self.spec.coordinator:
-            if self.spec.processes > 1 and self.parts.is_complete() and self.parts.output.is_file():
-                # Others may have written it: this process starts last, and its share is empty.
-                if self._overwrite:
-                    raise UserError(f"{self.parts.output}: exists; delete it, since the processes do not meet")
-                self._complete = True
-                return self
-            self.parts.check(self._overwrite)
-            self.parts.start()
-            self._finished = self.parts.finished()
+            self._start_unmet()
             return self
         try:
             self.parts.check(self._overwrite)
@@ -85,6 +77,22 @@ class SharedOutput:
 
             connect_devices(address, self.spec, self._lost_seconds)
         return self
+
+    def _start_unmet(self) -> None:
+        """Start without meeting other processes; if these have written the output, there is nothing left to do."""
+        several, written = self.spec.processes > 1, self.parts.output.is_file()
+        if several and written and self.parts.is_complete():
+            if self._overwrite:
+                raise UserError(f"{self.parts.output}: exists; delete it, since the processes do not meet")
+            self._complete = True
+            return
+        self.parts.check(self._overwrite or (several and not written))
+        self.parts.start()
+        if several and not written and self.parts.output.is_file():  # the parts were joined since this process looked
+            self.parts.discard()
+            self._complete = True
+            return
+        self._finished = self.parts.finished()
 
     def _start(self) -> list[int]:
         self.parts.start()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.distributed import shared_output
-from nmt_jax.distributed.parts import Part
+from nmt_jax.distributed.parts import Part, Parts
 from nmt_jax.distributed.process_spec import ProcessSpec, free_port
 from nmt_jax.distributed.rendezvous import Rendezvous
 from nmt_jax.distributed.shared_output import SharedOutput
@@ -112,6 +112,21 @@ def test_an_independent_process_that_comes_late_changes_nothing(tmp_path, capsys
         work(SharedOutput(tmp_path / "out", JOB, ProcessSpec("", 3, 2), overwrite=True))
     assert (tmp_path / "out").read_bytes() == WHOLE
     assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("moment", ["check", "start"])
+def test_an_independent_process_starts_while_the_last_one_joins(moment, monkeypatch, tmp_path, capsys):
+    """The output appears after the process has looked for it, before or after it checks the settings."""
+    usual = getattr(Parts, moment)
+
+    def late(parts, *arguments):
+        (tmp_path / "out").write_bytes(WHOLE)
+        usual(parts, *arguments)
+
+    monkeypatch.setattr(Parts, moment, late)
+    assert work(SharedOutput(tmp_path / "out", JOB, ProcessSpec("", 15, 14))) == []
+    assert "process 14 of 15 has nothing to do" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_of_two_that_finish_together_one_finds_the_parts_gone(tmp_path):
