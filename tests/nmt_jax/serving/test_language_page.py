@@ -66,7 +66,7 @@ def test_the_model_goes_on_from_an_alternative_that_is_clicked(page, client):
     place = len(expected) - 3
     page.locator(".continuation .piece").nth(place).hover()
     listed = page.locator(".place .bars button")
-    assert listed.count() == 8
+    playwright.expect(listed).to_have_count(8)
     assert [text.split("\n")[0] for text in listed.all_inner_texts()] == shown(expected[place]["alternatives"])
     page.locator(".continuation .piece").nth(place).click()
     page.locator(".continuation .piece").first.hover()  # the list is kept
@@ -115,7 +115,7 @@ def test_a_piece_shows_what_it_looks_at(page, client):
     assert grounds[:length] == [0] * length
     assert grounds[length:] == pytest.approx([0.6 * weight if weight >= 0.01 else 0 for weight in row], abs=1e-3)
     page.get_by_text("All layers and heads").click()
-    assert page.locator(".heads svg").count() == len(answer["weights"]) * len(answer["weights"][0])
+    playwright.expect(page.locator(".heads svg")).to_have_count(len(answer["weights"]) * len(answer["weights"][0]))
     page.locator("#special").uncheck()
     page.locator("select[name=head]").select_option("mean")
     assert page.locator(".looks .word").all_inner_texts() == answer["pieces"][1:-1]

@@ -123,18 +123,18 @@ def test_all_heads_are_drawn_and_one_is_enlarged(page):
     many = page.locator(".heads svg").count()
     assert many > 1
     page.locator(".heads figcaption button").nth(1).click()
-    assert page.locator(".heads svg").count() == 1
+    playwright.expect(page.locator(".heads svg")).to_have_count(1)
     pieces = page.locator(".heads svg text").all_text_contents()
     assert "</s>" in pieces
     page.get_by_role("button", name="back to all").click()
     page.locator(".attention select[name=kind]").select_option("encoder")
-    assert page.locator(".heads svg").count() == many
+    playwright.expect(page.locator(".heads svg")).to_have_count(many)
 
 
 def test_candidates_form_a_tree_and_samples_are_drawn(page):
     page.goto(address("/translate", text=SENTENCES[0]))
     page.get_by_text("Candidates as a tree").click()
-    assert page.locator(".tree li").count() >= 5
+    playwright.expect(page.locator(".tree li").nth(4)).to_be_visible()
     page.locator("#sampling").check()
     page.wait_for_url("**temperature=1**")
     playwright.expect(page.locator("ol.candidates li")).to_have_count(5)
@@ -194,7 +194,7 @@ def test_two_systems_are_compared_and_the_address_keeps_it(page, client):
 def test_sentences_are_filtered_and_sorted(page):
     compare(page)
     page.locator("#filter").fill("katze")
-    assert page.locator(".sentences tbody tr").count() == 1
+    playwright.expect(page.locator(".sentences tbody tr")).to_have_count(1)
     page.locator("#filter").fill("")
     page.get_by_role("button", name="line").click()
     assert page.locator(".sentences tbody tr td").first.inner_text() == "1"
