@@ -51,7 +51,7 @@ class SharedOutput:
 
     def __enter__(self) -> "SharedOutput":
         if not self.spec.coordinator:
-            self._start_unmet()
+            self._start_without_meeting()
             return self
         try:
             self.parts.check(self._overwrite)
@@ -78,7 +78,7 @@ class SharedOutput:
             connect_devices(address, self.spec, self._lost_seconds)
         return self
 
-    def _start_unmet(self) -> None:
+    def _start_without_meeting(self) -> None:
         """Start without meeting other processes; if these have written the output, there is nothing left to do."""
         several, written = self.spec.processes > 1, self.parts.output.is_file()
         if several and written and self.parts.is_complete():
