@@ -85,12 +85,11 @@ class PairBatches:
         self._end = np.searchsorted(targets, tokens.starts + tokens.lengths)
         widest = np.array([max(widths[a:b], default=1) for a, b in zip(self._begin, self._end, strict=True)], int)
         longest = np.maximum(widest[self._left], widest[self._right])
-        # Few lengths: on an accelerator a whole encoder takes longer to compile than thousands of pairs to score.
+        # Few lengths: on an accelerator, compiling an encoder takes longer than scoring thousands of pairs.
         self.lengths = np.array([bucket(int(length), max_length, steps=2) for length in longest], int)
-        # A text of several windows is longer than a row; the others are compared with the length of their rows.
+        # Texts are padded to the length of their rows, or to more if they have several windows.
         compared = np.maximum(x.lengths[self._left], y.lengths[self._right])
-        split = np.array([compared_length(int(length)) for length in compared], int)
-        self._compared = np.maximum(split, self.lengths)
+        self._compared = np.maximum([compared_length(int(length)) for length in compared], self.lengths)
         self._order = _neighbors(tokens.starts[self._left], tokens.starts[self._right])
 
     def __call__(self, pairs: np.ndarray, sizes: Sequence[int], devices: int) -> Iterator[PairBatch]:

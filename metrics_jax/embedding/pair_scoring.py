@@ -42,7 +42,7 @@ def match_pairs(embed: jax.tree_util.Partial, tokens: PairTokens, *, scoring: Sc
     """What `scoring.match` returns for the P pairs of a batch, and bool[P]: whether their vectors are finite."""
     mask = jnp.arange(tokens.ids.shape[1])[None] < tokens.lengths[:, None]
     selected = selected_states(embed, tokens.ids, mask, layers=scoring.layers, normalize=True)
-    # If their mean, minimum and maximum can be fused with the comparison, XLA compiles three times as long for GPUs.
+    # Otherwise XLA considers fusing them with the comparison, and takes three times as long to compile for GPUs.
     states = combined(jax.lax.optimization_barrier(selected), combine=scoring.combine)
     x, y = (_side(states, places, scoring.mesh) for places in (tokens.left, tokens.right))
     finite = jnp.isfinite(x.vectors.sum(axis=(1, 2)) + y.vectors.sum(axis=(1, 2)))
