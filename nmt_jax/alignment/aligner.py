@@ -45,11 +45,11 @@ class Totals(NamedTuple):
     statistics: Any
 
 
-def stages(model: str, null_probability: float) -> list[Any]:
+def stages(model: str, null_probability: float, fit_tension: bool) -> list[Any]:
     """Returns the models to train, one after the other; the HMM begins with the table of IBM model 1."""
     models: dict[str, list[Any]] = {
         "ibm1": [IBM1()],
-        "diagonal": [Diagonal(null_probability)],
+        "diagonal": [Diagonal(null_probability, fit_tension)],
         "hmm": [IBM1(), HMM(null_probability)],
     }
     return models[model]
@@ -68,11 +68,13 @@ class Aligner:
         iterations: int = 5,
         alpha: float = 0.0,
         null_probability: float = 0.08,
+        fit_tension: bool = False,
         progress: Callable[[Iterable[Batch], int], Iterable[Batch]] = lambda batches, total: batches,
     ):
         """Trains the model.
 
         iterations: of EM, for each of the `stages`. alpha: of the Dirichlet prior, see `translation_table.maximized`.
+        fit_tension: whether training changes the tension of the diagonal model.
         progress: returns batches, given them and their number, and displays how many are done.
         """
         self._mesh = mesh
@@ -82,7 +84,7 @@ class Aligner:
         self._longest = max(batch.pairs.shape[1] for batch in self.bitext.batches)
         self._rows = [Rows.of(self.bitext, reverse) for reverse in REVERSE]
         self._tables = [translation_table.uniform(self.bitext, reverse) for reverse in REVERSE]
-        models = stages(model, null_probability)
+        models = stages(model, null_probability, fit_tension)
         rounds = iterations * len(models)
         batches = iter(
             progress((batch for _ in range(rounds) for batch in self.bitext.batches), rounds * self.num_batches)

@@ -8,7 +8,7 @@ from jax import Array
 
 from nmt_jax.alignment.ibm1 import Expectations, Lexical, independent
 
-TENSION = 4.0  # before training; its range is that of fast_align
+TENSION = 4.0  # that of fast_align, as is the range of a fitted one
 TENSION_LOW, TENSION_HIGH = 0.1, 14.0
 
 
@@ -23,10 +23,11 @@ class Slope(NamedTuple):
 class Diagonal:
     """p(a_j = NULL) = null_probability; p(a_j = i) is proportional to exp(-tension |i / S - j / T|).
 
-    The parameter is the tension, float32[].
+    The parameter is the tension, float32[]. fit_tension: whether training changes it.
     """
 
     null_probability: float = 0.08
+    fit_tension: bool = False
 
     def initial(self, longest: int) -> Array:
         """Returns the tension before training."""
@@ -46,7 +47,9 @@ class Diagonal:
         return found._replace(statistics=Slope(gradient, (not_null * variance).sum()))
 
     def update(self, parameters: Array, statistics: Slope) -> Array:
-        """Returns the tension after one step of Newton's method, where fast_align takes eight gradient steps."""
+        """Returns the tension; if fitted, after one step of Newton's method (fast_align: eight gradient steps)."""
+        if not self.fit_tension:
+            return parameters
         step = statistics.gradient / jnp.maximum(statistics.curvature, 1e-6)
         return jnp.clip(parameters + step, TENSION_LOW, TENSION_HIGH)
 

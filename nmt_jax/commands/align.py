@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 16  # large, so that blocks are padded to the shapes of training
 MODELS = ("ibm1", "diagonal", "hmm", "fertility")
-SAMPLER, EM = ("sweeps", "chains", "seed"), ("iterations", "alpha")  # flags of fertility only, of the other models only
+SAMPLER = ("sweeps", "chains", "seed")  # flags of fertility only
+EM = ("iterations", "alpha", "fit_tension")  # flags of the other models only
 TRAINING = ("model", "symmetrize", "null_probability", *SAMPLER, *EM, "lexicon", "lexicon_minimum")
 
 
@@ -59,6 +60,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
         "Prior of the translation table in variational Bayes, such as 0.01. 0: maximum likelihood. Not for fertility."
     )
     define_float(flag_values, "alpha", 0.0, help_text, low=0, high=100)
+    help_text = (
+        "For diagonal: fit the tension, how strongly the prior prefers the diagonal, in training. Default: it stays 4."
+    )
+    flags.DEFINE_bool("fit_tension", False, help_text, flag_values)
     help_text = (
         "Prior probability that a word has no counterpart; not for ibm1. Default: 0.2 for fertility, otherwise 0.08."
     )
@@ -140,6 +145,7 @@ def _check_request(flag_values: flags.FlagValues) -> None:
     because = "without --workdir=FOLDER, or --encoder=PLACE --method=transport"
     streams.check_effect(flag_values, ["threshold"], workdir or transported, because)
     streams.check_effect(flag_values, ["null_probability"], flag_values.model != "ibm1", "with --model=ibm1")
+    streams.check_effect(flag_values, ["fit_tension"], flag_values.model == "diagonal", "without --model=diagonal")
     sampled = flag_values.model == "fertility"
     streams.check_effect(flag_values, SAMPLER, sampled, "without --model=fertility")
     streams.check_effect(flag_values, EM, not sampled, "with --model=fertility; see --sweeps")

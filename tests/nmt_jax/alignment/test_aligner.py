@@ -79,7 +79,8 @@ def test_one_iteration_of_ibm1_by_hand():
 def test_likelihood_does_not_fall():
     source, target, _ = dictionary_corpus(50, True)
     for model in ("diagonal", "hmm"):  # the HMM begins with IBM model 1
-        values = np.array(Aligner(source, target, one_device(), model=model, alpha=0.0).log_likelihoods)
+        aligner = Aligner(source, target, one_device(), model=model, alpha=0.0, fit_tension=True)
+        values = np.array(aligner.log_likelihoods)
         stages = values.reshape(-1, 5, 2)
         assert (np.diff(stages, axis=1) > -1e-3).all(), model
 

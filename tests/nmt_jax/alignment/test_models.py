@@ -92,7 +92,7 @@ def test_ibm1(lexical):
 
 
 def test_diagonal(lexical):
-    model = Diagonal(NULL)
+    model = Diagonal(NULL, fit_tension=True)
 
     def expected(tension):
         return [
@@ -110,6 +110,7 @@ def test_diagonal(lexical):
     assert found.statistics.curvature > 0
     moved = model.update(jnp.float32(4.0), found.statistics)
     assert (moved - 4.0) * slope > 0
+    assert Diagonal(NULL).update(jnp.float32(4.0), found.statistics) == 4.0
 
 
 def parameters_of(size):

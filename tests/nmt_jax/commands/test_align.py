@@ -134,6 +134,7 @@ def test_mistakes_with_neural_models(mistake, encoder, language_model_workdir, f
         (["--source=/nowhere", "--target=/nowhere"], TEXT, "/nowhere: no such file"),
         (["--model=ibm1", "--null_probability=0.1"], TEXT, "--null_probability has no effect with --model=ibm1"),
         (["--model=hmm", "--sweeps=3"], TEXT, "--sweeps has no effect without --model=fertility"),
+        (["--model=hmm", "--fit_tension"], TEXT, "--fit_tension has no effect without --model=diagonal"),
         (["--alpha=0.1"], TEXT, "--alpha has no effect with --model=fertility"),
         (["--lexicon_minimum=0.1"], TEXT, "no effect without --lexicon"),
         ([], "a b c\n", "stdin:1: not a sentence pair"),
