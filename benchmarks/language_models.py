@@ -36,7 +36,7 @@ COMMON = {
     "optimizer.warmup_steps": 300,
     "optimizer.ema_decay": 0.998,
     "train.batch_tokens": 8192,
-    "train.steps": 3000,
+    "train.steps": 4500,
     "train.eval_every": 1500,
     "train.checkpoint_every": 500,
 }
@@ -44,10 +44,10 @@ LSTM = {
     "model.num_layers": 2,
     "model.d_embedding": 256,
     "model.d_hidden": 512,
-    "model.dropout": 0.4,
-    "model.input_dropout": 0.3,
+    "model.dropout": 0.3,
+    "model.input_dropout": 0.2,
     "model.hidden_dropout": 0.2,
-    "model.weight_dropout": 0.3,
+    "model.weight_dropout": 0.2,
     "optimizer.learning_rate": 3e-3,
 }
 GPT = {
@@ -55,8 +55,9 @@ GPT = {
     "model.num_layers": 4,
     "model.d_model": 256,
     "model.d_ff": 1024,
-    "model.dropout": 0.3,
+    "model.dropout": 0.2,
     "eval.context": 128,
+    "optimizer.learning_rate": 2e-3,
 }
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {  # page and changes
     "gpt": ("gpt", GPT),

@@ -125,10 +125,12 @@ def _moved(array: jax.Array, there: NamedSharding, back: NamedSharding) -> jax.A
     return jax.lax.with_sharding_constraint(array, there)
 
 
-_moved.defvjp(
-    lambda array, there, back: (_moved(array, there, back), None),
-    lambda there, back, _, gradient: (jax.lax.with_sharding_constraint(gradient, back),),
-)
+def _moved_back(there: NamedSharding, back: NamedSharding, _: None, gradient: jax.Array) -> tuple[jax.Array]:
+    """Sums the gradient as a whole first: a table that is used in three places has one sum over devices, not three."""
+    return (jax.lax.with_sharding_constraint(jax.lax.with_sharding_constraint(gradient, there), back),)
+
+
+_moved.defvjp(lambda array, there, back: (_moved(array, there, back), None), _moved_back)
 
 
 def _model_axis(name: str, shape: tuple[int, ...], model: int) -> int | None:

@@ -29,6 +29,7 @@ FREE = {
 # Targets of custom calls that compute nothing.
 NAMING = ("AllocateBuffer", "ConcatBitcast", "Assume", "AsyncCollective")
 STARTING = '"AsyncCollectiveStart"'
+SCATTER = "all-reduce-scatter"  # a computation of TPUs: an all-reduce of which every device keeps its part only
 COPIES = {"copy-start", "copy", "slice-start"}
 SLICES = ("dynamic-slice", "slice", "gather")
 _SHAPE = re.compile(r"(\w+)\[([\d,]*)\](?:\{([\d,]*)(?::((?:T\([\d,*]+\))?)[^}]*?(?:S\((\d+)\))?\})?)?")
@@ -143,8 +144,14 @@ class ProgramText:
         }
         found: dict[tuple[str, str], tuple[Collective, str, float]] = {}
         for name, instruction, times in self._placed(self.entry, 1):
-            inside = _called(instruction) if instruction.operation == "fusion" else []
             known = self.computations[name]
+            inside = _called(instruction) if instruction.operation == "fusion" else []
+            if _is_scatter(instruction):
+                [summed] = [one for one in self.computations[inside[0]].values() if one.operation == "all-reduce"]
+                divided = Collective("reduce-scatter", instruction.size, groups_of(summed.attributes), times)
+                memory = instruction.memory + sum(known[operand].memory for operand in instruction.operands)
+                found[name, instruction.name] = divided, instruction.name, times * memory
+                continue
             for computation in [known, *self._nested(inside)]:
                 members = computation.values() if computation is not known else [instruction]
                 for one in members:
@@ -235,7 +242,9 @@ class ProgramText:
     def _accessed(self, known: Computation, instruction: Instruction) -> float:
         """Bytes of device memory that an instruction other than a collective reads and writes."""
         kind = instruction.operation
-        if kind in FREE or kind.endswith(("-done", "-update")) or kind.removesuffix("-start") in COLLECTIVES:
+        if kind in FREE or kind.endswith(("-done", "-update")):
+            return 0
+        if kind.removesuffix("-start") in COLLECTIVES or _is_scatter(instruction):
             return 0
         operands = [known[name] for name in instruction.operands if name in known]
         if kind == "fusion":
@@ -389,6 +398,11 @@ def _channel(instruction: Instruction) -> str:
 def _root(computation: Computation) -> Instruction | None:
     """The instruction whose result is that of the computation."""
     return next((one for one in computation.values() if one.is_root), None)
+
+
+def _is_scatter(instruction: Instruction) -> bool:
+    """Whether an instruction is a reduce-scatter of TPUs."""
+    return instruction.operation == "fusion" and f"calls=%{SCATTER}" in instruction.attributes
 
 
 def _called(instruction: Instruction) -> list[str]:

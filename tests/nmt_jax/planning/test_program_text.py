@@ -108,6 +108,24 @@ def test_a_collective_behind_several_fusions_counts_once():
     assert text.bytes_accessed == 3 * 2 * SIZE + 5 * SIZE  # three negations; the gather reads one part and writes four
 
 
+def test_divided_sums_of_tpus_are_no_all_reduces():
+    """They may share a channel, and keep a part of the sum; each is a program of its own."""
+    fused = f"""%all-reduce-scatter.1 (p0: f32[256,512]) -> f32[64,512] {{
+  %p0 = {TILED} parameter(0)
+  %r = {TILED} all-reduce(%p0), channel_id=1, replica_groups=[2,4]<=[8]
+  ROOT %s = f32[64,512]{{1,0:T(8,128)}} dynamic-slice(%r, %i), dynamic_slice_sizes={{64,512}}
+}}"""
+    body = "\n".join(
+        f"  %f{number} = f32[64,512]{{1,0:T(8,128)}} fusion(%p), kind=kCustom, calls=%all-reduce-scatter.1"
+        for number in range(2)
+    )
+    text = ProgramText(program(body, fused))
+    (collective,) = text.collectives
+    assert (collective.kind, collective.size, collective.times) == ("reduce-scatter", SIZE / 4, 2)
+    assert collective.sent == 2 * 0.75 * SIZE
+    assert text.bytes_accessed == 2 * 1.25 * SIZE
+
+
 def test_a_collective_behind_a_loop_counts_where_it_starts():
     gathered = "f32[1024,512]{1,0:T(8,128)}"
     gather = f"{gathered} all-gather(%p0), channel_id=9, replica_groups=[2,4]<=[8], dimensions={{0}}"
