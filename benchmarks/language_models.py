@@ -23,9 +23,10 @@ from typing import Any
 
 from benchmarks import measure
 from benchmarks.back_translation import nmt_jax
+from nmt_jax.workdir import Workdir
 
 SPLITS = ("train", "dev", "test")
-EVERY = {"brown": 20, "wikitext2": 10}  # documents for one of dev, and one of test
+EVERY = {"brown": 20, "wikitext2": 10}  # of so many documents, one is for development and one for the test
 ARTICLE = re.compile(r"^ = [^=].* = $")  # the title of an article of WikiText-2
 COMMON = {
     "data.train": "train.txt",
@@ -98,7 +99,7 @@ def trained(workdir: pathlib.Path, page: str, changes: dict[str, Any]) -> dict[s
         flags = [f"--config.{key}={value}" for key, value in changes.items()]
         nmt_jax("train", f"--config={measure.ROOT / 'configs' / page}.py", f"--workdir={workdir}", *flags)
         (workdir / "done").touch()
-    rows = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = Workdir(workdir).metrics()
     perplexities = [round(row["dev/perplexity"], 2) for row in rows if "dev/perplexity" in row]
     return {"dev_perplexity": perplexities, "seconds": round(max(row.get("seconds", 0) for row in rows))}
 

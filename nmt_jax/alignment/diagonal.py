@@ -8,7 +8,7 @@ from jax import Array
 
 from nmt_jax.alignment.ibm1 import Expectations, Lexical, independent
 
-TENSION = 4.0  # that of fast_align, as is the range of a fitted one
+TENSION = 4.0  # that of fast_align, as is the range for fitting it
 TENSION_LOW, TENSION_HIGH = 0.1, 14.0
 
 

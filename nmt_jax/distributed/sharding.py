@@ -126,7 +126,7 @@ def _moved(array: jax.Array, there: NamedSharding, back: NamedSharding) -> jax.A
 
 
 def _moved_back(there: NamedSharding, back: NamedSharding, _: None, gradient: jax.Array) -> tuple[jax.Array]:
-    """Sums the gradient as a whole first: a table that is used in three places has one sum over devices, not three."""
+    """Splits the gradient after the whole was summed, so that a table with three uses has one sum, not three."""
     return (jax.lax.with_sharding_constraint(jax.lax.with_sharding_constraint(gradient, there), back),)
 
 

@@ -29,7 +29,7 @@ FREE = {
 # Targets of custom calls that compute nothing.
 NAMING = ("AllocateBuffer", "ConcatBitcast", "Assume", "AsyncCollective")
 STARTING = '"AsyncCollectiveStart"'
-SCATTER = "all-reduce-scatter"  # a computation of TPUs: an all-reduce of which every device keeps its part only
+REDUCE_SCATTER = "all-reduce-scatter"  # of TPUs: a fused all-reduce of which every device keeps its part
 COPIES = {"copy-start", "copy", "slice-start"}
 SLICES = ("dynamic-slice", "slice", "gather")
 _SHAPE = re.compile(r"(\w+)\[([\d,]*)\](?:\{([\d,]*)(?::((?:T\([\d,*]+\))?)[^}]*?(?:S\((\d+)\))?\})?)?")
@@ -144,14 +144,8 @@ class ProgramText:
         }
         found: dict[tuple[str, str], tuple[Collective, str, float]] = {}
         for name, instruction, times in self._placed(self.entry, 1):
-            known = self.computations[name]
             inside = _called(instruction) if instruction.operation == "fusion" else []
-            if _is_scatter(instruction):
-                [summed] = [one for one in self.computations[inside[0]].values() if one.operation == "all-reduce"]
-                divided = Collective("reduce-scatter", instruction.size, groups_of(summed.attributes), times)
-                memory = instruction.memory + sum(known[operand].memory for operand in instruction.operands)
-                found[name, instruction.name] = divided, instruction.name, times * memory
-                continue
+            known = self.computations[name]
             for computation in [known, *self._nested(inside)]:
                 members = computation.values() if computation is not known else [instruction]
                 for one in members:
@@ -164,10 +158,13 @@ class ProgramText:
                     channel = _channel(one)
                     if channel in started and not any(STARTING in other.attributes for other in computation.values()):
                         continue
-                    key = (name, channel)
-                    operands = [computation[operand] for operand in one.operands if operand in computation]
-                    size, memory = self._communicated(kind, one, operands)
-                    found.setdefault(key, (Collective(kind, size, groups, times), one.name, times * memory))
+                    whole, around = one, computation
+                    if _is_reduce_scatter(instruction):  # all of the fusion; several of them may share a channel
+                        kind, channel, whole, around = "reduce-scatter", instruction.name, instruction, known
+                    operands = [around[operand] for operand in whole.operands if operand in around]
+                    size, memory = self._communicated(kind, whole, operands)
+                    communicated = Collective(kind, size, groups, times), one.name, times * memory
+                    found.setdefault((name, channel), communicated)
         return list(found.values())
 
     def _nested(self, names: Sequence[str]) -> Iterator[Computation]:
@@ -244,7 +241,7 @@ class ProgramText:
         kind = instruction.operation
         if kind in FREE or kind.endswith(("-done", "-update")):
             return 0
-        if kind.removesuffix("-start") in COLLECTIVES or _is_scatter(instruction):
+        if kind.removesuffix("-start") in COLLECTIVES or _is_reduce_scatter(instruction):
             return 0
         operands = [known[name] for name in instruction.operands if name in known]
         if kind == "fusion":
@@ -400,9 +397,9 @@ def _root(computation: Computation) -> Instruction | None:
     return next((one for one in computation.values() if one.is_root), None)
 
 
-def _is_scatter(instruction: Instruction) -> bool:
-    """Whether an instruction is a reduce-scatter of TPUs."""
-    return instruction.operation == "fusion" and f"calls=%{SCATTER}" in instruction.attributes
+def _is_reduce_scatter(instruction: Instruction) -> bool:
+    """Whether an instruction is a reduce-scatter, which TPUs fuse from an all-reduce and a slice."""
+    return instruction.operation == "fusion" and f"calls=%{REDUCE_SCATTER}" in instruction.attributes
 
 
 def _called(instruction: Instruction) -> list[str]:

@@ -108,8 +108,8 @@ def test_a_collective_behind_several_fusions_counts_once():
     assert text.bytes_accessed == 3 * 2 * SIZE + 5 * SIZE  # three negations; the gather reads one part and writes four
 
 
-def test_divided_sums_of_tpus_are_no_all_reduces():
-    """They may share a channel, and keep a part of the sum; each is a program of its own."""
+def test_reduce_scatters_of_tpus_are_fused_all_reduces():
+    """Each device keeps a part of the sum. Several of them may share a channel."""
     fused = f"""%all-reduce-scatter.1 (p0: f32[256,512]) -> f32[64,512] {{
   %p0 = {TILED} parameter(0)
   %r = {TILED} all-reduce(%p0), channel_id=1, replica_groups=[2,4]<=[8]
