@@ -14,13 +14,10 @@ import argparse
 import gzip
 import itertools
 import pathlib
-import subprocess
-import sys
 
-from benchmarks import measure
+from benchmarks import measure, runs
 
 DATA = measure.SHARED / "data" / "multi30k"
-PAGE = measure.ROOT / "configs" / "back_translation.py"
 TEST = "test_2016_flickr"
 GLOVE = "glove.6B.50d.top50k.txt.gz"
 TRANSLATED = {  # flags of nmt-jax augment --kind=back_translation
@@ -40,12 +37,6 @@ CHANGED = {  # flags of nmt-jax augment, for copies of the pairs
 }
 
 
-def nmt_jax(*arguments: object) -> None:
-    """Run `nmt-jax` with its output on stderr; raises CalledProcessError if it fails."""
-    command = [sys.executable, "-m", "nmt_jax", *map(str, arguments)]
-    subprocess.run(command, stdout=sys.stderr, check=True, cwd=measure.ROOT)
-
-
 def write_lines(name: str, output: pathlib.Path, first: int = 0, last: int | None = None) -> None:
     """Write lines `first` to `last` - 1 of a file of Multi30k."""
     with gzip.open(DATA / f"{name}.gz", "rt", encoding="utf-8", newline="\n") as file:
@@ -62,15 +53,10 @@ def prepare(data: pathlib.Path, pairs: int, monolingual: int) -> None:
     write_lines("train.de", data / "mono.de", pairs, pairs + monolingual)
 
 
-def train(workdir: pathlib.Path, stage: str, options: argparse.Namespace, **changes: object) -> None:
+def train(workdir: pathlib.Path, stage: str, options: argparse.Namespace, **keys: object) -> None:
     """Train a model, unless that is done."""
-    if (workdir / "done").exists():
-        return
-    keys = {"data.directory": options.folder / "data", **changes}
-    keys |= dict(change.split("=", 1) for change in options.change)
-    config = f"--config={PAGE}:stage={stage},size={options.size}"
-    nmt_jax("train", config, f"--workdir={workdir}", *(f"--config.{key}={value}" for key, value in keys.items()))
-    (workdir / "done").touch()
+    keys = {"data.directory": options.folder / "data", **keys, **runs.changes(options.change)}
+    runs.train(workdir, f"back_translation.py:stage={stage},size={options.size}", keys)
 
 
 def make_pairs(system: str, folder: pathlib.Path) -> None:
@@ -84,16 +70,8 @@ def make_pairs(system: str, folder: pathlib.Path) -> None:
         flags += TRANSLATED[system]
     else:
         flags = [f"--source={data / 'train.en'}", f"--target={data / 'train.de'}", "--overwrite", *CHANGED[system]]
-    nmt_jax("augment", *flags, f"--output={folder / system}")
+    runs.nmt_jax("augment", *flags, f"--output={folder / system}")
     done.touch()
-
-
-def translated(workdir: pathlib.Path, source: pathlib.Path) -> list[str]:
-    """Return the translations of a file, made unless they exist."""
-    output = workdir / f"{source.name}.translated"
-    if not output.exists():
-        nmt_jax("translate", f"--workdir={workdir}", f"--input={source}", f"--output={output}")
-    return output.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def main() -> None:
@@ -117,13 +95,10 @@ def main() -> None:
 
     data, bleu = options.folder / "data", BLEU()
     prepare(data, options.pairs, options.monolingual)
-    references = {
-        language: (data / f"{TEST}.{language}").read_text(encoding="utf-8").split("\n")[:-1]
-        for language in ("en", "de")
-    }
+    references = {language: runs.read(data / f"{TEST}.{language}") for language in ("en", "de")}
     reverse = options.folder / "reverse"
     train(reverse, "reverse", options)
-    score = bleu(translated(reverse, data / f"{TEST}.de"), references["en"]).score
+    score = bleu(runs.translated(reverse, data / f"{TEST}.de"), references["en"]).score
     measure.report(benchmark="back_translation", system="reverse", seed=0, bleu=score, signature=bleu.signature)
     for seed in options.seeds.split(","):
         found: dict[str, np.ndarray] = {}
@@ -136,7 +111,7 @@ def main() -> None:
                 changes["data.upsample"] = max(round(options.monolingual / options.pairs), 1)
             workdir = options.folder / f"{system}-{seed}"
             train(workdir, "forward", options, **changes)
-            found[system] = bleu.statistics(translated(workdir, data / f"{TEST}.en"), references["de"])
+            found[system] = bleu.statistics(runs.translated(workdir, data / f"{TEST}.en"), references["de"])
             figures = {"system": system, "seed": int(seed), "bleu": float(bleu.score(found[system].sum(axis=0)))}
             if "none" in found and system != "none":
                 pair = {name: found[name] for name in ("none", system)}

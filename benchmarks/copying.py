@@ -24,11 +24,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks import measure
-from benchmarks.back_translation import nmt_jax, translated
-from benchmarks.lexicon_bias import read
+from benchmarks import measure, runs
 
-PAGE = measure.ROOT / "configs" / "copy_summarize.py"
 RARE = 10  # pairs in which a rare word occurs, at most
 DEV_SIZE = 500
 CONFIG = {
@@ -156,23 +153,16 @@ class Recall:
 
 def train(workdir: pathlib.Path, model: str, system: str, keys: dict[str, object]) -> None:
     """Train a model, unless that is done; `coverage` in two stages, of which the second continues the first."""
-    if (workdir / "done").exists():
-        return
     stages: list[dict[str, object]] = [keys]
     if system == "coverage":
         keys = {**keys, **COVERAGE[model]}
         steps = int(str(keys["train.steps"]))
         stages = [{**keys, "train.steps": steps - steps // 5}, {**keys, "loss.coverage": 1.0}]
     for number, stage in enumerate(stages):
-        done = workdir / f"stage{number}"
-        if not done.exists():
-            flags = [f"--config.{key}={value}" for key, value in stage.items()]
-            nmt_jax("train", f"--config={PAGE}:model={model}", f"--workdir={workdir}", *flags)
-            done.touch()
-    (workdir / "done").touch()
+        runs.train(workdir, f"copy_summarize.py:model={model}", stage, marker=f"stage{number}")
 
 
-def runs(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+def systems(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
     """Yield the model, the seed and the system of each run, baselines first."""
     for model in options.models.split(","):
         for seed in options.seeds.split(","):
@@ -198,17 +188,17 @@ def main() -> None:
     data = folder / "data"
     if not (data / "test.de").exists():
         prepare(data, options.pairs)
-    pairs = [*zip(read(data / "test.en"), read(data / "test.de"), strict=True)]
-    sizes = {"training_pairs": len(read(data / "train.en")), "test_pairs": len(pairs)}
-    training = zip(read(data / "train.en"), read(data / "train.de"), strict=True)
+    pairs = [*zip(runs.read(data / "test.en"), runs.read(data / "test.de"), strict=True)]
+    sizes = {"training_pairs": len(runs.read(data / "train.en")), "test_pairs": len(pairs)}
+    training = zip(runs.read(data / "train.en"), runs.read(data / "train.de"), strict=True)
     counts = collections.Counter(word for pair in training for word in words(pair))
     metrics = {"bleu": BLEU("none"), "never": Recall(counts, 0, 0), "rarely": Recall(counts, 1, RARE)}
-    changes = dict(change.split("=", 1) for change in options.change)
     found: dict[tuple[str, ...], np.ndarray] = {}
-    for model, seed, system in runs(options):
+    for model, seed, system in systems(options):
         workdir = folder / f"{model}-{system}-{seed}"
-        train(workdir, model, system, {"data.directory": data, "seed": seed, **CONFIG, **SYSTEMS[system], **changes})
-        hypotheses = translated(workdir, data / "test.en")
+        keys = {"data.directory": data, "seed": seed, **CONFIG, **SYSTEMS[system], **runs.changes(options.change)}
+        train(workdir, model, system, keys)
+        hypotheses = runs.translated(workdir, data / "test.en")
         figures: dict[str, float] = {}
         for name, metric in metrics.items():
             references = [target for _, target in pairs] if name == "bleu" else pairs

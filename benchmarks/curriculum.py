@@ -12,10 +12,9 @@ import argparse
 import json
 import pathlib
 
-from benchmarks import measure
-from benchmarks.back_translation import nmt_jax, prepare
+from benchmarks import measure, runs
+from benchmarks.back_translation import prepare
 
-PAGE = measure.ROOT / "configs" / "multi30k.py"
 PAIRS = 29_000
 CONFIG = {
     "data.num_buckets": 3,
@@ -55,19 +54,13 @@ def main() -> None:
     data = folder / "data"
     if not data.exists():
         prepare(data, PAIRS, 0)
-    changes = dict(change.split("=", 1) for change in options.change)
     for seed in options.seeds.split(","):
         for difficulty in options.difficulties.split(","):
             workdir = folder / f"{difficulty}-{seed}"
-            if not (workdir / "done").exists():
-                curriculum = {
-                    "data.curriculum.difficulty": difficulty,
-                    "data.curriculum.growth_steps": options.growth_steps,
-                }
-                keys = {"data.directory": data, "seed": seed, **CONFIG, **curriculum, **changes}
-                flags = [f"--config.{key}={value}" for key, value in keys.items()]
-                nmt_jax("train", f"--config={PAGE}", f"--workdir={workdir}", *flags)
-                (workdir / "done").touch()
+            keys = {"data.directory": data, "seed": seed, **CONFIG}
+            keys["data.curriculum.difficulty"] = difficulty
+            keys["data.curriculum.growth_steps"] = options.growth_steps
+            runs.train(workdir, "multi30k.py", {**keys, **runs.changes(options.change)})
             found = evaluations(workdir)
             reached = next((record["step"] for record in found if record["dev/bleu"] >= options.bleu), None)
             measure.report(

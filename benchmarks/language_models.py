@@ -21,8 +21,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from benchmarks import measure
-from benchmarks.back_translation import nmt_jax
+from benchmarks import measure, runs
 from nmt_jax.workdir import Workdir
 
 SPLITS = ("train", "dev", "test")
@@ -61,9 +60,9 @@ GPT = {
     "optimizer.learning_rate": 2e-3,
 }
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {  # page and changes
-    "gpt": ("gpt", GPT),
-    "awd_lstm": ("awd_lstm", LSTM),
-    "pointer": ("awd_lstm", LSTM | {"model.pointer_window": 100}),
+    "gpt": ("gpt.py", GPT),
+    "awd_lstm": ("awd_lstm.py", LSTM),
+    "pointer": ("awd_lstm.py", LSTM | {"model.pointer_window": 100}),
 }
 
 
@@ -93,12 +92,9 @@ def prepare(folder: pathlib.Path) -> None:
         (folder / f"{split}.txt").write_text("".join(f"{line}\n" for line in lines[split]), encoding="utf-8")
 
 
-def trained(workdir: pathlib.Path, page: str, changes: dict[str, Any]) -> dict[str, Any]:
+def trained(workdir: pathlib.Path, page: str, keys: dict[str, Any]) -> dict[str, Any]:
     """Train in `workdir`, and return the perplexities of the development text and the seconds."""
-    if not (workdir / "done").exists():
-        flags = [f"--config.{key}={value}" for key, value in changes.items()]
-        nmt_jax("train", f"--config={measure.ROOT / 'configs' / page}.py", f"--workdir={workdir}", *flags)
-        (workdir / "done").touch()
+    runs.train(workdir, page, keys)
     rows = Workdir(workdir).metrics()
     perplexities = [round(row["dev/perplexity"], 2) for row in rows if "dev/perplexity" in row]
     return {"dev_perplexity": perplexities, "seconds": round(max(row.get("seconds", 0) for row in rows))}
@@ -138,13 +134,12 @@ def main() -> None:
     folder = options.folder.absolute()
     if not (folder / "data").exists():
         prepare(folder / "data")
-    given = dict(change.split("=", 1) for change in options.change)
     for model in chosen(options.models):
-        page, changes = MODELS[model]
+        page, own = MODELS[model]
         for seed in chosen(options.seeds):
             workdir = folder / f"{model}-{seed}"
-            keys = {**COMMON, **changes, "data.directory": folder / "data", "seed": seed, **given}
-            found = trained(workdir, page, keys)
+            keys = {**COMMON, **own, "data.directory": folder / "data", "seed": seed}
+            found = trained(workdir, page, keys | runs.changes(options.change))
             if options.test:
                 found |= tested(workdir, folder / "data" / "test.txt")
             measure.report(benchmark="language_models", model=model, seed=int(seed), **found)

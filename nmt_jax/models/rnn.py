@@ -128,6 +128,8 @@ class Model(nn.Module):
                 f"coverage needs attention to one source with score={' or '.join(map(repr, WITH_COVERAGE))}, not "
                 f"attention={self.attention!r}, score={self.score!r}, num_sources={self.num_sources}"
             )
+        if self.score == "location" and self.attention.startswith("local"):
+            raise ValueError(f"score='location' supports attention='global', not attention={self.attention!r}")
         if self.attention == "hard" and (
             self.num_sources > 1 or self.copying != "none" or self.lexicon or self.coverage
         ):

@@ -111,10 +111,10 @@ MODELS: dict[str, dict[str, Key]] = {
         "attention": choice("global", "Kind of attention.", "none", "global", "local-m", "local-p", "hard"),
         "score": choice(
             *("general", "Attention score."),
-            *("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat"),
+            *("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat", "location"),
         ),
         "coverage": Key(False, "Scores read the sum of earlier attention (See et al., 2017); additive and concat."),
-        "d_attention": width(256, "Hidden units of additive and concat, rank of reduced_rank."),
+        "d_attention": width(256, "Hidden units of additive and concat, rank of reduced_rank, positions of location."),
         "window": count(10, "Half-width D of the window of local attention.", "positions"),
         "input_feeding": Key(True, "Feed the attentional state to the next step (luong)."),
         "context_every_step": Key(False, "Append the last encoder output to every decoder input."),

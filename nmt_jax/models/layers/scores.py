@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from nmt_jax.models.layers.basic import Dense
+from nmt_jax.models.layers.scaled_attention import MASKED
 
 Array = jax.Array
 
@@ -111,12 +112,36 @@ class Concat(Additive):
     use_bias: bool = True
 
 
+class Location(nn.Module):
+    """e = W s, a score per source position whatever its state h is (Luong et al., 2015, section 3.1, `location`).
+
+    The score of positions after the first `positions` is that of masked ones, as in the paper: "for long sentences, we
+    ignore words near the end".
+    """
+
+    positions: int
+    dtype: str = "float32"
+
+    def setup(self) -> None:
+        self.weight = Dense(self.positions, use_bias=False, dtype=self.dtype)
+
+    def prepare(self, keys: Array) -> Array:
+        """The keys themselves, whose number is all that matters."""
+        return keys
+
+    def __call__(self, query: Array, prepared: Array) -> Array:
+        length = prepared.shape[1]
+        scores = self.weight(query)[..., :length]
+        rest = ((0, 0), (0, 0), (0, length - scores.shape[-1]))
+        return jnp.pad(scores, rest, constant_values=MASKED)
+
+
 WITH_COVERAGE = ("additive", "concat")
-SCORES = ("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat")
+SCORES = ("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat", "location")
 
 
 def make_score(name: str, d_query: int, d_attention: int, dtype: str = "float32", coverage: bool = False) -> nn.Module:
-    """Return the score function of that name; d_attention: width of the hidden layer, or rank.
+    """Return the score function of that name; d_attention: width of the hidden layer, rank, or number of positions.
 
     coverage: whether it reads a coverage, which only those in WITH_COVERAGE do.
     """
@@ -132,4 +157,6 @@ def make_score(name: str, d_query: int, d_attention: int, dtype: str = "float32"
         return Additive(d_attention, dtype, coverage=coverage)
     if name == "concat":
         return Concat(d_attention, dtype, coverage=coverage)
+    if name == "location":
+        return Location(d_attention, dtype)
     raise ValueError(f"score={name!r}: use one of {', '.join(SCORES)}")

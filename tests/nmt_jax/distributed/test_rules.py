@@ -55,7 +55,7 @@ VARIANTS: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [
     ("rnn", {**PAIR, "decoder": "bahdanau", "cell": "gru", "score": "concat", "copying": "pointer"}, (TOKENS, TOKENS)),
     ("rnn", {**PAIR, "cell": "lstmn", "attention": "local-p", "copying": "copynet"}, (TOKENS, TOKENS)),
     ("rnn", {**PAIR, "cell": "rnn", "score": "reduced_rank", "context_every_step": True}, (TOKENS, TOKENS)),
-    ("rnn", {**PAIR, "num_sources": 2, "combination": "hierarchical", "bridge": "mean"}, (SOURCES, TOKENS)),
+    ("rnn", {**PAIR, "score": "location", "num_sources": 2, "combination": "hierarchical"}, (SOURCES, TOKENS)),
     ("dual_encoder", PAIR | {"num_layers": 1}, (TOKENS, TOKENS)),
     ("gpt", {**ONE_LAYER, "activation": "swiglu"}, (TOKENS,)),
     ("rnn_lm", {**ONE_LAYER, "d_embedding": 8, "pointer_window": 2}, (TOKENS,)),

@@ -22,7 +22,7 @@ VARIANTS = [
     {"attention": "none", "cell": "rnn", "input_feeding": False, "context_every_step": True, "bridge": "copy"},
     {"attention": "local-p", "window": 2, "score": "concat", "bidirectional": False, "bridge": "zero"},
     {"attention": "local-m", "num_encoder_layers": 2, "num_decoder_layers": 2, "residual": True, "window": 1},
-    {"cell": "lstmn", "input_feeding": False},
+    {"cell": "lstmn", "input_feeding": False, "score": "location"},
 ]
 
 
@@ -146,6 +146,7 @@ def test_dropout_is_a_function_of_its_key():
         ({"decoder": "bahdanau", "attention": "none"}, "use decoder='luong' with attention='none'"),
         ({"attention": "hard", "copying": "pointer"}, "attention='hard' supports one source only, without copying"),
         ({"attention": "hard", "num_sources": 2}, "attention='hard' supports one source only"),
+        ({"score": "location", "attention": "local-p"}, "score='location' supports attention='global', not attention="),
         ({"tie_embeddings": "three-way", "source_vocab_size": 12}, "needs one joint vocabulary"),
         ({"dropout": 1.0}, "dropout=1.0 must be in"),
     ],

@@ -10,8 +10,8 @@ from nmt_jax.models.layers.scores import SCORES, make_score
 B, Q, S, D, E, A = 2, 2, 3, 4, 5, 3  # E: width of the keys
 
 
-def restated(name: str, p: dict, query: np.ndarray, key: np.ndarray, covered: float) -> float:
-    """e(s, h) of one query and one key, of which this much is covered."""
+def restated(name: str, p: dict, query: np.ndarray, key: np.ndarray, covered: float, position: int) -> float:
+    """e(s, h) of one query and the key of a position, of which this much is covered."""
     if name == "dot":
         return query @ key
     if name == "scaled_dot":
@@ -23,6 +23,8 @@ def restated(name: str, p: dict, query: np.ndarray, key: np.ndarray, covered: fl
     if name == "additive":
         w = p.get("coverage_vector", np.zeros(A))
         return p["vector"] @ np.tanh(p["query"]["kernel"].T @ query + p["key"]["kernel"].T @ key + w * covered)
+    if name == "location":
+        return (p["weight"]["kernel"].T @ query)[position]
     w1 = np.concatenate([p["query"]["kernel"], p["key"]["kernel"]]).T
     return p["vector"] @ np.tanh(w1 @ np.concatenate([query, key]) + p["key"]["bias"])
 
@@ -50,7 +52,7 @@ def test_forward_and_gradient_equal_the_equation(name, coverage):
     def by_definition(inputs):
         params, query, keys, covered = inputs
         places = np.ndindex(B, Q, S)
-        found = [restated(name, params, query[b, q], keys[b, s], covered[b, q, s]) for b, q, s in places]
+        found = [restated(name, params, query[b, q], keys[b, s], covered[b, q, s], s) for b, q, s in places]
         return np.reshape(found, (B, Q, S))
 
     def by_module(inputs):
@@ -79,6 +81,15 @@ def test_forward_and_gradient_equal_the_equation(name, coverage):
 def test_dot_needs_one_width():
     with pytest.raises(ValueError, match="use score='general'"):
         make_score("dot", D, A).apply({}, jnp.ones((1, 1, 4)), jnp.ones((1, 2, 5)))
+
+
+def test_location_does_not_attend_to_positions_it_has_no_score_for():
+    module = make_score("location", D, A)
+    query, keys = jnp.ones((1, 1, D)), jnp.ones((1, A + 2, E))
+    scores, _ = module.init_with_output(jax.random.key(0), query, keys)
+    weights = jax.nn.softmax(scores)
+    assert (weights[..., :A] > 0).all()
+    assert (weights[..., A:] == 0).all()
 
 
 def test_an_unknown_score_is_named():
