@@ -7,8 +7,8 @@ docs/how-to/fine-tuning.md, also for the files of rte. `task=stsb,apart=true` en
 separately and compares their vectors.
 
 `gpt=true` fine-tunes a GPT as Radford et al. (2018): the language model in runs/gpt, or that of
-`--config.encoder.place=FOLDER`, also a GPT-2 in Hugging Face's format. A GPT of 5 million weights has an accuracy of 77.0
-and 75.5 on sst2 (two seeds), a BERT of the same size, trained on the same text, 77.5 and 77.3 (2026-11-27).
+`--config.encoder.place=FOLDER`, also a GPT-2 in Hugging Face's format. A GPT of 5 million weights has an accuracy of
+77.0 and 75.5 on sst2 (two seeds), a BERT of the same size, trained on the same text, 77.5 and 77.3 (2026-11-27).
 
 Development sets (2026-11-21, two busy CPU cores): cola Matthews correlation 34.6, accuracy 74.6 (14.5 minutes); mrpc F1
 88.1 (15 minutes); sst2 accuracy 87.5 (13 minutes; 88.2 with self-training); stsb apart Spearman 89.4 (9 minutes; 86.7
