@@ -19,10 +19,10 @@ LUONG = str(CONFIGS / "rnn_luong.py")
 
 def test_the_points_of_a_sweep_are_those_the_config_file_adds():
     points = configs.load_sweep(LUONG)
-    assert len(points) == 36
+    assert len(points) == 38
     assert {"model.score": "dot", "model.attention": "local-p", "model.input_feeding": "false"} in points
-    assert len(train_sweep.select(points, {"model.attention": "global"})) == 12
-    assert len({name(point) for point in points}) == 36
+    assert len(train_sweep.select(points, {"model.attention": "global"})) == 14
+    assert len({name(point) for point in points}) == 38
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_dry_run_prints_commands_and_runs_nothing(capsys, tmp_path):
 
 def test_every_point_has_every_seed(tmp_path):
     points = train_sweep.points(LUONG, {"model.attention": "global"}, 2)
-    assert len(points) == 24
+    assert len(points) == 28
     assert [point["seed"] for point in points[:4]] == ["0", "1", "0", "1"]
     first = train_sweep.points(LUONG, {"model.attention": "global"})[0]
     assert name(points[1]) == name({**first, "seed": "1"}) == name(first) + ",seed=1"
