@@ -115,8 +115,8 @@ class Concat(Additive):
 class Location(nn.Module):
     """e = W s, a score per source position whatever its state h is (Luong et al., 2015, section 3.1, `location`).
 
-    The score of positions after the first `positions` is that of masked ones, as in the paper: "for long sentences, we
-    ignore words near the end".
+    Positions after the first `positions` have the score of masked ones: words near the end of a long sentence are
+    ignored, as in the paper.
     """
 
     positions: int
