@@ -3,13 +3,13 @@
     python -m benchmarks.fine_tuning FOLDER [--models=bert,gpt] [--tasks=cola,sst2,mrpc,stsb] [--seeds=0,1] [--select]
 
 BERT is that of `configs/bert_tiny.py`. GPT reads the same documents in rows of the same length, and as many batches of
-as many tokens. Both are fine-tuned with the pages of `configs/glue.py` for the same steps; the last weights count.
+as many tokens. Both are fine-tuned with `configs/glue.py` for the same steps; the last weights count.
 
 Prints one line of JSON per pretraining: perplexity and seconds. And one per fine-tuning: the measure of the task on
 its development file, the bounds of its 95 % bootstrap interval, and for the second model the p-value of a paired
 permutation test against the first one with the same seed. With `--select`, a tenth of the training file takes the place
 of the development file: for choosing hyperparameters. Everything is kept in FOLDER; after an interruption, the same
-command goes on. Changes of the configs: `--change=train.steps=20`.
+command goes on. Changes of the fine-tunings: `--change=train.steps=20`.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks import measure, runs
+from benchmarks.language_models import trained
 from metrics_jax.prediction.classification import accuracy, matthews, precision_recall_f1
 from metrics_jax.prediction.correlation import spearman
 from nmt_jax.config import load
@@ -32,10 +33,7 @@ from nmt_jax.workdir import Workdir
 
 DATA = measure.SHARED / "data"
 MEASURES = {"cola": "matthews", "sst2": "accuracy", "mrpc": "f1", "stsb": "spearman"}
-LEARNING_RATES = {
-    "bert": 3e-4,
-    "gpt": 3e-4,
-}  # the best on a tenth of the training file of SST-2
+LEARNING_RATE = 3e-4  # of both: the best on a tenth of the training file of SST-2
 LENGTH = 64  # tokens per row, in pretraining and in the tasks
 PRETRAINING: dict[str, tuple[str, dict[str, Any]]] = {  # page and changes
     "bert": ("bert_tiny.py", {"data.directory": DATA}),
@@ -79,10 +77,8 @@ def prepare(data: pathlib.Path) -> None:
 def pretrained(folder: pathlib.Path, model: str) -> dict[str, Any]:
     """Train a model on plain text; returns the last perplexity of the development text, and the seconds."""
     page, own = PRETRAINING[model]
-    runs.train(folder / model, page, {"data.directory": folder / "data", **own})
-    rows = Workdir(folder / model).metrics()
-    perplexities = [row["dev/perplexity"] for row in rows if "dev/perplexity" in row]
-    return {"dev_perplexity": perplexities[-1], "seconds": round(max(row.get("seconds", 0) for row in rows))}
+    found = trained(folder / model, page, {"data.directory": folder / "data", **own})
+    return found | {"dev_perplexity": found["dev_perplexity"][-1]}
 
 
 def predictions(workdir: pathlib.Path, texts: Sequence[Labelled]) -> list[str]:
@@ -145,7 +141,7 @@ def main() -> None:
         for model in models:
             workdir = folder / "-".join([model, task, seed, *map(str, changes.values())])
             keys = {"data.directory": folder / "data", "data.max_length": LENGTH, "encoder.place": folder / model}
-            keys |= {"optimizer.learning_rate": LEARNING_RATES[model], "seed": seed}
+            keys |= {"optimizer.learning_rate": LEARNING_RATE, "seed": seed}
             page = f"glue.py:task={task}{',gpt=true' if model == 'gpt' else ''}"
             runs.train(workdir, page, keys | changes)
             texts = list(open_labelled(Workdir(workdir).config().data, "dev"))

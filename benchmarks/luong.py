@@ -21,12 +21,12 @@ import numpy as np
 
 from benchmarks import measure, runs
 from benchmarks.back_translation import TEST
+from benchmarks.language_models import trained
 from benchmarks.lexicon_bias import split_words
 from metrics_jax import BLEU
 from metrics_jax.prediction.alignments import alignment_scores, alignment_statistics
 from metrics_jax.significance import paired_randomisation
 from nmt_jax.alignment.links import Link, parse_links
-from nmt_jax.workdir import Workdir
 
 PAIRS = 29_000
 CONFIG = {
@@ -46,10 +46,8 @@ WINDOWS = ("local-m", "local-p")
 ATTENTION: dict[str, dict[str, Any]] = {score: {"model.score": score} for score in SCORES} | {
     kind: {"model.attention": kind} for kind in WINDOWS
 }
-TWO_LAYERS, UNIDIRECTIONAL = (
-    {"model.num_encoder_layers": 2, "model.num_decoder_layers": 2},
-    {"model.bidirectional": False},
-)
+TWO_LAYERS: dict[str, Any] = {"model.num_encoder_layers": 2, "model.num_decoder_layers": 2}
+UNIDIRECTIONAL: dict[str, Any] = {"model.bidirectional": False}
 SHAPES: dict[str, dict[str, Any]] = {
     "base": {},
     "no_feeding": {"model.input_feeding": False},
@@ -91,7 +89,7 @@ def alignment_error_rate(workdir: pathlib.Path, data: pathlib.Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--attention", default=",".join(ATTENTION), help="; general comes first")
+    parser.add_argument("--attention", default=",".join(ATTENTION), help="Name general, the baseline, first.")
     parser.add_argument("--shapes", default=",".join(SHAPES), help=", ".join(SHAPES))
     parser.add_argument("--seeds", default="0,1")
     parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
@@ -110,10 +108,9 @@ def main() -> None:
             continue
         workdir = folder / f"{attention}-{shape}-{seed}"
         keys = {"data.directory": data, "seed": seed, **CONFIG, **ATTENTION[attention], **SHAPES[shape]}
-        runs.train(workdir, "rnn_luong.py", keys | runs.changes(options.change))
+        perplexities = trained(workdir, "rnn_luong.py", keys | runs.changes(options.change))["dev_perplexity"]
         statistics = bleu.statistics(runs.translated(workdir, data / f"{TEST}.en"), references)
         found[attention, shape, seed] = statistics
-        perplexities = [row["dev/perplexity"] for row in Workdir(workdir).metrics() if "dev/perplexity" in row]
         figures = {"bleu": float(bleu.score(statistics.sum(axis=0))), "dev_perplexity": perplexities[-1]}
         figures["aer"] = alignment_error_rate(workdir, data)
         if attention != "general" and (baseline := found.get(("general", shape, seed))) is not None:
