@@ -30,14 +30,14 @@ from nmt_jax.alignment.links import Link, parse_links
 
 PAIRS = 29_000
 CONFIG = {
-    "data.num_buckets": 4,
+    "data.num_buckets": 3,
     "vocab.size": 4000,
     "model.d_embedding": 128,
     "model.d_hidden": 128,
     "model.d_attention": 128,
     "model.dtype": "float32",
     "train.steps": 2000,
-    "train.eval_every": 500,
+    "train.eval_every": 2000,
     "train.checkpoint_every": 500,
     "eval.max_segments": 300,
 }

@@ -33,8 +33,8 @@ RULES: tuple[tuple[str, tuple[int, ...]], ...] = (
     (r"(embedding/table|embeddings/word|output_table|output_table/table)", (0, 1)),
     (r"output_bias", (0,)),
     (r"(words|predicted|buckets)", (1,)),  # word vectors are looked up by rows
-    # Replicated, because they are small: embeddings of positions, segments and characters, biases of distances.
-    (r"(position/table|relative_bias/table|embeddings/(position|segment)|characters/table)", ()),
+    # Replicated, as they are small: embeddings of positions, sources, segments and characters, biases of distances.
+    (r"(position/table|source_number/table|relative_bias/table|embeddings/(position|segment)|characters/table)", ()),
 )
 
 

@@ -30,7 +30,7 @@ from nmt_jax.models.layers.features import (
 from nmt_jax.models.layers.hidden_words import HiddenWords
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
-from nmt_jax.models.layers.recurrent import ENCODER_CELLS, Encoder
+from nmt_jax.models.layers.recurrent import ALL_CELLS, Encoder
 from nmt_jax.models.layers.recurrent_decoder import (
     COMBINATIONS,
     RANDOM_STREAMS,
@@ -42,7 +42,7 @@ from nmt_jax.models.layers.recurrent_decoder import (
 from nmt_jax.models.layers.scores import SCORES, WITH_COVERAGE
 
 CHOICES = {
-    "cell": ENCODER_CELLS,
+    "cell": ALL_CELLS,
     "decoder": ("luong", "bahdanau"),
     "attention": ("none", "global", "local-m", "local-p", "hard"),
     "score": SCORES,

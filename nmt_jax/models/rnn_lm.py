@@ -10,9 +10,9 @@ from nmt_jax.data.vocabulary.vocab import PAD
 from nmt_jax.models.layers.basic import Dense, Embedding, SequenceDropout, WordDropout, matmul
 from nmt_jax.models.layers.copying import PointerSentinel
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers.recurrent import CELLS, Cell, zero_state
+from nmt_jax.models.layers.recurrent import ALL_CELLS, LSTMN, Cell, zero_state
 
-CHOICES = {"cell": tuple(CELLS), "dtype": ("float32", "bfloat16")}
+CHOICES = {"cell": ALL_CELLS, "dtype": ("float32", "bfloat16")}
 
 
 class Model(nn.Module):
@@ -23,7 +23,8 @@ class Model(nn.Module):
     layer; input_dropout and hidden_dropout, unless -1, replace it on the first layer and on those above.
     variational_dropout: one mask for all steps (Gal and Ghahramani, 2016). word_dropout: of whole words of the input.
     weight_dropout: of the recurrent weights (Merity et al., 2018). pointer_window: number of preceding words that the
-    pointer can select (`PointerSentinel`); 0 for no pointer.
+    pointer can select (`PointerSentinel`); 0 for no pointer. cell: "lstmn" attends to its own past (`LSTMN`), but not
+    beyond the beginning of the block.
     """
 
     vocab_size: int
@@ -46,6 +47,8 @@ class Model(nn.Module):
         check_positive(self, "num_layers", "d_embedding", "d_hidden")
         check_rates(self, "dropout", "word_dropout", "weight_dropout")
         check_rates(self, *(name for name in ("input_dropout", "hidden_dropout") if getattr(self, name) != -1))
+        if self.cell == "lstmn" and self.weight_dropout:
+            raise ValueError(f"weight_dropout={self.weight_dropout}: cell='lstmn' does not support it; set it to 0")
         if self.pointer_window < 0:
             raise ValueError(f"pointer_window={self.pointer_window} must not be negative; 0 means no pointer")
         super().__post_init__()
@@ -53,7 +56,7 @@ class Model(nn.Module):
     def setup(self) -> None:
         self.embedding = Embedding(self.vocab_size, self.d_embedding)
         self.drop_words = WordDropout(self.word_dropout, self.vocab_size)
-        self.cells = [Cell(self.cell, self.d_hidden, self.dtype, self.weight_dropout) for _ in range(self.num_layers)]
+        self.cells: list[Any] = [self._cell() for _ in range(self.num_layers)]
         self.drop = SequenceDropout(self.dropout, self.variational_dropout)
         if self.input_dropout != -1:
             self.drop_input = SequenceDropout(self.input_dropout, self.variational_dropout)
@@ -67,6 +70,11 @@ class Model(nn.Module):
         if self.pointer_window:
             self.pointer = PointerSentinel(self.d_hidden)
 
+    def _cell(self) -> nn.Module:
+        if self.cell == "lstmn":
+            return LSTMN(self.d_hidden, self.dtype)
+        return Cell(self.cell, self.d_hidden, self.dtype, self.weight_dropout)
+
     def __call__(
         self, tokens: Array, train: bool = False, cache: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
@@ -76,19 +84,29 @@ class Model(nn.Module):
         token. The intermediate `cache` is that after the last token. `outputs` and `dropped` float[B, T, H]:
         those of the last layer, without and with dropout. Without a pointer: `hidden` float[B, T, R] and
         `output_kernel` float[R, V], whose product is the logits, for a chunked loss. With a pointer the logits are
-        log-probabilities, and the other intermediates are those of `PointerSentinel`.
+        log-probabilities, and the other intermediates are those of `PointerSentinel`. Of an LSTMN: `attention`, the
+        weights of each layer, float32[B, 1, T, T]. Raises ValueError if an LSTMN gets a cache.
         """
+        if cache and self.cell == "lstmn":
+            raise ValueError("cell='lstmn' cannot go on after a cache: its state grows with every step")
         x = self.drop_words(self.embedding(tokens), tokens, train)
         everywhere = jnp.ones(tokens.shape, bool)
         starts = cache["states"] if cache else [None] * self.num_layers
-        states = []
+        states, attention = [], []
         for number, (cell, start) in enumerate(zip(self.cells, starts, strict=True)):
-            x, last = cell.run(self._drop_before(number)(x, train), everywhere, start, train=train)
+            x = self._drop_before(number)(x, train)
+            if self.cell == "lstmn":
+                x, last, weights = cell.run_with_weights(x, everywhere)
+                attention.append(weights[:, None])
+            else:
+                x, last = cell.run(x, everywhere, start, train=train)
             states.append(last)
         dropped = self.drop(x, train)
         hidden, kernel = self._output(dropped)
         logits = matmul(hidden, kernel, self.dtype)
         out: dict[str, Any] = {"outputs": x, "dropped": dropped, "cache": {"states": tuple(states)}}
+        if attention:
+            out["attention"] = tuple(attention)
         if not self.pointer_window:
             return logits, {**out, "hidden": hidden, "output_kernel": kernel}
         words, outputs = tokens, x
@@ -122,9 +140,11 @@ class Model(nn.Module):
 
     def init_cache(self, batch_size: int, max_length: int) -> dict[str, Any]:
         """The decoding cache for up to max_length steps; every leaf leads with B."""
-        cache: dict[str, Any] = {
-            "states": tuple(zero_state(self.cell, (batch_size, self.d_hidden)) for _ in range(self.num_layers))
-        }
+        if self.cell == "lstmn":
+            start = self.cells[0].zero_state(batch_size, max_length)
+        else:
+            start = zero_state(self.cell, (batch_size, self.d_hidden))
+        cache: dict[str, Any] = {"states": (start,) * self.num_layers}
         if self.pointer_window:
             window = min(self.pointer_window, max_length)
             cache["words"] = jnp.full((batch_size, window), PAD)

@@ -35,10 +35,11 @@ from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
 from nmt_jax.models.layers.layer_stack import REMAT, Step, run_layers
 from nmt_jax.models.layers.packing import embed_positions, restarting_positions, same_item
 from nmt_jax.models.layers.subsampling import StridedConvolutions
-from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
+from nmt_jax.models.layers.transformer_layers import COMBINATIONS, DecoderLayer, EncoderLayer
 
 CHOICES = {
     "image_encoder": IMAGE_ENCODERS,
+    "combination": COMBINATIONS,
     "copying": ("none", "pointer"),
     "positions": ("sinusoidal", "learned"),
     "tie_embeddings": ("three-way", "two-way", "none"),
@@ -56,14 +57,16 @@ class Model(nn.Module):
     source_columns: of each source, of the grid that its rows are, such as the patches of an image; 0 = a sequence, as
     all sources are by default. The patches of a grid are read by `image_encoder`. Only sinusoidal positions have two
     dimensions. Several sources are read one after the other by one encoder, which adds a learned embedding of the
-    source. word_dropout: see `HiddenWords`. ctc: whether the states of the encoder have an output layer of their own.
-    copying: with "pointer" the model copies source words by the attention of the last decoder layer, the mean over its
-    first `copy_heads` heads, or over all (0).
+    source. combination: with "joint" each state of the encoder depends on all sources; otherwise on its own source
+    only, and the decoder combines the sources, see `DecoderLayer`. word_dropout: see `HiddenWords`. ctc: whether the
+    states of the encoder have an output layer of their own. copying: with "pointer" the model copies source words by
+    the attention of the last decoder layer, the mean over its first `copy_heads` heads, or over all (0).
     """
 
     source_vocab_size: int
     target_vocab_size: int
     num_sources: int = 1
+    combination: str = "joint"
     source_columns: tuple[int, ...] = ()
     ctc: bool = False
     num_encoder_layers: int = 3
@@ -121,6 +124,7 @@ class Model(nn.Module):
             "dropout": self.dropout,
         }
         self.encoder = [EncoderLayer(**layer) for _ in range(self.num_encoder_layers)]
+        layer |= {"combination": self.combination, "num_sources": self.num_sources}
         self.decoder = [DecoderLayer(**layer) for _ in range(self.num_decoder_layers)]
         self.subsampling = StridedConvolutions(self.subsampling_layers, self.d_model, self.dtype)
         self.row_layers = [self._row_layer(number) for number in range(self.num_sources)]
@@ -224,6 +228,9 @@ class Model(nn.Module):
     def _encode(self, source: Source, train: bool, packing: Array | None = None) -> tuple[Array, tuple[Array, ...]]:
         mask = self._source_mask(source)[:, None, None, :] if packing is None else same_item(packing, packing)
         x = self._embed_sources(source, packing)
+        if self.num_sources > 1 and self.combination != "joint":
+            number = jnp.repeat(jnp.arange(self.num_sources), x.shape[1] // self.num_sources)[None]
+            mask = mask & same_item(number, number)
         x = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
         x, weights = self._run(self.encoder, lambda layer, x: layer(x, mask, train), x)
         return (self.encoder_norm(x) if self.norm == "pre" else x), tuple(weights)
@@ -255,7 +262,7 @@ class Model(nn.Module):
         embedded = self.embedding_dropout(x.astype(activation_type(self.dtype)), train)
 
         def decode(layer: DecoderLayer, x: Array) -> tuple[Array, tuple[Array, Array]]:
-            x, weights, cross = layer(x, causal, layer.cross_attention.memory(encoded), mask, train)
+            x, weights, cross = layer(x, causal, layer.memory(encoded), mask, train)
             return x, (weights, cross)
 
         x, weights = self._run(self.decoder, decode, embedded)
@@ -288,7 +295,7 @@ class Model(nn.Module):
             "past": tuple(
                 layer.self_attention.init_memory(batch_size, beam_size, max_length) for layer in self.decoder
             ),
-            "memory": tuple(layer.cross_attention.memory(encoded) for layer in self.decoder),
+            "memory": tuple(layer.memory(encoded) for layer in self.decoder),
             "source_mask": self._source_mask(source),
         }
         if self.copying != "none":

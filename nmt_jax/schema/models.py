@@ -68,6 +68,10 @@ MODELS: dict[str, dict[str, Key]] = {
         "relu_dropout": rate(0.0, "Dropout on the hidden layer of the feed-forward blocks."),
         "word_dropout": HIDDEN_WORDS,
         **IMAGES,
+        "combination": choice(
+            *("joint", "How several sources are combined; joint: each state of the encoder depends on all of them."),
+            *("joint", "flat", "serial", "parallel", "hierarchical"),
+        ),
         "positions": choice("sinusoidal", "Position embeddings.", "sinusoidal", "learned"),
         "max_positions": POSITIONS,
         "tie_embeddings": choice("three-way", TYING.help, *TYING.choices),
@@ -135,7 +139,9 @@ MODELS: dict[str, dict[str, Key]] = {
         "dtype": DTYPE,
     },
     "rnn_lm": {
-        "cell": choice("lstm", "Recurrent cell.", "lstm", "gru", "rnn"),
+        "cell": choice(
+            "lstm", "Recurrent cell; lstmn attends to all earlier steps of a block.", "lstm", "gru", "rnn", "lstmn"
+        ),
         "num_layers": layers(1, "Recurrent layers."),
         "d_embedding": width(200, "Width of the embeddings."),
         "d_hidden": width(200, "Width of every layer."),

@@ -84,6 +84,12 @@ def _recurrent_only(config: dict[str, Any]) -> str:
     return ""
 
 
+def _carried_cell(config: dict[str, Any]) -> str:
+    if config["data.carry_state"] and config["model.cell"] == "lstmn":
+        return "config.data.carry_state=True: the state of model.cell='lstmn' grows with every step; set it to false"
+    return ""
+
+
 def _auxiliary_language_model(config: dict[str, Any]) -> str:
     if not config["loss.language_model"]:
         return ""
@@ -333,6 +339,7 @@ RULES = (
     Rule(("optimizer.name", "optimizer.weight_decay"), _weight_decay),
     Rule(("task", "model_name", "data.packing"), _packing_model),
     Rule(("model_name", "data.carry_state", "loss.activation_penalty", "loss.temporal_penalty"), _recurrent_only),
+    Rule(("data.carry_state", "model.cell"), _carried_cell),
     Rule(("model_name", "loss.language_model", "encoder.frozen"), _auxiliary_language_model),
     Rule(("data.packing", "data.max_length", "model.positions", "model.max_positions"), _packing_positions),
     Rule(("data.packing", "loss.risk.metric"), _packing_risk),

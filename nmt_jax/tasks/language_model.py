@@ -353,7 +353,7 @@ class LanguageModel(RunningText):
     @property
     def has_attention(self) -> bool:
         """Whether the model has layers of attention."""
-        return hasattr(self.model, "num_heads")
+        return hasattr(self.model, "num_heads") or getattr(self.model, "cell", "") == "lstmn"
 
     def check_attention(self) -> None:
         """Raise UserError if the model has no attention."""

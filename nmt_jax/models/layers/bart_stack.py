@@ -174,8 +174,7 @@ class Bart(nn.Module):
         x = self.decoder_embeddings(previous, table)
         causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
         for layer in self.decoder_layers:
-            memory = layer.cross_attention.memory(states)
-            x, _, _ = layer(x, causal, memory, mask[:, None, None, :], False)
+            x, _, _ = layer(x, causal, layer.memory(states), mask[:, None, None, :], False)
         logits = matmul(self.decoder_norm(x) if self.norm == "pre" else x, table.T, self.dtype)
         return logits + self.output_bias[None] if self.has_output_bias else logits
 

@@ -1,7 +1,7 @@
 """Recurrent layers: cells as functions and their loop over a sequence, cells with weights, and encoders."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -176,7 +176,7 @@ def run(
     return (outputs[::-1] if reverse else outputs).swapaxes(0, 1), last
 
 
-ENCODER_CELLS = (*CELLS, "lstmn")  # encoders see their whole input at once, which an LSTMN needs
+ALL_CELLS = (*CELLS, "lstmn")  # decoders need a state of constant size, which an LSTMN does not have
 
 
 class Cell(nn.Module):
@@ -262,25 +262,50 @@ class LSTMN(nn.Module):
         self.cell = Cell("lstm", self.d_hidden, self.dtype)
         self.score = Additive(self.d_hidden, self.dtype)
 
-    def run(self, x: Array, mask: Array, reverse: bool = False) -> tuple[Array, State]:
-        """All steps: x float[B, T, D], mask bool[B, T] -> outputs float[B, T, H], the state after the last real step.
+    def zero_state(self, batch_size: int, max_length: int) -> State:
+        """The state before the first step of `__call__`, of T steps at most.
 
-        The attention weights float32[B, T, T] of step t (row) over the steps i are sown as the intermediate `weights`.
+        h_{t-1} and r_{t-1} float[B, H], t int[B], and the tapes of W_h h, h and c, float[B, T, H].
         """
+        vector, tape = (jnp.zeros((batch_size, *rest, self.d_hidden)) for rest in ((), (max_length,)))
+        return vector, vector, jnp.zeros(batch_size, jnp.int32), tape, tape, tape
+
+    def __call__(self, x: Array, state: State) -> State:
+        """One step: x float[B, D], state as of `zero_state` -> the next state; the first is h_t."""
+        _, read, step, *tapes = state
+        seen = jnp.arange(tapes[0].shape[1])[None] < step[:, None]
+        new, found, _ = self._step(x, tapes, read, seen)
+        rows = jnp.arange(len(x))
+        tapes = [tape.at[rows, step].set(slot) for tape, slot in zip(tapes, self._written(new), strict=True)]
+        return new[0], found[0], step + 1, *tapes
+
+    def _step(self, x: Array, tapes: Sequence[Array], read: Array, seen: Array) -> tuple[State, State, Array]:
+        """x float[B, D], r_{t-1} float[B, H], steps `seen` bool[B, T] -> (h_t, c_t), (r_t, m_t), s float32[B, T]."""
+        scores = self.score(jnp.concatenate([x, read], axis=-1)[:, None], tapes[0])[:, 0]
+        weights = jax.nn.softmax(jnp.where(seen, scores.astype(jnp.float32), MASKED)) * seen
+        found = tuple(jnp.einsum("bt,bth->bh", weights, tape) for tape in tapes[1:])
+        return self.cell(x, found), found, weights
+
+    def _written(self, new: State) -> tuple[Array, ...]:
+        """What a step with the result (h_t, c_t) writes on the tapes."""
+        return self.score.prepare(new[0]), *new
+
+    def run(self, x: Array, mask: Array, reverse: bool = False) -> tuple[Array, State]:
+        """All steps: x float[B, T, D], mask bool[B, T] -> outputs float[B, T, H] and h, c after the last real step."""
+        return self.run_with_weights(x, mask, reverse)[:2]
+
+    def run_with_weights(self, x: Array, mask: Array, reverse: bool = False) -> tuple[Array, State, Array]:
+        """`run`, and the attention weights float32[B, T, T] of step t (row) over the steps i."""
         if reverse:
             x, mask = x[:, ::-1], mask[:, ::-1]
         zero = zero_state("lstm", (x.shape[0], self.d_hidden))
-        tapes = (jnp.zeros((*x.shape[:2], self.d_hidden)),) * 3  # of W_h h, h and c
+        tapes = (jnp.zeros((*x.shape[:2], self.d_hidden)),) * 3
 
         def step(layer: "LSTMN", carry: tuple[State, State, State], x: Array, keep: Array, t: Array) -> Any:
             tapes, read, last = carry
             seen = mask & (jnp.arange(mask.shape[1]) < t)[None]
-            scores = layer.score(jnp.concatenate([x, read[0]], axis=-1)[:, None], tapes[0])[:, 0]
-            weights = jax.nn.softmax(jnp.where(seen, scores.astype(jnp.float32), MASKED)) * seen
-            found = tuple(jnp.einsum("bt,bth->bh", weights, tape) for tape in tapes[1:])
-            new = layer.cell(x, found)
-            written = (layer.score.prepare(new[0]), *new)
-            tapes = tuple(tape.at[:, t].set(slot) for tape, slot in zip(tapes, written, strict=True))
+            new, found, weights = layer._step(x, tapes, read[0], seen)
+            tapes = tuple(tape.at[:, t].set(slot) for tape, slot in zip(tapes, layer._written(new), strict=True))
             last = where_state(keep, new, last)
             return (tapes, where_state(keep, found, read), last), (last[0], weights)
 
@@ -288,14 +313,13 @@ class LSTMN(nn.Module):
         (_, _, last), (outputs, weights) = scan(self, (tapes, zero, zero), x, mask, jnp.arange(x.shape[1]))
         if reverse:
             outputs, weights = outputs[:, ::-1], weights[:, ::-1, ::-1]
-        self.sow("intermediates", "weights", weights)
-        return outputs, last
+        return outputs, last, weights
 
 
 class Encoder(nn.Module):
     """Stacked recurrent layers, in one direction or in both (Schuster and Paliwal, 1997).
 
-    cell: one of ENCODER_CELLS. d_hidden: width of a layer's output, half of it from each direction if `bidirectional`.
+    cell: one of ALL_CELLS. d_hidden: width of a layer's output, half of it from each direction if `bidirectional`.
     residual: a layer's output is added to its input where both have the same width (Wu et al., 2016).
     variational_dropout: one mask for all steps of a sequence (Gal and Ghahramani, 2016). pyramid_layers: number of last
     layers that read two neighbouring outputs of the layer below at each step (Chan et al., 2016, section 3.1).

@@ -1,12 +1,18 @@
 """Encoder and decoder layers of the Transformer (Vaswani et al., 2017, section 3.1)."""
 
+import functools
 from typing import Any
 
 import flax.linen as nn
+import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.models.layers.attention import MultiHeadAttention
 from nmt_jax.models.layers.basic import Dropout, FeedForward, LayerNorm
+
+COMBINATIONS = ("joint", "flat", "serial", "parallel", "hierarchical")
+
+Memory = tuple[tuple[Array, Array], ...]  # of each attention to the source, keys and values float[B, H, S, Dk or Dv]
 
 
 class Sublayer(nn.Module):
@@ -78,20 +84,69 @@ class EncoderLayer(_SelfAttentionLayer):
 
 
 class DecoderLayer(_SelfAttentionLayer):
-    """Masked self-attention, cross-attention to the source, and feed-forward sublayers."""
+    """Masked self-attention, cross-attention to the source, and feed-forward sublayers.
+
+    Several sources are attended to in one of these ways (Libovicky et al., 2018, section 3):
+
+    joint, flat: one attention to the states of all sources (what these are differs, see `transformer.Model`).
+    serial: an attention to each source, one sublayer after another, each with its residual connection.
+    parallel: y = sum_k a^k, the sum of an attention a^k to each source, in one sublayer.
+    hierarchical: y = MultiHead(x, C, C) attends to the contexts C = (a^1 .. a^N) of each position.
+    """
+
+    combination: str = "joint"
+    num_sources: int = 1
 
     def setup(self) -> None:
         super().setup()
-        self.cross_attention = MultiHeadAttention(**self.attention)
-        self.cross_attention_residual = Sublayer(self.norm, self.dropout, self.epsilon)
+        each = 1 if self.combination in ("joint", "flat") else self.num_sources
+        suffixes = ["", *(f"_{k}" for k in range(1, each))]
+        self.cross = [MultiHeadAttention(**self.attention, name=f"cross_attention{suffix}") for suffix in suffixes]
+        residuals = suffixes if self.combination == "serial" else [""]
+        self.cross_residual = [
+            Sublayer(self.norm, self.dropout, self.epsilon, name=f"cross_attention_residual{suffix}")
+            for suffix in residuals
+        ]
+        if self.combination == "hierarchical" and each > 1:
+            self.choose = MultiHeadAttention(**self.attention)
 
-    def _attend_to_source(self, x: Array, memory: tuple[Array, Array], mask: Array, train: bool) -> tuple[Array, Array]:
-        y, cross = self.cross_attention(self.cross_attention_residual.before(x), memory, mask, train)
-        return self.cross_attention_residual.after(x, y, train), cross
+    def memory(self, encoded: Array) -> Memory:
+        """States of the encoder, float[B, N S, D] -> what `__call__` and `step` attend to."""
+        parts = jnp.split(encoded, len(self.cross), axis=1)
+        return tuple(attention.memory(part) for attention, part in zip(self.cross, parts, strict=True))
 
-    def __call__(
-        self, x: Array, causal: Array, memory: tuple[Array, Array], mask: Array, train: bool
-    ) -> tuple[Array, Array, Array]:
+    def _attend_to_source(self, x: Array, memory: Memory, mask: Array, train: bool) -> tuple[Array, Array]:
+        """The weights, float32[B, H, T, N S], sum to 1 over each source if serial or parallel, else over all."""
+        sources = list(zip(self.cross, memory, jnp.split(mask, len(memory), axis=-1), strict=True))
+        if self.combination in ("parallel", "hierarchical"):
+            query = self.cross_residual[0].before(x)
+            found = [attention(query, states, real, train) for attention, states, real in sources]
+            y, weights = self._combine(query, [context for context, _ in found], [used for _, used in found], train)
+            return self.cross_residual[0].after(x, y, train), jnp.concatenate(weights, axis=-1)
+        weights = []
+        for residual, (attention, states, real) in zip(self.cross_residual, sources, strict=True):
+            y, of_source = attention(residual.before(x), states, real, train)
+            x = residual.after(x, y, train)
+            weights.append(of_source)
+        return x, jnp.concatenate(weights, axis=-1)
+
+    def _combine(
+        self, query: Array, contexts: list[Array], weights: list[Array], train: bool
+    ) -> tuple[Array, list[Array]]:
+        """Queries and contexts a^1 .. a^N float[B, T, D] -> y float[B, T, D], the weights float32[B, H, T, S] of each.
+
+        If hierarchical, they are multiplied by the share of their source: the mean over the heads that choose, because
+        these and the heads of a source are not related.
+        """
+        if self.combination == "parallel" or len(contexts) == 1:
+            return functools.reduce(jnp.add, contexts), weights
+        rows = jnp.stack(contexts, axis=2).reshape(-1, len(contexts), query.shape[-1])  # [B T, N, D]
+        mask = jnp.ones((1, 1, 1, len(contexts)), bool)
+        y, share = self.choose(query.reshape(-1, 1, query.shape[-1]), self.choose.memory(rows), mask, train)
+        share = share.mean(axis=1).reshape(query.shape[0], 1, query.shape[1], -1)  # [B, 1, T, N]
+        return y.reshape(query.shape), [share[..., k, None] * of_source for k, of_source in enumerate(weights)]
+
+    def __call__(self, x: Array, causal: Array, memory: Memory, mask: Array, train: bool) -> tuple[Array, Array, Array]:
         """x float[B, T, D], causal bool[1 or B, 1, T, T], memory and mask of the source -> x, both weights."""
         x, weights = self._attend_to_itself(x, causal, train)
         x, cross = self._attend_to_source(x, memory, mask, train)
@@ -103,7 +158,7 @@ class DecoderLayer(_SelfAttentionLayer):
         past: tuple[Array, Array],
         position: Array,
         history: Array,
-        memory: tuple[Array, Array],
+        memory: Memory,
         mask: Array,
     ) -> tuple[Array, tuple[Array, Array], Array]:
         """One token per beam: x float[B, K, D], history bool[B, 1, K, T * K] -> x, the longer past, cross weights."""

@@ -9,6 +9,7 @@ import pytest
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.models import rnn, transformer
 from nmt_jax.models.layers.features import Features, Mixed, batch_source
+from nmt_jax.models.layers.transformer_layers import COMBINATIONS
 from tests.fixtures.decoding_steps import stepwise_logits
 from tests.fixtures.parameters import draw_parameters
 
@@ -27,8 +28,10 @@ MODELS = {
     "transformer": lambda: transformer.Model(**SIZES, **TRANSFORMER, **CONVOLUTION),
     "patches": lambda: transformer.Model(**SIZES, **TRANSFORMER, positions="learned"),
     "rnn": lambda: rnn.Model(**SIZES, **RNN, **CONVOLUTION, input_feeding=False),
-    "flat": lambda: rnn.Model(**SIZES, **RNN, combination="flat", input_feeding=False),  # patches through a GRU
+    "rnn flat": lambda: rnn.Model(**SIZES, **RNN, combination="flat", input_feeding=False),  # patches through a GRU
 }
+for combination in COMBINATIONS[1:]:
+    MODELS[combination] = functools.partial(transformer.Model, **SIZES, **TRANSFORMER, combination=combination)
 
 
 @functools.cache

@@ -15,7 +15,9 @@ VARIANTS = [
     {},
     {"cell": "gru", "num_layers": 2, "d_hidden": 6},
     {"cell": "rnn", "tie_embeddings": False, "d_hidden": 6, "num_layers": 2},
+    {"cell": "lstmn", "num_layers": 2},
     {"pointer_window": 3},
+    {"cell": "lstmn", "pointer_window": 3},
     {"pointer_window": 100, "tie_embeddings": False, "d_hidden": 6, "num_layers": 2},
 ]
 
@@ -66,6 +68,24 @@ def test_step_by_step_is_all_at_once(fields):
     for t in range(T):
         found, cache = step(TOKENS[:, t], cache)
         np.testing.assert_allclose(found, logits[:, t], atol=2e-6)
+
+
+def test_an_lstmn_shows_the_weights_of_earlier_steps():
+    _, _, apply = make(cell="lstmn", num_layers=2)
+    _, out = apply(TOKENS)
+    assert len(out["attention"]) == 2
+    for weights in out["attention"]:
+        assert weights.shape == (B, 1, T, T)
+        assert (np.triu(weights) == 0).all()
+        np.testing.assert_allclose(weights.sum(-1)[:, :, 1:], 1, rtol=1e-5)
+    assert "attention" not in make()[2](TOKENS)[1]
+
+
+def test_an_lstmn_does_not_go_on_after_a_cache():
+    model, variables, _ = make(cell="lstmn")
+    cache = model.apply(variables, B, T, method="init_cache")
+    with pytest.raises(ValueError, match="cannot go on after a cache"):
+        model.apply(variables, TOKENS, cache=cache)
 
 
 def test_a_text_can_be_read_in_blocks():
@@ -153,7 +173,8 @@ def test_dropout_is_a_function_of_its_key():
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"cell": "elman"}, "cell='elman': use one of lstm, gru, rnn"),
+        ({"cell": "elman"}, "cell='elman': use one of lstm, gru, rnn, lstmn"),
+        ({"cell": "lstmn", "weight_dropout": 0.5}, "weight_dropout=0.5: cell='lstmn' does not support it"),
         ({"num_layers": 0}, "num_layers=0 must be at least 1"),
         ({"dropout": 1.0}, r"dropout=1.0 must be in"),
         ({"hidden_dropout": -0.5}, r"hidden_dropout=-0.5 must be in"),

@@ -106,6 +106,11 @@ def test_a_key_of_another_model_is_refused(page, override):
         configs.load(f"{ROOT}/configs/{page}.py", {key: value})
 
 
+def test_a_state_that_grows_is_not_carried():
+    with pytest.raises(UserError, match=r"^config\.data\.carry_state=True: the state of model\.cell='lstmn' grows"):
+        configs.load(f"{ROOT}/configs/awd_lstm.py", {"model.cell": "lstmn", "model.weight_dropout": "0"})
+
+
 def test_a_message_names_key_value_and_range(tmp_path):
     with pytest.raises(UserError) as error:
         configs.load(QUICKSTART, {"optimizer.beta1": "1"})

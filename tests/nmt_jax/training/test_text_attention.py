@@ -1,12 +1,15 @@
 """The attention of a text is that of the model, whatever padding the text gets."""
 
+import jax
 import numpy as np
 import pytest
 
 from nmt_jax import config as configs
 from nmt_jax.data.vocabulary.vocab import EOS
+from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import load
+from nmt_jax.training.run import train
 from nmt_jax.training.text_attention import open_encoder_attention, open_text_attention
 from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
@@ -28,6 +31,19 @@ def test_a_gpt_attends_to_what_comes_before(gpt_workdir):
     ids = [EOS, *task.encode([TEXT])[:-1]]
     expected = task.model.apply({"params": params}, np.array([ids]))[1]["attention"]
     np.testing.assert_allclose(weights, np.concatenate(expected), atol=1e-5)
+
+
+@pytest.mark.slow  # trains a model
+def test_an_lstmn_attends_to_what_comes_before_and_generates(tmp_path):
+    train(f"{ROOT}/configs/rnn_lm.py:smoke=true", tmp_path, {"model.cell": "lstmn", "vocab.algorithm": "unigram"})
+    pieces, weights = open_text_attention(Workdir(tmp_path))(TEXT)
+    assert weights.shape == (1, 1, len(pieces), len(pieces))
+    np.testing.assert_allclose(weights.sum(axis=-1)[..., 1:], 1, atol=1e-5)
+    assert not np.triu(weights).any()  # the first step attends to nothing
+    task, params = open_trained(Workdir(tmp_path), "language_model")
+    keys = jax.random.split(jax.random.key(0), 2)
+    together = task.sample(params, ["der", "die alte"], keys, Sampling(), length=5)
+    assert together[1:] == task.sample(params, ["die alte"], keys[1:], Sampling(), length=5)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 from nmt_jax.models.layers import recurrent
 from nmt_jax.models.layers.basic import SequenceDropout
-from nmt_jax.models.layers.recurrent import CELLS, ENCODER_CELLS, LSTMN, Cell, Encoder, Weights, zero_state
+from nmt_jax.models.layers.recurrent import ALL_CELLS, CELLS, LSTMN, Cell, Encoder, Weights, zero_state
 from tests.fixtures.parameters import draw_parameters
 
 T, B, D, H = 5, 3, 2, 4
@@ -48,7 +48,7 @@ def cell(request):
     return request.param
 
 
-@pytest.fixture(params=ENCODER_CELLS)
+@pytest.fixture(params=ALL_CELLS)
 def encoder_cell(request):
     return request.param
 
@@ -103,9 +103,8 @@ def test_intra_attention_equals_its_equations(reverse):
     mask[0, 2] = False  # a hole
     arguments = x, jnp.asarray(mask), reverse
     variables = draw_parameters(lambda key: module.init(key, *arguments, method="run"))
-    apply = jax.jit(lambda variables: module.apply(variables, *arguments, method="run", mutable="intermediates"))
-    (outputs, last), sown = jax.device_get(apply(variables))
-    weights = sown["intermediates"]["weights"][0]
+    apply = jax.jit(lambda variables: module.apply(variables, *arguments, method="run_with_weights"))
+    outputs, last, weights = jax.device_get(apply(variables))
     params, x = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (variables["params"], x))
     score = params["score"]
     for row in range(B):
