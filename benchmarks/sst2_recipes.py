@@ -35,10 +35,7 @@ GRADES: dict[str, Any] = {
 }
 RECIPES: dict[str, list[dict[str, Any]]] = {  # the changes of one training after another
     "page": [{}],
-    "half_rate": [{"optimizer.learning_rate": 5e-5}],
     "long": [{"optimizer.learning_rate": 7e-5, "train.steps": 1000, "optimizer.warmup_steps": 100}],
-    "smooth": [{"loss.label_smoothing": 0.1}],
-    "averaged": [{"optimizer.learning_rate": 2e-4, "optimizer.layer_decay": 0.85, "optimizer.ema_decay": 0.99}],
     "grades": [GRADES],
     "grades_first": [GRADES, {"optimizer.learning_rate": 5e-5, "train.steps": 375, "optimizer.warmup_steps": 37}],
 }
