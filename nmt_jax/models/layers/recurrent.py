@@ -299,7 +299,7 @@ class LSTMN(nn.Module):
         if reverse:
             x, mask = x[:, ::-1], mask[:, ::-1]
         zero = zero_state("lstm", (x.shape[0], self.d_hidden))
-        tapes = (jnp.zeros((*x.shape[:2], self.d_hidden)),) * 3
+        tapes = (jnp.zeros((*x.shape[:2], self.d_hidden)),) * 3  # of W_h h, h and c
 
         def step(layer: "LSTMN", carry: tuple[State, State, State], x: Array, keep: Array, t: Array) -> Any:
             tapes, read, last = carry
