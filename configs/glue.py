@@ -11,8 +11,8 @@ separately and compares their vectors.
 77.0 and 75.5 on sst2 (two seeds), a BERT of the same size, trained on the same text, 77.5 and 77.3 (2026-11-27).
 
 Development sets (2026-11-21, two busy CPU cores): cola Matthews correlation 34.6, accuracy 74.6 (14.5 minutes); mrpc F1
-88.1 (15 minutes); sst2 accuracy 87.5 (13 minutes; 88.2 with self-training); stsb apart Spearman 89.4 (9 minutes; 86.7
-without training). Details: docs/results/fine-tuning.md.
+88.1 (15 minutes); sst2 accuracy 87.5 (13 minutes); stsb apart Spearman 89.4 (9 minutes; 86.7 without training).
+Details: docs/results/fine-tuning.md.
 """
 
 import common
