@@ -136,8 +136,8 @@ def test_every_field_of_the_transformer_is_known(folder):
     exported |= {"positions", "max_positions", "tie_embeddings", "norm", "activation"}
     training = {"dropout", "attention_dropout", "relu_dropout", "word_dropout", "remat", "scan_layers"}
     training |= {"dtype", "parent", "name"}
-    refused = {"num_sources", "source_columns", "image_encoder", "convolution_width"}  # other sources than one text
-    refused |= {"subsampling_layers", "ctc", "copying", "copy_heads", "max_unknown"}
+    refused = {"num_sources", "combination", "source_columns", "image_encoder"}  # other sources than one text
+    refused |= {"convolution_width", "subsampling_layers", "ctc", "copying", "copy_heads", "max_unknown"}
     assert {field.name for field in dataclasses.fields(transformer.Model)} == exported | training | refused
 
 
