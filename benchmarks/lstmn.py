@@ -1,10 +1,10 @@
-"""Memory networks of LSTMs beside plain LSTMs (Cheng et al., 2016), as language models and as encoders.
+"""Long short-term memory-networks (LSTMN; Cheng et al., 2016) beside LSTMs, as language models and as encoders.
 
     python -m benchmarks.lstmn FOLDER [--parts=language_model,encoder] [--seeds=0,1]
 
 The language models are those of `configs/rnn_lm.py` on a part of the Penn Treebank, with blocks of 64 words. The
-encoders are those of small models of `configs/rnn_luong.py` on Multi30k, English to German, in both directions. The
-cells of a part have the same width; `wide` is an LSTM with as many weights as the LSTMN, which also has attention.
+encoders are bidirectional, in small models of `configs/rnn_luong.py` on Multi30k, English to German. The cells of a
+part have the same width, but an LSTMN has attention in addition; `wide` is an LSTM with about as many weights.
 
 Prints one JSON line per run: the number of weights, the seconds, and perplexity on the development and the test text;
 or BLEU on test_2016_flickr, with the p-value of paired approximate randomization against the LSTM of the same seed.

@@ -30,8 +30,10 @@ MODELS = {
     "rnn": lambda: rnn.Model(**SIZES, **RNN, **CONVOLUTION, input_feeding=False),
     "rnn flat": lambda: rnn.Model(**SIZES, **RNN, combination="flat", input_feeding=False),  # patches through a GRU
 }
-for combination in COMBINATIONS[1:]:
-    MODELS[combination] = functools.partial(transformer.Model, **SIZES, **TRANSFORMER, combination=combination)
+MODELS |= {
+    combination: functools.partial(transformer.Model, **SIZES, **TRANSFORMER, combination=combination)
+    for combination in COMBINATIONS[1:]
+}
 
 
 @functools.cache
