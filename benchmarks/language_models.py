@@ -101,11 +101,12 @@ def trained(workdir: pathlib.Path, page: str, keys: dict[str, Any]) -> dict[str,
 
 
 def tested(workdir: pathlib.Path, text: pathlib.Path) -> dict[str, float]:
-    """Return the measures of `nmt-jax perplexity`."""
+    """Return the measures of `nmt-jax perplexity`: perplexity, and bits per character unless pieces are words."""
     command = [sys.executable, "-m", "nmt_jax", "perplexity", f"--workdir={workdir}", f"--input={text}"]
     finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=measure.ROOT)
     measures = dict(line.split() for line in finished.stdout.splitlines())
-    return {f"test_{name}": float(measures[name]) for name in ("perplexity", "bits_per_character")}
+    names = ("perplexity", "bits_per_character")
+    return {f"test_{name}": float(measures[name]) for name in names if name in measures}
 
 
 def ngrams(workdir: pathlib.Path, order: str, test: bool) -> dict[str, Any]:

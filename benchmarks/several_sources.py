@@ -3,10 +3,10 @@
     python -m benchmarks.several_sources FOLDER [--models=rnn,transformer] [--systems=en,flat] [--seeds=0,1]
 
 Text is Multi30k. Each model is trained from every language alone, and from all three with every `model.combination`: a
-small model of `configs/rnn_luong.py`, and the Transformer of `configs/multi30k.py`, for as many steps of as many target
-tokens. Prints one JSON line per run: BLEU on test_2016_flickr; with several sources, also the p-value of paired
-approximate randomization against the source that alone has the best BLEU on the development set, of the same model and
-seed. Everything is kept in FOLDER; after an interruption, the same command goes on. Changes of the config:
+small model of `configs/rnn_luong.py`, and the Transformer of `configs/multi30k.py` with two layers, for as many steps
+of as many target tokens. Prints one JSON line per run: BLEU on test_2016_flickr; with several sources, also the p-value
+of paired approximate randomization against the source that alone has the best BLEU on the development set, of the same
+model and seed. Everything is kept in FOLDER; after an interruption, the same command goes on. Changes of the config:
 `--change=train.steps=20`.
 """
 
@@ -45,7 +45,14 @@ MODELS: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {  # page, comb
     "transformer": (
         "multi30k.py",
         ("joint", "flat", "serial", "parallel", "hierarchical"),
-        {"model.dropout": 0.1, "optimizer.warmup_steps": 400, "train.keep_last": 5, "decode.average": 5},
+        {
+            "model.num_encoder_layers": 2,
+            "model.num_decoder_layers": 2,
+            "model.dropout": 0.1,
+            "optimizer.warmup_steps": 400,
+            "train.keep_last": 5,
+            "decode.average": 5,
+        },
     ),
 }
 

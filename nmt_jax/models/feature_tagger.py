@@ -7,7 +7,7 @@ from jax import Array
 
 from nmt_jax.models.layers.basic import Dense, Dropout, Embedding
 from nmt_jax.models.layers.hyperparameters import check_rates
-from nmt_jax.models.layers.recurrent import Encoder
+from nmt_jax.models.layers.recurrent_encoder import Encoder
 
 
 class Model(nn.Module):

@@ -30,7 +30,7 @@ from nmt_jax.models.layers.features import (
 from nmt_jax.models.layers.hidden_words import HiddenWords
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
-from nmt_jax.models.layers.recurrent import ALL_CELLS, Encoder
+from nmt_jax.models.layers.lstmn import ALL_CELLS
 from nmt_jax.models.layers.recurrent_decoder import (
     COMBINATIONS,
     RANDOM_STREAMS,
@@ -39,6 +39,7 @@ from nmt_jax.models.layers.recurrent_decoder import (
     SeveralEncoders,
     Unordered,
 )
+from nmt_jax.models.layers.recurrent_encoder import Encoder
 from nmt_jax.models.layers.scores import SCORES, WITH_COVERAGE
 
 CHOICES = {

@@ -10,7 +10,8 @@ from nmt_jax.data.vocabulary.vocab import PAD
 from nmt_jax.models.layers.basic import Dense, Embedding, SequenceDropout, WordDropout, matmul
 from nmt_jax.models.layers.copying import PointerSentinel
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers.recurrent import ALL_CELLS, LSTMN, Cell, zero_state
+from nmt_jax.models.layers.lstmn import ALL_CELLS, LSTMN
+from nmt_jax.models.layers.recurrent import Cell, zero_state
 
 CHOICES = {"cell": ALL_CELLS, "dtype": ("float32", "bfloat16")}
 

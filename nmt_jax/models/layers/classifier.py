@@ -12,7 +12,8 @@ from jax import Array
 
 from nmt_jax.models.layers.basic import Dense, Dropout, Embedding, WordDropout
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers.recurrent import CELLS, Encoder
+from nmt_jax.models.layers.recurrent import CELLS
+from nmt_jax.models.layers.recurrent_encoder import Encoder
 from nmt_jax.models.layers.scores import make_score
 
 

@@ -1,7 +1,7 @@
-"""Recurrent layers: cells as functions and their loop over a sequence, cells with weights, and encoders."""
+"""Recurrent layers: cells as functions and their loop over a sequence, and cells with weights."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -9,10 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense, Dropout, SequenceDropout, product, transposed
-from nmt_jax.models.layers.scaled_attention import MASKED
-from nmt_jax.models.layers.scores import Additive
-from nmt_jax.models.layers.subsampling import join_neighbours
+from nmt_jax.models.layers.basic import Dense, Dropout, product, transposed
 
 State = tuple[Array, ...]  # float[..., H] each; the first is the output of the cell
 
@@ -176,9 +173,6 @@ def run(
     return (outputs[::-1] if reverse else outputs).swapaxes(0, 1), last
 
 
-ALL_CELLS = (*CELLS, "lstmn")  # decoders need a state of constant size, which an LSTMN does not have
-
-
 class Cell(nn.Module):
     """A cell with its weights: one step for many sequences, or all steps of a batch.
 
@@ -243,117 +237,3 @@ class ProjectedLSTM(nn.Module):
         state = (jnp.zeros((x.shape[0], self.d_projection)), jnp.zeros((x.shape[0], self.d_hidden)))
         weights = Weights(self.kernel, projection=self.projection)
         return run("lstm", self.dtype, self.input(x), mask, weights, state, reverse)[0]
-
-
-class LSTMN(nn.Module):
-    """A long short-term memory-network: intra-attention to all earlier states, instead of the last one alone.
-
-    Cheng et al. (2016), eq. 4 to 9. h_i and c_i, written by the steps i < t, are kept on two tapes:
-    a_i = v^T tanh(W_h h_i + W_x x_t + W_r r_{t-1}), s = softmax(a) over i < t,
-    r_t = sum_i s_i h_i, m_t = sum_i s_i c_i (zero at the first step),
-    h_t, c_t = lstm(x_t, r_t, m_t).
-    The paper writes r and m as h and c with a tilde. Training stores the tapes of every step: O(B T^2 H) memory.
-    """
-
-    d_hidden: int
-    dtype: str = "float32"
-
-    def setup(self) -> None:
-        self.cell = Cell("lstm", self.d_hidden, self.dtype)
-        self.score = Additive(self.d_hidden, self.dtype)
-
-    def zero_state(self, batch_size: int, max_length: int) -> State:
-        """The state before the first step of `__call__`, of T steps at most.
-
-        h_{t-1} and r_{t-1} float[B, H], t int[B], and the tapes of W_h h, h and c, float[B, T, H].
-        """
-        vector, tape = (jnp.zeros((batch_size, *rest, self.d_hidden)) for rest in ((), (max_length,)))
-        return vector, vector, jnp.zeros(batch_size, jnp.int32), tape, tape, tape
-
-    def __call__(self, x: Array, state: State) -> State:
-        """One step: x float[B, D], state as of `zero_state` -> the next state; the first is h_t."""
-        _, read, step, *tapes = state
-        seen = jnp.arange(tapes[0].shape[1])[None] < step[:, None]
-        new, found, _ = self._step(x, tapes, read, seen)
-        rows = jnp.arange(len(x))
-        tapes = [tape.at[rows, step].set(slot) for tape, slot in zip(tapes, self._written(new), strict=True)]
-        return new[0], found[0], step + 1, *tapes
-
-    def _step(self, x: Array, tapes: Sequence[Array], read: Array, seen: Array) -> tuple[State, State, Array]:
-        """x float[B, D], r_{t-1} float[B, H], steps `seen` bool[B, T] -> (h_t, c_t), (r_t, m_t), s float32[B, T]."""
-        scores = self.score(jnp.concatenate([x, read], axis=-1)[:, None], tapes[0])[:, 0]
-        weights = jax.nn.softmax(jnp.where(seen, scores.astype(jnp.float32), MASKED)) * seen
-        found = tuple(jnp.einsum("bt,bth->bh", weights, tape) for tape in tapes[1:])
-        return self.cell(x, found), found, weights
-
-    def _written(self, new: State) -> tuple[Array, ...]:
-        """What a step with the result (h_t, c_t) writes on the tapes."""
-        return self.score.prepare(new[0]), *new
-
-    def run(self, x: Array, mask: Array, reverse: bool = False) -> tuple[Array, State]:
-        """All steps: x float[B, T, D], mask bool[B, T] -> outputs float[B, T, H] and h, c after the last real step."""
-        return self.run_with_weights(x, mask, reverse)[:2]
-
-    def run_with_weights(self, x: Array, mask: Array, reverse: bool = False) -> tuple[Array, State, Array]:
-        """`run`, and the attention weights float32[B, T, T] of step t (row) over the steps i."""
-        if reverse:
-            x, mask = x[:, ::-1], mask[:, ::-1]
-        zero = zero_state("lstm", (x.shape[0], self.d_hidden))
-        tapes = (jnp.zeros((*x.shape[:2], self.d_hidden)),) * 3  # of W_h h, h and c
-
-        def step(layer: "LSTMN", carry: tuple[State, State, State], x: Array, keep: Array, t: Array) -> Any:
-            tapes, read, last = carry
-            seen = mask & (jnp.arange(mask.shape[1]) < t)[None]
-            new, found, weights = layer._step(x, tapes, read[0], seen)
-            tapes = tuple(tape.at[:, t].set(slot) for tape, slot in zip(tapes, layer._written(new), strict=True))
-            last = where_state(keep, new, last)
-            return (tapes, where_state(keep, found, read), last), (last[0], weights)
-
-        scan = nn.scan(step, variable_broadcast="params", split_rngs={"params": False}, in_axes=(1, 1, 0), out_axes=1)
-        (_, _, last), (outputs, weights) = scan(self, (tapes, zero, zero), x, mask, jnp.arange(x.shape[1]))
-        if reverse:
-            outputs, weights = outputs[:, ::-1], weights[:, ::-1, ::-1]
-        return outputs, last, weights
-
-
-class Encoder(nn.Module):
-    """Stacked recurrent layers, in one direction or in both (Schuster and Paliwal, 1997).
-
-    cell: one of ALL_CELLS. d_hidden: width of a layer's output, half of it from each direction if `bidirectional`.
-    residual: a layer's output is added to its input where both have the same width (Wu et al., 2016).
-    variational_dropout: one mask for all steps of a sequence (Gal and Ghahramani, 2016). pyramid_layers: number of last
-    layers that read two neighbouring outputs of the layer below at each step (Chan et al., 2016, section 3.1).
-    """
-
-    cell: str
-    num_layers: int
-    d_hidden: int
-    bidirectional: bool = True
-    residual: bool = False
-    dropout: float = 0.0
-    variational_dropout: bool = False
-    pyramid_layers: int = 0
-    dtype: str = "float32"
-
-    def setup(self) -> None:
-        width = self.d_hidden // 2 if self.bidirectional else self.d_hidden
-        directions = range(1 + self.bidirectional)
-        make = LSTMN if self.cell == "lstmn" else functools.partial(Cell, self.cell)
-        self.layers = [[make(width, self.dtype) for _ in directions] for _ in range(self.num_layers)]
-        self.drop = SequenceDropout(self.dropout, self.variational_dropout)
-
-    def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
-        """x float[B, S, D], mask bool[B, S] -> float[B, S, H], and the last state of each layer, float[B, H] each.
-
-        The mask of the output is mask[:, ::2 ** pyramid_layers].
-        """
-        last = []
-        for number, cells in enumerate(self.layers):
-            if number >= self.num_layers - self.pyramid_layers:
-                x, mask = join_neighbours(x, mask), mask[:, ::2]
-            dropped = self.drop(x, train)
-            runs = [cell.run(dropped, mask, reverse=bool(backwards)) for backwards, cell in enumerate(cells)]
-            y = jnp.concatenate([outputs for outputs, _ in runs], axis=-1)
-            x = x + y if self.residual and x.shape == y.shape else y
-            last.append(jax.tree.map(lambda *ends: jnp.concatenate(ends, axis=-1), *(state for _, state in runs)))
-        return x, tuple(last)

@@ -14,7 +14,8 @@ from jax import Array
 from nmt_jax.models.layers.attention import Attention
 from nmt_jax.models.layers.basic import Dense, Dropout
 from nmt_jax.models.layers.copying import selective_read
-from nmt_jax.models.layers.recurrent import CELLS, Cell, Encoder, State
+from nmt_jax.models.layers.recurrent import CELLS, Cell, State
+from nmt_jax.models.layers.recurrent_encoder import Encoder
 
 COMBINATIONS = ("concat", "flat", "hierarchical")
 # Which of the decoder's random streams draw anew in every step.

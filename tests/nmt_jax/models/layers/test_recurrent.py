@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.layers import recurrent
+from nmt_jax.models.layers import lstmn, recurrent
 from nmt_jax.models.layers.basic import SequenceDropout
-from nmt_jax.models.layers.recurrent import ALL_CELLS, CELLS, LSTMN, Cell, Encoder, Weights, zero_state
+from nmt_jax.models.layers.lstmn import ALL_CELLS, LSTMN
+from nmt_jax.models.layers.recurrent import CELLS, Cell, Weights, zero_state
+from nmt_jax.models.layers.recurrent_encoder import Encoder
 from tests.fixtures.parameters import draw_parameters
 
 T, B, D, H = 5, 3, 2, 4
@@ -124,6 +126,38 @@ def test_intra_attention_equals_its_equations(reverse):
         np.testing.assert_allclose(weights[row, real], expected[real], atol=1e-6)
         assert (weights[row, real][expected[real] == 0] == 0).all(), "a step sees padding, itself or what comes"
         np.testing.assert_allclose(np.stack(last)[:, row], tape[-1], atol=1e-6)
+
+
+def lstmn_arguments(steps):
+    """Inputs, mask and weights of an LSTMN."""
+    weights = lstmn.Weights(normal(1, H, H), normal(2, H, H), normal(3, H), normal(4, H, 4 * H), normal(5, 4 * H))
+    inputs = lstmn.Inputs(normal(6, steps, B, 4 * H), normal(7, steps, B, H))
+    mask = np.arange(steps)[:, None] < np.array([steps, steps - 2, 1])
+    mask[2, 0] = False  # a hole
+    return inputs, jnp.asarray(mask), weights
+
+
+def test_the_explicit_gradient_of_intra_attention_is_that_of_jax():
+    inputs, mask, weights = lstmn_arguments(T)
+
+    def loss(function, inputs, weights):
+        outputs, last, shares = function("float32", inputs, mask, weights)
+        rows = jnp.arange(1, T + 1)[None, None]  # so that shares, which sum to 1, have a gradient
+        return jnp.sin(outputs).sum() + 2 * jnp.sin(last[0]).sum() + 3 * jnp.cos(last[1]).sum() + (shares * rows).sum()
+
+    gradient = jax.jit(jax.grad(loss, argnums=(1, 2)), static_argnums=0)
+    ours = gradient(lstmn.recur, inputs, weights)
+    plain = gradient(lambda *arguments: lstmn._recur_forward(*arguments)[0], inputs, weights)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), ours, plain)
+
+
+def test_the_gradient_of_intra_attention_keeps_no_tape_for_each_step():
+    def bytes_of(steps):
+        inputs, mask, weights = lstmn_arguments(steps)
+        gradient = jax.jit(jax.grad(lambda weights: lstmn.recur("float32", inputs, mask, weights)[0].sum()))
+        return gradient.lower(weights).compile().memory_analysis().temp_size_in_bytes
+
+    assert bytes_of(256) < 4.5 * bytes_of(64)
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])

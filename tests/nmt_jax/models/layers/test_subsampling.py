@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from nmt_jax.models.layers.recurrent import Encoder
+from nmt_jax.models.layers.recurrent_encoder import Encoder
 from nmt_jax.models.layers.subsampling import StridedConvolutions, join_neighbours
 from tests.fixtures.parameters import draw_parameters
 
