@@ -1,13 +1,16 @@
-"""Noise: words are left out, change places, or are masked; `corrupt` does all of it.
+"""Noise: words are left out, change places, or are masked, alone (`mask`) or in spans (`infill`).
 
 Iyyer et al. (2015), section 3.2: word dropout. Artetxe et al. (2018), section 3.2, and Edunov et al. (2018), section 3:
-dropout, masks, and permutations that move no word by more than k places.
+dropout, masks, and permutations that move no word by more than k places; `corrupt` does all three. Lewis et al. (2020),
+section 2.2: text infilling.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+SPAN = 3.0  # mean length of a masked span
 
 
 class Changed(NamedTuple):
@@ -45,6 +48,30 @@ def mask(words: Sequence[str], random: np.random.Generator, rate: float, token: 
     for n in masked:
         changed[n] = token
     return Changed(changed, len(masked), {})
+
+
+def infill(words: Sequence[str], random: np.random.Generator, rate: float, token: str) -> Changed:
+    """Replaces spans of words by one `token` each (text infilling; Lewis et al., 2020, section 2.2).
+
+    The lengths of spans have a Poisson distribution of mean 3; a span of length 0 inserts a token. `rate` is the share
+    of words in spans. Changes are counted in words, and inserted tokens.
+    """
+    left = int(random.binomial(len(words), rate))
+    spans: list[int] = []
+    while left:
+        spans.append(min(int(random.poisson(SPAN)), left))
+        left -= spans[-1]
+    kept = len(words) - sum(spans)
+    places = {int(place) for place in random.choice(kept + len(spans), len(spans), replace=False)}
+    rest, lengths, changed = iter(words), iter(spans), list[str]()
+    for place in range(kept + len(spans)):
+        if place in places:
+            changed.append(token)
+            for _ in range(next(lengths)):
+                next(rest)
+        else:
+            changed.append(next(rest))
+    return Changed(changed, sum(max(length, 1) for length in spans), {})
 
 
 def swap(words: Sequence[str], random: np.random.Generator, rate: float, window: int) -> Changed:

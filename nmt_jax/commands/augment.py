@@ -29,7 +29,7 @@ from nmt_jax.storage.files import whole_file
 from nmt_jax.storage.paths import path_of
 
 SUBSTITUTIONS = ("synonyms", "embedding")
-NOISE = ("dropout", "swap", "mask")
+NOISE = ("dropout", "swap", "mask", "infill")
 KINDS = (*SUBSTITUTIONS, *NOISE, *TRANSLATIONS, cloze_questions.KIND)
 
 
@@ -37,9 +37,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax augment`."""
     help_text = (
         "How text is made. synonyms: WordNet synonyms in the same form; embedding: nearest neighbours among word "
-        "vectors; dropout: words are left out; swap: nearby words change places; mask: words become --mask_token. "
-        "back_translation: the source is a translation of --target; forward_translation: the target is one of --source;"
-        " cloze_questions: questions about the paragraphs of --source, for config.task=span."
+        "vectors; dropout: words are left out; swap: nearby words change places; mask: words become --mask_token; "
+        "infill: spans of words become one --mask_token each. back_translation: the source is a translation of "
+        "--target; forward_translation: the target is one of --source; cloze_questions: questions about the paragraphs "
+        "of --source, for config.task=span."
     )
     flags.DEFINE_enum("kind", None, KINDS, help_text, flag_values)
     help_text = "File of lines to change or to translate, such as train.en; cloze_questions: a paragraph per line."
@@ -68,7 +69,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     define_integer(flag_values, "first_line", 1, help_text, low=1)
     help_text = "swap, --noise: largest number of places that a word moves by."
     define_integer(flag_values, "window", 3, help_text, low=1)
-    flags.DEFINE_string("mask_token", "<mask>", "mask, --noise: what replaces a word.", flag_values)
+    flags.DEFINE_string("mask_token", "<mask>", "mask, infill, --noise: what replaces words.", flag_values)
     help_text = (
         "Folder of a WordNet database, plain or .gz. synonyms: default $WNSEARCHDIR or /usr/share/wordnet; embedding: "
         "replacements must have the same part of speech in it, if given."
@@ -144,7 +145,7 @@ def _check_flags(flag_values: flags.FlagValues) -> None:
     """Raise UserError for flags that have no effect, and for flags that miss another."""
     for kinds, names in (
         (("swap", *TRANSLATIONS), ("window",)),
-        (("mask", *TRANSLATIONS), ("mask_token",)),
+        (("mask", "infill", *TRANSLATIONS), ("mask_token",)),
         ((*SUBSTITUTIONS, *NOISE), ("keep_original", "keep_unchanged")),
         (TRANSLATIONS, machine_pairs.FLAGS),
         ((cloze_questions.KIND,), cloze_questions.FLAGS),
@@ -173,6 +174,8 @@ def _change(flag_values: flags.FlagValues, known: Mapping[str, int]) -> Change:
         return functools.partial(noise.swap, rate=rate, window=flag_values.window)
     if kind == "mask":
         return functools.partial(noise.mask, rate=rate, token=flag_values.mask_token)
+    if kind == "infill":
+        return functools.partial(noise.infill, rate=rate, token=flag_values.mask_token)
     candidates: Synonyms | VectorNeighbours
     try:
         if kind == "synonyms":

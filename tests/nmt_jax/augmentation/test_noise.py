@@ -65,6 +65,27 @@ def test_a_permutation_moves_no_word_farther_than_the_window(window):
     assert distances == set(range(window + 1))
 
 
+def test_infilling_replaces_spans_by_one_token_each():
+    words, masked, spans = [f"w{n}" for n in range(40)], 0, collections.Counter()
+    for n in range(2000):
+        changed = noise.infill(words, np.random.default_rng(n), 0.3, "<mask>")
+        kept = [word for word in changed.words if word != "<mask>"]
+        assert kept == [word for word in words if word in kept], "words keep their order"
+        masked += len(words) - len(kept)
+        spans["number"] += len(changed.words) - len(kept)
+        spans["inserted"] += changed.num_changed - (len(words) - len(kept))
+    assert masked / (2000 * 40) == pytest.approx(0.3, abs=0.01)
+    # The last span of a line is cut to the number of words that are left, so the mean is below 3.
+    assert 2.2 < masked / spans["number"] < 3
+    assert spans["inserted"] / spans["number"] == pytest.approx(np.exp(-3), abs=0.01)
+
+
+@pytest.mark.parametrize("length", [1, 5])
+def test_infilling_all_words_leaves_tokens_only(length):
+    changed = noise.infill(WORDS[:length], np.random.default_rng(1), 1.0, "<mask>")
+    assert set(changed.words) == {"<mask>"}
+
+
 def test_all_noise_together_has_the_right_rates():
     lines, rate, lengths, masks, farthest = 3000, 0.2, 0, 0, 0
     for n in range(lines):

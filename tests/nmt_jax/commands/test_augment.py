@@ -59,7 +59,7 @@ def test_neighbours_among_vectors(nmt_jax, substitution, tmp_path):
     assert "2 copies without any change; 3 lines written" in stderr
 
 
-@pytest.mark.parametrize("kind", ["dropout", "swap", "mask"])
+@pytest.mark.parametrize("kind", ["dropout", "swap", "mask", "infill"])
 def test_noise_changes_the_source_only(nmt_jax, files, tmp_path, kind):
     flags = [f"--kind={kind}", "--rate=0.4", "--copies=3", "--keep_unchanged", "--keep_original"]
     assert nmt_jax("augment", *flags, *files).code == 0
@@ -68,7 +68,7 @@ def test_noise_changes_the_source_only(nmt_jax, files, tmp_path, kind):
     assert read(tmp_path / "out.de") == [line for line in GERMAN for _ in range(4)]
     assert english != [line for line in ENGLISH for _ in range(4)]
     assert english[8:12] == [""] * 4
-    assert ("<mask>" in " ".join(english)) == (kind == "mask")
+    assert ("<mask>" in " ".join(english)) == (kind in ("mask", "infill"))
 
 
 def test_a_share_of_the_lines_gives_the_same_result(nmt_jax, files, tmp_path):

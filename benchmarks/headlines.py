@@ -1,0 +1,153 @@
+"""Headlines for AG news: what pretraining by denoising gains, beside the first words of the description.
+
+    python -m benchmarks.headlines FOLDER [--systems=scratch,denoised] [--seeds=0,1]
+
+The models are Transformers with a pointer (`configs/copy_summarize.py`), which read the description of a news item and
+write its title. `denoised` first restores lines of the training descriptions, Brown and WikiText-2 in which
+`nmt-jax augment --kind=infill` has masked spans. An eighth of the items is held out, half of it for development. Prints
+one JSON line per system, the `lead` first: ROUGE, chrF and METEOR of the test titles, half the width of the 95 %
+bootstrap interval, and p-values of paired approximate randomization against the lead and against `scratch`. Everything
+is kept in FOLDER; after an interruption, the same command goes on. Changes of the config: `--change=train.steps=20`.
+"""
+
+import argparse
+import csv
+import gzip
+import html
+import itertools
+import pathlib
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks import measure, runs
+from benchmarks.question_answering import lines, wikitext
+from metrics_jax.meteor.meteor import Meteor
+from metrics_jax.significance import bootstrap, paired_randomisation
+from metrics_jax.surface.tokenizers import tokenize
+from metrics_jax.surface.wordnet import WordNet
+from nmt_jax.augmentation.answer_spans import sentences
+from nmt_jax.pretrained.metrics import open_metric
+
+ITEMS = measure.SHARED / "data" / "ag_news" / "ag_news.train.tsv.gz"
+MARKS = {" #39;": "'", "quot;": '"', "\\": " "}
+LEAD = 8  # words
+WORDS = (5, 60)  # of a line to be restored
+COMMON: dict[str, Any] = {
+    "vocab.size": 6000,
+    "model.num_encoder_layers": 2,
+    "model.num_decoder_layers": 2,
+    "model.dropout": 0.1,
+}
+DENOISING: dict[str, Any] = {
+    "optimizer.learning_rate": 2e-3,
+    "train.batch_tokens": 2048,
+    "train.steps": 3000,
+    "train.eval_every": 500,
+    "train.checkpoint_every": 500,
+    "eval.max_segments": 0,
+}
+METRICS = {
+    **{name: open_metric(name) for name in ("rouge1", "rouge2", "rougeL", "chrf")},
+    "meteor": Meteor(wordnet=WordNet(measure.SHARED / "data" / "wordnet3.0")),
+}
+
+
+def clean(text: str) -> str:
+    """Return a text without the remains of mark-up."""
+    text = re.sub("|".join(map(re.escape, MARKS)), lambda mark: MARKS[mark[0]], text)
+    return re.sub("<[^<>]*>", " ", html.unescape(text))
+
+
+def tokenized(texts: Iterable[str]) -> list[str]:
+    """Return texts in lower case, with blanks between words and punctuation."""
+    return [" ".join(words) for words in tokenize(list(texts), "13a", lowercase=True)]
+
+
+def other_sentences() -> Iterator[str]:
+    """Yield the sentences of Brown and of WikiText-2."""
+    yield from filter(None, lines("brown/brown.train.txt.gz"))
+    for paragraph in wikitext():
+        for start, end in sentences(paragraph):
+            yield paragraph[start:end]
+
+
+def write(folder: pathlib.Path, split: str, descriptions: list[str], titles: list[str]) -> None:
+    """Write the two files of a split."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for side, texts in ("description", descriptions), ("title", titles):
+        (folder / f"{split}.{side}").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+
+
+def prepare(folder: pathlib.Path) -> None:
+    """Write the items, and the lines to be restored: Brown and WikiText-2 once, the descriptions four times."""
+    with gzip.open(ITEMS, "rt", encoding="utf-8", newline="\n") as file:
+        rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
+    titles, descriptions = (tokenized(clean(row[column]) for row in rows) for column in (1, 2))
+    for split, kept in ("train", range(1, 8)), ("val", (8,)), ("test", (0,)):
+        numbers = [n for n in range(len(rows)) if (n % 8 if split == "train" else n % 16) in kept]
+        write(folder / "data", split, [descriptions[n] for n in numbers], [titles[n] for n in numbers])
+    own = runs.read(folder / "data" / "train.description")
+    texts = [text for text in [*tokenized(other_sentences()), *own * 4] if WORDS[0] <= len(text.split()) <= WORDS[1]]
+    texts.sort(key=lambda text: zlib.crc32(text.encode()))
+    for split, part in ("val", texts[:500]), ("train", texts[500:]):
+        write(folder / "clean", split, part, part)
+        sides = [
+            f"--{flag}={folder / 'clean' / split}.{side}"
+            for flag, side in (("source", "description"), ("target", "title"))
+        ]
+        flags = ["--kind=infill", "--rate=0.3", "--keep_unchanged", "--overwrite"]
+        runs.nmt_jax("augment", *flags, *sides, f"--output={folder / 'denoising' / split}")
+
+
+def train(folder: pathlib.Path, system: str, seed: int, change: dict[str, Any]) -> pathlib.Path:
+    """Train a system, unless that is done; returns its workdir."""
+    workdir, page = folder / f"{system}-{seed}", "copy_summarize.py:model=transformer"
+    first = folder / f"denoising-{seed}"
+    runs.train(first, page, {**COMMON, **DENOISING, "data.directory": folder / "denoising", "seed": seed, **change})
+    keys = {**COMMON, "data.directory": folder / "data", "seed": seed}
+    keys["vocab.source_model"] = first / "vocab" / "joint.model"  # `scratch` has the same vocabulary
+    if system == "denoised":
+        keys |= {"init_from": first, "optimizer.learning_rate": 5e-4}
+    runs.train(workdir, page, keys | change)
+    return workdir
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--systems", default="scratch,denoised")
+    parser.add_argument("--seeds", default="0,1")
+    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
+    options = parser.parse_args()
+
+    folder = options.folder.absolute()
+    if not (folder / "denoising" / "train.title").exists():
+        prepare(folder)
+    test = folder / "data" / "test.description"
+    titles = runs.read(folder / "data" / "test.title")
+    lead = [" ".join(text.split()[:LEAD]) for text in runs.read(test)]
+    found: dict[tuple[str, str], np.ndarray] = {}
+
+    def report(system: str, seed: int | None, texts: list[str]) -> None:
+        figures: dict[str, float | None] = {}
+        for name, metric in METRICS.items():
+            own = found[name, system] = metric.statistics(texts, titles)
+            interval = bootstrap(metric, own)
+            figures |= {name: interval.score, f"{name}_half_width": interval.half_width}
+            for baseline in ("lead", "scratch"):
+                if system != baseline and (other := found.get((name, baseline))) is not None:
+                    pair = {baseline: other, system: own}
+                    figures[f"{name}_p_{baseline}"] = paired_randomisation(metric, pair, baseline)[1].p_value
+        measure.report(benchmark="headlines", system=system, seed=seed, **figures)
+
+    report("lead", None, lead)
+    for seed, system in itertools.product(map(int, options.seeds.split(",")), options.systems.split(",")):
+        report(system, seed, runs.translated(train(folder, system, seed, runs.changes(options.change)), test))
+
+
+if __name__ == "__main__":
+    main()
