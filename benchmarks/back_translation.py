@@ -55,7 +55,7 @@ def prepare(data: pathlib.Path, pairs: int, monolingual: int) -> None:
 
 def train(workdir: pathlib.Path, stage: str, options: argparse.Namespace, **keys: object) -> None:
     """Train a model, unless that is done."""
-    keys = {"data.directory": options.folder / "data", **keys, **runs.changes(options.change)}
+    keys = {"data.directory": options.folder / "data", **keys, **dict(options.change)}
     runs.train(workdir, f"back_translation.py:stage={stage},size={options.size}", keys)
 
 
@@ -75,18 +75,14 @@ def make_pairs(system: str, folder: pathlib.Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = runs.parser()
     parser.add_argument("--pairs", type=int, default=7250)
     parser.add_argument("--monolingual", type=int, default=21_750)
-    parser.add_argument("--seeds", default="0,1")
     parser.add_argument(
         "--systems", default="none,beam,sampling,tagged", help=", ".join(["none", *TRANSLATED, *CHANGED])
     )
     parser.add_argument("--size", default="tiny")
-    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
-    options.folder = options.folder.absolute()
 
     import numpy as np
 
@@ -100,7 +96,7 @@ def main() -> None:
     train(reverse, "reverse", options)
     score = bleu(runs.translated(reverse, data / f"{TEST}.de"), references["en"]).score
     measure.report(benchmark="back_translation", system="reverse", seed=0, bleu=score, signature=bleu.signature)
-    for seed in options.seeds.split(","):
+    for seed in options.seeds:
         found: dict[str, np.ndarray] = {}
         for system in options.systems.split(","):
             changes: dict[str, object] = {"seed": seed}
@@ -112,7 +108,7 @@ def main() -> None:
             workdir = options.folder / f"{system}-{seed}"
             train(workdir, "forward", options, **changes)
             found[system] = bleu.statistics(runs.translated(workdir, data / f"{TEST}.en"), references["de"])
-            figures = {"system": system, "seed": int(seed), "bleu": float(bleu.score(found[system].sum(axis=0)))}
+            figures = {"system": system, "seed": seed, "bleu": float(bleu.score(found[system].sum(axis=0)))}
             if "none" in found and system != "none":
                 pair = {name: found[name] for name in ("none", system)}
                 figures["p"] = paired_randomisation(bleu, pair, "none", trials=1000)[1].p_value

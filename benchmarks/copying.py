@@ -162,30 +162,26 @@ def train(workdir: pathlib.Path, model: str, system: str, keys: dict[str, object
         runs.train(workdir, f"copy_summarize.py:model={model}", stage, marker=f"stage{number}")
 
 
-def systems(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+def systems(options: argparse.Namespace) -> Iterator[tuple[str, int, str]]:
     """Yield the model, the seed and the system of each run, baselines first."""
     for model in options.models.split(","):
-        for seed in options.seeds.split(","):
+        for seed in options.seeds:
             for system in options.systems.split(","):
                 if model == "rnn" or system not in ONLY_RNN:
                     yield model, seed, system
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = runs.parser()
     parser.add_argument("--pairs", type=int, default=100_000)
     parser.add_argument("--models", default="rnn,transformer")
-    parser.add_argument("--seeds", default="0,1")
     parser.add_argument("--systems", default=",".join(SYSTEMS), help=", ".join(SYSTEMS))
-    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
 
     from metrics_jax import BLEU
     from metrics_jax.significance import paired_randomisation
 
-    folder = options.folder.absolute()
-    data = folder / "data"
+    data = options.folder / "data"
     if not (data / "test.de").exists():
         prepare(data, options.pairs)
     pairs = [*zip(runs.read(data / "test.en"), runs.read(data / "test.de"), strict=True)]
@@ -193,13 +189,13 @@ def main() -> None:
     training = zip(runs.read(data / "train.en"), runs.read(data / "train.de"), strict=True)
     counts = collections.Counter(word for pair in training for word in words(pair))
     metrics = {"bleu": BLEU("none"), "never": Recall(counts, 0, 0), "rarely": Recall(counts, 1, RARE)}
-    found: dict[tuple[str, ...], np.ndarray] = {}
+    found: dict[tuple[str, str, int, str], np.ndarray] = {}
     for model, seed, system in systems(options):
-        workdir = folder / f"{model}-{system}-{seed}"
-        keys = {"data.directory": data, "seed": seed, **CONFIG, **SYSTEMS[system], **runs.changes(options.change)}
+        workdir = options.folder / f"{model}-{system}-{seed}"
+        keys = {"data.directory": data, "seed": seed, **CONFIG, **SYSTEMS[system], **dict(options.change)}
         train(workdir, model, system, keys)
         hypotheses = runs.translated(workdir, data / "test.en")
-        figures: dict[str, float] = {}
+        figures: dict[str, float | None] = {}
         for name, metric in metrics.items():
             references = [target for _, target in pairs] if name == "bleu" else pairs
             statistics = found[name, model, seed, system] = metric.statistics(hypotheses, references)
@@ -210,7 +206,7 @@ def main() -> None:
                     compared = {baseline: other, system: statistics}
                     p_value = paired_randomisation(metric, compared, baseline, trials=1000)[1].p_value
                     figures[f"{name}_p_{baseline}"] = p_value
-        measure.report(benchmark="copying", model=model, system=system, seed=int(seed), **figures, **sizes)
+        measure.report(benchmark="copying", model=model, system=system, seed=seed, **figures, **sizes)
 
 
 if __name__ == "__main__":

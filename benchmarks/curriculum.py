@@ -8,7 +8,6 @@ Everything is kept in FOLDER; after an interruption, the same command goes on. C
 `--change=train.steps=3000`.
 """
 
-import argparse
 import json
 import pathlib
 
@@ -41,32 +40,28 @@ def evaluations(workdir: pathlib.Path) -> list[dict[str, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--seeds", default="0,1")
+    parser = runs.parser()
     parser.add_argument("--difficulties", default="none,rarity,length")
     parser.add_argument("--growth_steps", type=int, default=1100)
     parser.add_argument("--bleu", type=float, default=30.0)
-    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
 
-    folder = options.folder.absolute()
-    data = folder / "data"
+    data = options.folder / "data"
     if not data.exists():
         prepare(data, PAIRS, 0)
-    for seed in options.seeds.split(","):
+    for seed in options.seeds:
         for difficulty in options.difficulties.split(","):
-            workdir = folder / f"{difficulty}-{seed}"
+            workdir = options.folder / f"{difficulty}-{seed}"
             keys = {"data.directory": data, "seed": seed, **CONFIG}
             keys["data.curriculum.difficulty"] = difficulty
             keys["data.curriculum.growth_steps"] = options.growth_steps
-            runs.train(workdir, "multi30k.py", {**keys, **runs.changes(options.change)})
+            runs.train(workdir, "multi30k.py", {**keys, **dict(options.change)})
             found = evaluations(workdir)
             reached = next((record["step"] for record in found if record["dev/bleu"] >= options.bleu), None)
             measure.report(
                 benchmark="curriculum",
                 difficulty=difficulty,
-                seed=int(seed),
+                seed=seed,
                 step=reached,
                 bleu={record["step"]: round(record["dev/bleu"], 2) for record in found},
             )

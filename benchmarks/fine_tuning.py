@@ -12,7 +12,6 @@ of the development file: for choosing hyperparameters. Everything is kept in FOL
 command goes on. Changes of the fine-tunings: `--change=train.steps=20`.
 """
 
-import argparse
 import functools
 import itertools
 import pathlib
@@ -120,26 +119,23 @@ def interval(task: str, predicted: np.ndarray, labels: np.ndarray) -> list[float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = runs.parser()
     parser.add_argument("--models", default="bert,gpt")
     parser.add_argument("--tasks", default=",".join(MEASURES))
-    parser.add_argument("--seeds", default="0,1")
     parser.add_argument("--select", action="store_true", help="Measure on a tenth of the training file.")
-    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE", help="Of the fine-tunings.")
     options = parser.parse_args()
 
-    folder, models = options.folder.absolute(), options.models.split(",")
+    folder, models = options.folder, options.models.split(",")
     if not (folder / "data").exists():
         prepare(folder / "data")
     for model in models:
         measure.report(benchmark="fine_tuning", model=model, **pretrained(folder, model))
     held_out = {"data.dev": "", "data.folds": 10} if options.select else {}
-    changes = held_out | runs.changes(options.change)
-    for task, seed in itertools.product(options.tasks.split(","), options.seeds.split(",")):
+    changes = held_out | dict(options.change)
+    for task, seed in itertools.product(options.tasks.split(","), options.seeds):
         found: dict[str, np.ndarray] = {}
         for model in models:
-            workdir = folder / "-".join([model, task, seed, *map(str, changes.values())])
+            workdir = folder / "-".join([model, task, str(seed), *map(str, changes.values())])
             keys = {"data.directory": folder / "data", "data.max_length": LENGTH, "encoder.place": folder / model}
             keys |= {"optimizer.learning_rate": LEARNING_RATE, "seed": seed}
             page = f"glue.py:task={task}{',gpt=true' if model == 'gpt' else ''}"
@@ -153,7 +149,7 @@ def main() -> None:
             }
             if model != models[0]:
                 figures["p"] = p_value(task, found[models[0]], found[model], labels)
-            measure.report(benchmark="fine_tuning", model=model, task=task, seed=int(seed), **figures)
+            measure.report(benchmark="fine_tuning", model=model, task=task, seed=seed, **figures)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ bootstrap interval, and p-values of paired approximate randomization against the
 is kept in FOLDER; after an interruption, the same command goes on. Changes of the config: `--change=train.steps=20`.
 """
 
-import argparse
 import csv
 import gzip
 import html
@@ -117,14 +116,11 @@ def train(folder: pathlib.Path, system: str, seed: int, change: dict[str, Any]) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = runs.parser()
     parser.add_argument("--systems", default="scratch,denoised")
-    parser.add_argument("--seeds", default="0,1")
-    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
 
-    folder = options.folder.absolute()
+    folder = options.folder
     if not (folder / "denoising" / "train.title").exists():
         prepare(folder)
     test = folder / "data" / "test.description"
@@ -145,8 +141,8 @@ def main() -> None:
         measure.report(benchmark="headlines", system=system, seed=seed, **figures)
 
     report("lead", None, lead)
-    for seed, system in itertools.product(map(int, options.seeds.split(",")), options.systems.split(",")):
-        report(system, seed, runs.translated(train(folder, system, seed, runs.changes(options.change)), test))
+    for seed, system in itertools.product(options.seeds, options.systems.split(",")):
+        report(system, seed, runs.translated(train(folder, system, seed, dict(options.change)), test))
 
 
 if __name__ == "__main__":

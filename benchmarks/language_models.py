@@ -11,7 +11,6 @@ with `--test` the perplexity and bits per character of the test text. Everything
 interruption, the same command goes on. Changes of the configs: `--change=train.steps=500`.
 """
 
-import argparse
 import gzip
 import json
 import pathlib
@@ -123,27 +122,24 @@ def chosen(text: str) -> Iterable[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = runs.parser()
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--seeds", default="0,1")
     parser.add_argument("--orders", default="3,5", help="Orders of n-gram models; empty: none.")
     parser.add_argument("--test", action="store_true", help="Measure the test text as well.")
-    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
 
-    folder = options.folder.absolute()
+    folder = options.folder
     if not (folder / "data").exists():
         prepare(folder / "data")
     for model in chosen(options.models):
         page, own = MODELS[model]
-        for seed in chosen(options.seeds):
+        for seed in options.seeds:
             workdir = folder / f"{model}-{seed}"
             keys = {**COMMON, **own, "data.directory": folder / "data", "seed": seed}
-            found = trained(workdir, page, keys | runs.changes(options.change))
+            found = trained(workdir, page, keys | dict(options.change))
             if options.test:
                 found |= tested(workdir, folder / "data" / "test.txt")
-            measure.report(benchmark="language_models", model=model, seed=int(seed), **found)
+            measure.report(benchmark="language_models", model=model, seed=seed, **found)
     for order in chosen(options.orders):
         found = ngrams(next(folder.glob("*/done")).parent, order, options.test)
         measure.report(benchmark="language_models", model=f"{order}-gram", **found)

@@ -8,7 +8,6 @@ reference's words by how often they occur in the training text; with a lexicon, 
 randomization against the run without it. Everything is kept in FOLDER; after an interruption, the same command goes on.
 """
 
-import argparse
 import collections
 import pathlib
 import re
@@ -58,17 +57,14 @@ def recalls(hypotheses: Sequence[str], references: Sequence[str], counts: collec
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = runs.parser()
     parser.add_argument("--pairs", type=int, default=7250)
-    parser.add_argument("--seeds", default="0,1")
-    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
 
     from metrics_jax import BLEU
     from metrics_jax.significance import paired_randomisation
 
-    folder = options.folder.absolute()
+    folder = options.folder
     data, lexicon, bleu = folder / "data", folder / "lexicon.tsv", BLEU("none")
     if not lexicon.exists():
         split_words(data, options.pairs)
@@ -76,18 +72,21 @@ def main() -> None:
         runs.nmt_jax("align", *sides, f"--lexicon={lexicon}", f"--output={folder / 'links'}", "--overwrite")
     counts = collections.Counter(word for line in runs.read(data / "train.de") for word in line.split())
     references = runs.read(data / f"{TEST}.de")
-    for seed in options.seeds.split(","):
+    for seed in options.seeds:
         found = {}
         for system, more in (("none", {}), ("lexicon", {"vocab.lexicon": lexicon})):
             workdir = folder / f"{system}-{seed}"
-            keys = {"data.directory": data, "seed": seed, **CONFIG, **more, **runs.changes(options.change)}
+            keys = {"data.directory": data, "seed": seed, **CONFIG, **more, **dict(options.change)}
             runs.train(workdir, "rnn_luong.py", keys)
             hypotheses = runs.translated(workdir, data / f"{TEST}.en")
             found[system] = bleu.statistics(hypotheses, references)
-            figures = {"bleu": float(bleu.score(found[system].sum(axis=0))), **recalls(hypotheses, references, counts)}
+            figures: dict[str, float | None] = {
+                "bleu": float(bleu.score(found[system].sum(axis=0))),
+                **recalls(hypotheses, references, counts),
+            }
             if system != "none":
                 figures["p"] = paired_randomisation(bleu, found, "none", trials=1000)[1].p_value
-            measure.report(benchmark="lexicon_bias", system=system, seed=int(seed), **figures)
+            measure.report(benchmark="lexicon_bias", system=system, seed=seed, **figures)
 
 
 if __name__ == "__main__":

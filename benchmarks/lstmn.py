@@ -12,7 +12,6 @@ Everything is kept in FOLDER; after an interruption, the same command goes on. C
 `--change=train.steps=20`.
 """
 
-import argparse
 import gzip
 import itertools
 import pathlib
@@ -66,24 +65,21 @@ def prepare_all(data: pathlib.Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = runs.parser()
     parser.add_argument("--parts", default=",".join(PAGES))
-    parser.add_argument("--seeds", default="0,1")
-    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
 
-    folder, bleu = options.folder.absolute(), BLEU()
+    folder, bleu = options.folder, BLEU()
     data = folder / "data"
     if not data.exists():
         prepare_all(data)
     references = runs.read(data / f"{TEST}.de")
-    for part, seed in itertools.product(options.parts.split(","), options.seeds.split(",")):
+    for part, seed in itertools.product(options.parts.split(","), options.seeds):
         page, common = PAGES[part]
         found: dict[str, np.ndarray] = {}
         for cell, own in CELLS[part].items():
             workdir = folder / f"{part}-{cell}-{seed}"
-            keys = {"data.directory": data, "seed": seed, **common, **own, **runs.changes(options.change)}
+            keys = {"data.directory": data, "seed": seed, **common, **own, **dict(options.change)}
             figures = trained(workdir, page, keys)
             figures["dev_perplexity"] = min(figures["dev_perplexity"])
             if record := read_record(Workdir(workdir)):
@@ -96,7 +92,7 @@ def main() -> None:
                 if cell != "lstm":
                     pair = {"lstm": found["lstm"], cell: found[cell]}
                     figures["p"] = paired_randomisation(bleu, pair, "lstm", trials=1000)[1].p_value
-            measure.report(benchmark="lstmn", part=part, cell=cell, seed=int(seed), **figures)
+            measure.report(benchmark="lstmn", part=part, cell=cell, seed=seed, **figures)
 
 
 if __name__ == "__main__":

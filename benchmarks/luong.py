@@ -12,7 +12,6 @@ error rate of the attention against the links of `nmt-jax align`, which are no g
 after an interruption, the same command goes on. Changes of the config: `--change=train.steps=20`.
 """
 
-import argparse
 import itertools
 import pathlib
 from typing import Any
@@ -87,28 +86,25 @@ def alignment_error_rate(workdir: pathlib.Path, data: pathlib.Path) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = runs.parser()
     parser.add_argument("--attention", default=",".join(ATTENTION), help="Name general, the baseline, first.")
     parser.add_argument("--shapes", default=",".join(SHAPES), help=", ".join(SHAPES))
-    parser.add_argument("--seeds", default="0,1")
-    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
 
-    folder, bleu = options.folder.absolute(), BLEU("none")
+    folder, bleu = options.folder, BLEU("none")
     data = folder / "data"
     if not (data / "links").exists():
         prepare(data)
     references = runs.read(data / f"{TEST}.de")
-    found: dict[tuple[str, str, str], np.ndarray] = {}
+    found: dict[tuple[str, str, int], np.ndarray] = {}
     for seed, shape, attention in itertools.product(
-        *(getattr(options, name).split(",") for name in ("seeds", "shapes", "attention"))
+        options.seeds, options.shapes.split(","), options.attention.split(",")
     ):
         if shape not in ("base", "no_feeding") and attention not in WITH_ALL_SHAPES:
             continue
         workdir = folder / f"{attention}-{shape}-{seed}"
         keys = {"data.directory": data, "seed": seed, **CONFIG, **ATTENTION[attention], **SHAPES[shape]}
-        perplexities = trained(workdir, "rnn_luong.py", keys | runs.changes(options.change))["dev_perplexity"]
+        perplexities = trained(workdir, "rnn_luong.py", keys | dict(options.change))["dev_perplexity"]
         statistics = bleu.statistics(runs.translated(workdir, data / f"{TEST}.en"), references)
         found[attention, shape, seed] = statistics
         figures = {"bleu": float(bleu.score(statistics.sum(axis=0))), "dev_perplexity": perplexities[-1]}
@@ -116,7 +112,7 @@ def main() -> None:
         if attention != "general" and (baseline := found.get(("general", shape, seed))) is not None:
             pair = {"general": baseline, attention: statistics}
             figures["p"] = paired_randomisation(bleu, pair, "general", trials=1000)[1].p_value
-        measure.report(benchmark="luong", attention=attention, shape=shape, seed=int(seed), **figures)
+        measure.report(benchmark="luong", attention=attention, shape=shape, seed=seed, **figures)
 
 
 if __name__ == "__main__":

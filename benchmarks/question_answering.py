@@ -15,7 +15,6 @@ and F1 of the answers found there. For a trial, `--limit` reads only the first h
 FOLDER; after an interruption, the same command goes on.
 """
 
-import argparse
 import gzip
 import itertools
 import json
@@ -145,7 +144,7 @@ def prepare(folder: pathlib.Path, paragraphs: int, copies: int) -> None:
         runs.nmt_jax("augment", "--kind=cloze_questions", f"--source={data / 'text.txt'}", *flags)
 
 
-def train(folder: pathlib.Path, system: str, seed: int, changes: list[str]) -> pathlib.Path:
+def train(folder: pathlib.Path, system: str, seed: int, changes: dict[str, Any]) -> pathlib.Path:
     """Train a system, unless that is done; returns its workdir."""
     workdir = folder / f"{system}-{seed}"
     generated = system == "generated"
@@ -154,7 +153,7 @@ def train(folder: pathlib.Path, system: str, seed: int, changes: list[str]) -> p
     if system == "both":
         keys |= {"init_from": folder / f"generated-{seed}", "optimizer.learning_rate": 5e-5}
     page = f"squad.py:task={'generated' if generated else 'xquad'}"
-    runs.train(workdir, page, keys | runs.changes(changes))
+    runs.train(workdir, page, keys | changes)
     return workdir
 
 
@@ -206,23 +205,20 @@ def read_documents(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = runs.parser(seeds="0")
     parser.add_argument("--paragraphs", type=int, default=12_000)
     parser.add_argument("--copies", type=int, default=4)
     parser.add_argument("--systems", default=",".join(SYSTEMS))
-    parser.add_argument("--seeds", default="0")
     parser.add_argument("--retrieval_weights", default="0")
     parser.add_argument("--limit", type=int)
-    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
-    folder, weights = options.folder.absolute(), [float(one) for one in options.retrieval_weights.split(",")]
+    folder, weights = options.folder, [float(one) for one in options.retrieval_weights.split(",")]
     prepare(folder, options.paragraphs, options.copies)
     questions = human_questions("dev")[: options.limit]
-    for seed, system in itertools.product(map(int, options.seeds.split(",")), options.systems.split(",")):
+    for seed, system in itertools.product(options.seeds, options.systems.split(",")):
         if system == "both":
-            train(folder, "generated", seed, options.change)
-        workdir = train(folder, system, seed, options.change)
+            train(folder, "generated", seed, dict(options.change))
+        workdir = train(folder, system, seed, dict(options.change))
         figures = read_in_context(workdir, questions) | read_documents(folder, workdir, questions, weights)
         measure.report(benchmark="question_answering", system=system, seed=seed, **figures)
 

@@ -1,10 +1,10 @@
 """Runs of `nmt-jax` that benchmarks need. What is done is not repeated, so an interrupted benchmark goes on."""
 
+import argparse
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from benchmarks import measure
 
@@ -15,9 +15,29 @@ def nmt_jax(*arguments: object) -> None:
     subprocess.run(command, stdout=sys.stderr, check=True, cwd=measure.ROOT)
 
 
-def changes(flags: Iterable[str]) -> dict[str, Any]:
-    """Return the keys and values of flags `--change=KEY=VALUE`."""
-    return dict(flag.split("=", 1) for flag in flags)
+def parser(seeds: str = "0,1") -> argparse.ArgumentParser:
+    """Return a parser of the flags of all benchmarks that train: a folder, `--seeds=0,1` and `--change=KEY=VALUE`.
+
+    `folder` becomes an absolute path, `seeds` a list of numbers, and `change` a list of keys and values.
+    """
+    found = argparse.ArgumentParser()
+    found.add_argument("folder", type=lambda path: pathlib.Path(path).absolute())
+    found.add_argument("--seeds", type=numbers, default=seeds)
+    found.add_argument("--change", type=change, action="append", default=[], metavar="KEY=VALUE")
+    return found
+
+
+def numbers(text: str) -> list[int]:
+    """Return the numbers of a list separated by commas."""
+    return [int(number) for number in text.split(",")]
+
+
+def change(text: str) -> tuple[str, str]:
+    """Return the key and the value of KEY=VALUE."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text}: write KEY=VALUE")
+    return key, value
 
 
 def train(workdir: pathlib.Path, page: str, keys: Mapping[str, object], marker: str = "done") -> None:

@@ -10,7 +10,6 @@ model and seed. Everything is kept in FOLDER; after an interruption, the same co
 `--change=train.steps=20`.
 """
 
-import argparse
 import itertools
 import pathlib
 from typing import Any
@@ -68,20 +67,17 @@ def prepare(data: pathlib.Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = runs.parser()
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--systems", help="Languages and combinations, the languages first; default: all.")
-    parser.add_argument("--seeds", default="0,1")
-    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
 
-    folder, bleu = options.folder.absolute(), BLEU()
+    folder, bleu = options.folder, BLEU()
     data = folder / "data"
     if not data.exists():
         prepare(data)
     references = runs.read(data / f"{TEST}.de")
-    for model, seed in itertools.product(options.models.split(","), options.seeds.split(",")):
+    for model, seed in itertools.product(options.models.split(","), options.seeds):
         page, combinations, own = MODELS[model]
         alone: dict[str, tuple[float, np.ndarray]] = {}  # development BLEU and statistics of the test text
         for system in options.systems.split(",") if options.systems else (*SOURCES, *combinations):
@@ -90,7 +86,7 @@ def main() -> None:
             keys["data.source"] = ",".join(SOURCES) if together else system
             if together:
                 keys["model.combination"] = system
-            runs.train(workdir, page, keys | runs.changes(options.change))
+            runs.train(workdir, page, keys | dict(options.change))
             rows = Workdir(workdir).metrics()
             translations = runs.translated(workdir, data / f"{TEST}.{keys['data.source']}")
             statistics = bleu.statistics(translations, references)
@@ -104,7 +100,7 @@ def main() -> None:
                 pair = {best: alone[best][1], system: statistics}
                 figures["against"] = best
                 figures["p"] = paired_randomisation(bleu, pair, best, trials=1000)[1].p_value
-            measure.report(benchmark="several_sources", model=model, system=system, seed=int(seed), **figures)
+            measure.report(benchmark="several_sources", model=model, system=system, seed=seed, **figures)
 
 
 if __name__ == "__main__":
