@@ -49,7 +49,7 @@ CELLS: dict[str, dict[str, dict[str, Any]]] = {
     "language_model": {
         "lstm": {},
         "lstmn": {"model.cell": "lstmn"},
-        "wide": {"model.d_hidden": 230},
+        "wide": {"model.d_embedding": 218, "model.d_hidden": 218},
     },
     "encoder": {"lstm": {}, "lstmn": {"model.cell": "lstmn"}},
 }
