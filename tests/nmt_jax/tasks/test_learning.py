@@ -29,7 +29,7 @@ SETTINGS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("task", "page", "steps"), [("reverse", "rnn_luong", 450), ("copy", "rnn_bahdanau", 300)])
+@pytest.mark.parametrize(("task", "page", "steps"), [("reverse", "rnn_luong", 600), ("copy", "rnn_bahdanau", 300)])
 def test_digit_tasks_are_learned(task, page, steps, tmp_path):
     generator = random.Random(0)
     for split, count in (("train", 8000), ("val", 50), ("test", 300)):
