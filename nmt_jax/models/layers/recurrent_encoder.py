@@ -17,8 +17,7 @@ class Encoder(nn.Module):
     """Stacked recurrent layers, in one direction or in both (Schuster and Paliwal, 1997).
 
     cell: one of ALL_CELLS in `lstmn`. d_hidden: width of a layer's output, half of it from each direction if
-    `bidirectional`.
-    residual: a layer's output is added to its input where both have the same width (Wu et al., 2016).
+    `bidirectional`. residual: a layer's output is added to its input where both have the same width (Wu et al., 2016).
     variational_dropout: one mask for all steps of a sequence (Gal and Ghahramani, 2016). pyramid_layers: number of last
     layers that read two neighbouring outputs of the layer below at each step (Chan et al., 2016, section 3.1).
     """
