@@ -15,10 +15,8 @@ import numpy as np
 from metrics_jax.embedding.comet import TextRow
 from metrics_jax.embedding.generation import Generator
 from nmt_jax.data.vocabulary.vocab import EOS, Vocab
-from nmt_jax.errors import UserError
-from nmt_jax.models.registry import model_class
-from nmt_jax.pretrained.loading import read_run, trained_params
-from nmt_jax.pretrained.reproducibility import exact_products, fingerprint
+from nmt_jax.pretrained.reproducibility import exact_products
+from nmt_jax.pretrained.translation_models import load_translation_model
 
 
 def load_prism(
@@ -27,29 +25,17 @@ def load_prism(
     """The best checkpoint of a workdir of task "translate" that reads one source, as a scorer of paraphrases.
 
     dtype: of the matrix products. A workdir is never downloaded: the other arguments have no effect. Raises UserError
-    if the workdir has another task or no checkpoint, or its model copies words or reads several sources.
+    as `load_translation_model` does.
     """
-    folder, config = read_run(workdir, ["translate"], "--prism needs 'translate', as configs/transformer.py trains it")
-    names = ("joint", "joint") if config["vocab"]["joint"] else ("source", "target")
-    source, target = (Vocab.load(folder / "vocab" / f"{name}.model") for name in names)
-    if config["data"].get("kind", "text") != "text":
-        raise UserError(f"{folder}: Prism needs a model of text, but config.data.kind={config['data']['kind']!r}")
-    several = "," in config["data"]["source"] or config["vocab"].get("lexicon")
-    if several or config["model"].get("copying", "none") != "none":
-        raise UserError(f"{folder}: Prism needs a model of one source, without a lexicon and without copying")
-    sizes = {"source_vocab_size": len(source), "target_vocab_size": len(target)}
-    model = model_class(config["model_name"])(**{**config["model"], "dtype": dtype}, **sizes)
-    params, longest = trained_params(folder), int(config["data"]["max_length"])
+    found = load_translation_model(workdir, dtype, "--prism")
 
     def rows(vocab: Vocab, texts: Sequence[str]) -> list[TextRow]:
         ids = [vocab.encode(text) for text in texts]
-        return [TextRow(np.array([*one[: longest - 1], EOS], np.int32), len(one) + 1) for one in ids]
+        return [TextRow(np.array([*one[: found.longest - 1], EOS], np.int32), len(one) + 1) for one in ids]
 
-    settings = repr([config["model_name"], sorted(config["model"].items(), key=str), dtype, longest])
-    hashed = fingerprint((source.fingerprint + target.fingerprint + settings).encode(), params)
-    log_probs = jax.tree_util.Partial(_log_probs(model), jax.device_put(params))
-    read, write = functools.partial(rows, source), functools.partial(rows, target)
-    return Generator(read, write, log_probs, longest, hashed, dtype)
+    log_probs = jax.tree_util.Partial(_log_probs(found.model), jax.device_put(found.params))
+    read, write = functools.partial(rows, found.source), functools.partial(rows, found.target)
+    return Generator(read, write, log_probs, found.longest, found.fingerprint, dtype)
 
 
 @functools.cache

@@ -1,17 +1,23 @@
 """Sentence Mover's Similarity with words in context: against its definition in POT and NumPy."""
 
+import itertools
+
 import numpy as np
 import ot
 import pytest
 
 from metrics_jax import load
 from metrics_jax.embedding.encoder import encode
+from nmt_jax.data.vocabulary.vocab import EOS
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained import load_encoder
 from nmt_jax.pretrained.context_vectors import load_context_vectors
 from nmt_jax.pretrained.elmo_features import load_elmo
 from nmt_jax.pretrained.metrics import open_metric
+from nmt_jax.training.trained import open_trained
+from nmt_jax.workdir import Workdir
 from tests.fixtures import tiny_encoder_folder
+from tests.fixtures.workdirs import train_once
 
 HYPOTHESES = ["the good film. A dull man in paris", "great", "karl sees anna", "", "bonn"]
 REFERENCES = ["the bad film . In paris a great man.", "great", "", "", "the 12 ,"]
@@ -72,6 +78,37 @@ def test_power_means_of_elmo(elmo_workdir):
     np.testing.assert_allclose(found, expected, atol=1e-6)
     result = metric(HYPOTHESES[:2], REFERENCES[:2])
     assert 0 < result.segments[0] < result.segments[1] == 1
+
+
+@pytest.mark.parametrize("page", ["quickstart", pytest.param("rnn_luong", marks=pytest.mark.slow)])
+def test_words_of_a_translation_model(page, translator_workdir, tmp_path_factory):
+    """Their vectors are the means of what the decoder attends to; a long line is read in windows."""
+    workdir = translator_workdir
+    if page != "quickstart":
+        workdir = train_once("recurrent", page, {"model.dtype": "float32"}, tmp_path_factory)
+    task, params = open_trained(Workdir(workdir), "translate")
+    longest = task.config.data.max_length - 1
+    words = ["a", "big", "dog", "runs", ","]
+    context = load_context_vectors(workdir)
+    many = words * (longest // len(words))
+    whole, long, empty = context.read([words, many, []], (-1,), "mean")
+    pieces = [task.vocabularies[0].encode(word) for word in words]
+    ids = np.array([[*itertools.chain(*pieces), EOS]])
+    states = task.model.apply({"params": params}, ids, method="encode")
+    states = np.asarray(states["states"] if isinstance(states, dict) else states, np.float32)[0]
+    ends = np.cumsum([len(one) for one in pieces])
+    assert ends[-1] > len(words)
+    expected = [part.mean(axis=0) for part in np.split(states[:-1], ends[:-1])]
+    np.testing.assert_allclose(whole, expected, atol=1e-5)
+    first = int(np.searchsorted(np.cumsum([len(one) for one in pieces * longest]), longest, side="right"))
+    (alone,) = context.read([many[:first]], (-1,), "mean")
+    assert first < len(long) == len(many)
+    np.testing.assert_allclose(long[:first], alone, atol=1e-5)
+    assert empty.shape == (0, states.shape[1])
+    (both,) = context.read([words], (0, -1), "concatenate")
+    np.testing.assert_allclose(both, np.concatenate([whole, whole], axis=1), atol=1e-5)
+    with pytest.raises(ValueError, match="the encoder has layers 0"):
+        context.read([words], (1,), "mean")
 
 
 def test_mistakes(folder):
