@@ -4,10 +4,11 @@
 
 The models are Transformers with a pointer (`configs/copy_summarize.py`), which read the description of a news item and
 write its title. `denoised` first restores lines of the training descriptions, Brown and WikiText-2 in which
-`nmt-jax augment --kind=infill` has masked spans. An eighth of the items is held out, half of it for development. Prints
-one JSON line per system, the `lead` first: ROUGE, chrF and METEOR of the test titles, half the width of the 95 %
-bootstrap interval, and p-values of paired approximate randomization against the lead and against `scratch`. Everything
-is kept in FOLDER; after an interruption, the same command goes on. Changes of the config: `--change=train.steps=20`.
+`nmt-jax augment --kind=infill` has masked spans; this is done once, and the seeds are those of the training on titles.
+An eighth of the items is held out, half of it for development. Prints one JSON line per system, the `lead` first:
+ROUGE, chrF and METEOR of the test titles, half the width of the 95 % bootstrap interval, and p-values of paired
+approximate randomization against the lead and against `scratch`. Everything is kept in FOLDER; after an interruption,
+the same command goes on. Changes of the config: `--change=train.steps=20`.
 """
 
 import csv
@@ -105,8 +106,8 @@ def prepare(folder: pathlib.Path) -> None:
 def train(folder: pathlib.Path, system: str, seed: int, change: dict[str, Any]) -> pathlib.Path:
     """Train a system, unless that is done; returns its workdir."""
     workdir, page = folder / f"{system}-{seed}", "copy_summarize.py:model=transformer"
-    first = folder / f"denoising-{seed}"
-    runs.train(first, page, {**COMMON, **DENOISING, "data.directory": folder / "denoising", "seed": seed, **change})
+    first = folder / "pretrained"
+    runs.train(first, page, {**COMMON, **DENOISING, "data.directory": folder / "denoising", **change})
     keys = {**COMMON, "data.directory": folder / "data", "seed": seed}
     keys["vocab.source_model"] = first / "vocab" / "joint.model"  # `scratch` has the same vocabulary
     if system == "denoised":

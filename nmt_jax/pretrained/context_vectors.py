@@ -62,7 +62,7 @@ def _means(vectors: np.ndarray, word_of_piece: np.ndarray, num_words: int) -> np
     sums = np.zeros((num_words, vectors.shape[1]))
     np.add.at(sums, word_of_piece[kept], vectors[kept])
     counts = np.bincount(word_of_piece[kept], minlength=num_words)
-    return np.asarray(sums / np.maximum(counts, 1)[:, None])
+    return np.asarray(sums / np.maximum(counts, 1)[:, None], np.float32)
 
 
 def _of_elmo(workdir: os.PathLike[str], dtype: str) -> ContextVectors:
