@@ -8,10 +8,11 @@ A quarter of the articles is held out. `xquad` trains on the questions of the ot
 those, then on the human ones. For every third question on each side, another paragraph of its article that lacks the
 answer is added as a question without an answer.
 
-Prints one JSON line per run: exact match and F1 of the held-out questions that have an answer (as SQuAD 1.1), F1 of all
-with the threshold that is best for them (`best_f1` of SQuAD 2.0), and the figures of retrieval: the share of questions
-whose answer is in the paragraphs found by BM25 and by the encoder, among all paragraphs of XQuAD and those of WikiText,
-and F1 of the answers found there. For a trial, `--limit` reads only the first held-out questions. Everything is kept in
+Prints one JSON line per run: exact match and F1 of the held-out questions that have an answer (as SQuAD 1.1), half the
+width of its 95 % interval, and p-values of paired permutation tests against the systems before; F1 of all with the
+threshold that is best for them (`best_f1` of SQuAD 2.0); and the figures of retrieval: the share of questions whose
+answer is in the paragraphs found by BM25 and by the encoder, among all paragraphs of XQuAD and those of WikiText, and
+F1 of the answers found there. For a trial, `--limit` reads only the first held-out questions. Everything is kept in
 FOLDER; after an interruption, the same command goes on.
 """
 
@@ -23,6 +24,9 @@ import random
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
+
+import numpy as np
+from scipy import stats
 
 from benchmarks import measure, runs
 
@@ -157,17 +161,27 @@ def train(folder: pathlib.Path, system: str, seed: int, changes: dict[str, Any])
     return workdir
 
 
-def scores(found: list[Any], questions: list[Any], threshold: float) -> dict[str, float]:
-    """Return exact match and F1 in percent; an answer up to the threshold counts as none."""
+def scores(found: list[Any], questions: list[Any]) -> tuple[dict[str, float], np.ndarray]:
+    """Return exact match, F1 and half the width of its 95 % interval in percent, and F1 of each question, float[N]."""
     from metrics_jax.prediction.answers import exact_match, word_f1
 
-    answers = [best[0].text if best and best[0].score > threshold else "" for best in found]
-    references = [[answer.text for answer in one.answers] or [""] for one in questions]
-    return {"exact_match": 100 * exact_match(answers, references), "f1": 100 * word_f1(answers, references)}
+    answers = [best[0].text if best else "" for best in found]
+    references = [[answer.text for answer in one.answers] for one in questions]
+    each = np.array([100 * word_f1([answer], [of]) for answer, of in zip(answers, references, strict=True)])
+    half_width = 1.96 * float(stats.sem(each))
+    return {"exact_match": 100 * exact_match(answers, references), "f1": each.mean(), "f1_half_width": half_width}, each
 
 
-def read_in_context(workdir: pathlib.Path, questions: list[Any]) -> dict[str, float]:
-    """Return the figures of the held-out questions with their paragraphs."""
+def p_value(one: np.ndarray, other: np.ndarray) -> float:
+    """The p-value of a paired permutation test of the F1 float[N] of two systems."""
+    found = stats.permutation_test(
+        (one, other), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", rng=0
+    )
+    return float(found.pvalue)
+
+
+def read_in_context(workdir: pathlib.Path, questions: list[Any]) -> tuple[dict[str, float], np.ndarray]:
+    """Return the figures of the held-out questions with their paragraphs, and F1 of each that has an answer."""
     from nmt_jax.commands.answer import open_answerer
     from nmt_jax.training.record import dev_metrics
     from nmt_jax.workdir import Workdir
@@ -176,7 +190,8 @@ def read_in_context(workdir: pathlib.Path, questions: list[Any]) -> dict[str, fl
     measured = dev_metrics(Workdir(workdir), "last")
     names = ("f1", "exact_match", "has_answer_f1", "no_answer_f1", "no_answer_threshold")
     with_threshold = {f"all_{name}": measured[f"dev/{name}"] for name in names if f"dev/{name}" in measured}
-    return scores(task.predict(params, questions), questions, float("-inf")) | with_threshold
+    figures, each = scores(task.predict(params, questions), questions)
+    return figures | with_threshold, each
 
 
 def read_documents(
@@ -199,7 +214,7 @@ def read_documents(
             pairs = list(zip(questions, chosen, strict=True))
             recall = sum(any(contains(text, one.answers[0].text) for text in texts) for one, texts in pairs)
             figures[f"{name}_recall"] = 100 * recall / len(questions)
-            found = scores(answerer.predict(params, questions), questions, float("-inf"))
+            found, _ = scores(answerer.predict(params, questions), questions)
             figures |= {f"{name}_{weight:g}_{key}": value for key, value in found.items()}
     return figures
 
@@ -215,11 +230,16 @@ def main() -> None:
     folder, weights = options.folder, [float(one) for one in options.retrieval_weights.split(",")]
     prepare(folder, options.paragraphs, options.copies)
     questions = human_questions("dev")[: options.limit]
+    each: dict[tuple[int, str], np.ndarray] = {}
     for seed, system in itertools.product(options.seeds, options.systems.split(",")):
         if system == "both":
             train(folder, "generated", seed, dict(options.change))
         workdir = train(folder, system, seed, dict(options.change))
-        figures = read_in_context(workdir, questions) | read_documents(folder, workdir, questions, weights)
+        figures, each[seed, system] = read_in_context(workdir, questions)
+        for earlier in options.systems.split(","):
+            if earlier != system and (seed, earlier) in each:
+                figures[f"p_{earlier}"] = p_value(each[seed, earlier], each[seed, system])
+        figures |= read_documents(folder, workdir, questions, weights)
         measure.report(benchmark="question_answering", system=system, seed=seed, **figures)
 
 
