@@ -1,14 +1,19 @@
 """Headlines for AG news: what pretraining by denoising gains, beside the first words of the description.
 
-    python -m benchmarks.headlines FOLDER [--systems=scratch,denoised] [--seeds=0,1]
+    python -m benchmarks.headlines FOLDER [--models=transformer,rnn] [--systems=scratch,denoised] [--seeds=0,1] \
+        [--folds=0]
 
-The models are Transformers with a pointer (`configs/copy_summarize.py`), which read the description of a news item and
-write its title. `denoised` first restores lines of the training descriptions, Brown and WikiText-2 in which
-`nmt-jax augment --kind=infill` has masked spans; this is done once, and the seeds are those of the training on titles.
-An eighth of the items is held out, half of it for development. Prints one JSON line per system, the `lead` first:
-ROUGE, chrF and METEOR of the test titles, half the width of the 95 % bootstrap interval, and p-values of paired
-approximate randomization against the lead and against `scratch`. Everything is kept in FOLDER; after an interruption,
-the same command goes on. Changes of the config: `--change=train.steps=20`.
+The models have a pointer (`configs/copy_summarize.py`). They read the description of a news item and write its title.
+`denoised` first restores lines of the training descriptions, Brown and WikiText-2 in which `nmt-jax augment
+--kind=infill` has masked spans; this is done once, and the seeds are those of the training on titles. An eighth of the
+items is held out, half of it for development. Another one is held out in each of the eight folds; with several folds,
+models are trained for each, and the figures are those of all their test titles together. Pretraining reads the
+descriptions (without titles) of the training items of fold 0.
+
+Prints one JSON line per run, the `lead` first: ROUGE, chrF and METEOR of the test titles, half the width of the 95 %
+bootstrap interval, and p-values of paired approximate randomization against the lead and against `scratch` of the same
+model and seed. Everything is kept in FOLDER; after an interruption, the same command goes on. Changes of the config:
+`--change=train.steps=20`.
 """
 
 import csv
@@ -36,13 +41,12 @@ ITEMS = measure.SHARED / "data" / "ag_news" / "ag_news.train.tsv.gz"
 MARKS = {" #39;": "'", "quot;": '"', "\\": " "}
 LEAD = 8  # words
 WORDS = (5, 60)  # of a line to be restored
-COMMON: dict[str, Any] = {
-    "vocab.size": 6000,
-    "model.num_encoder_layers": 2,
-    "model.num_decoder_layers": 2,
-    "model.dropout": 0.1,
+MODELS: dict[str, dict[str, Any]] = {
+    "transformer": {"model.num_encoder_layers": 2, "model.num_decoder_layers": 2, "model.dropout": 0.1},
+    "rnn": {},
 }
 DENOISING: dict[str, Any] = {
+    "model.dropout": 0.1,
     "optimizer.learning_rate": 2e-3,
     "train.batch_tokens": 2048,
     "train.steps": 3000,
@@ -75,7 +79,7 @@ def other_sentences() -> Iterator[str]:
             yield paragraph[start:end]
 
 
-def write(folder: pathlib.Path, split: str, descriptions: list[str], titles: list[str]) -> None:
+def write_files(folder: pathlib.Path, split: str, descriptions: list[str], titles: list[str]) -> None:
     """Write the two files of a split."""
     folder.mkdir(parents=True, exist_ok=True)
     for side, texts in ("description", descriptions), ("title", titles):
@@ -83,18 +87,21 @@ def write(folder: pathlib.Path, split: str, descriptions: list[str], titles: lis
 
 
 def prepare(folder: pathlib.Path) -> None:
-    """Write the items, and the lines to be restored: Brown and WikiText-2 once, the descriptions four times."""
+    """Write the folds, and the lines to be restored: Brown and WikiText-2 once, the descriptions four times."""
     with gzip.open(ITEMS, "rt", encoding="utf-8", newline="\n") as file:
         rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
     titles, descriptions = (tokenized(clean(row[column]) for row in rows) for column in (1, 2))
-    for split, kept in ("train", range(1, 8)), ("val", (8,)), ("test", (0,)):
-        numbers = [n for n in range(len(rows)) if (n % 8 if split == "train" else n % 16) in kept]
-        write(folder / "data", split, [descriptions[n] for n in numbers], [titles[n] for n in numbers])
-    own = runs.read(folder / "data" / "train.description")
+    for fold in range(8):
+        held_out = range(fold, len(rows), 8)
+        train = [n for n in range(len(rows)) if n not in held_out]
+        for split, numbers in ("train", train), ("val", held_out[1::2]), ("test", held_out[::2]):
+            parts = [[texts[n] for n in numbers] for texts in (descriptions, titles)]
+            write_files(folder / f"data-{fold}", split, *parts)
+    own = runs.read(folder / "data-0" / "train.description")
     texts = [text for text in [*tokenized(other_sentences()), *own * 4] if WORDS[0] <= len(text.split()) <= WORDS[1]]
     texts.sort(key=lambda text: zlib.crc32(text.encode()))
     for split, part in ("val", texts[:500]), ("train", texts[500:]):
-        write(folder / "clean", split, part, part)
+        write_files(folder / "clean", split, part, part)
         sides = [
             f"--{flag}={folder / 'clean' / split}.{side}"
             for flag, side in (("source", "description"), ("target", "title"))
@@ -103,47 +110,53 @@ def prepare(folder: pathlib.Path) -> None:
         runs.nmt_jax("augment", *flags, *sides, f"--output={folder / 'denoising' / split}")
 
 
-def train(folder: pathlib.Path, system: str, seed: int, change: dict[str, Any]) -> pathlib.Path:
-    """Train a system, unless that is done; returns its workdir."""
-    workdir, page = folder / f"{system}-{seed}", "copy_summarize.py:model=transformer"
-    first = folder / "pretrained"
-    runs.train(first, page, {**COMMON, **DENOISING, "data.directory": folder / "denoising", **change})
-    keys = {**COMMON, "data.directory": folder / "data", "seed": seed}
+def headlines(folder: pathlib.Path, model: str, system: str, fold: int, seed: int, change: dict[str, Any]) -> list[str]:
+    """Train a model and translate the test descriptions of its fold, unless that is done; returns the headlines."""
+    page, common = f"copy_summarize.py:model={model}", MODELS[model] | {"vocab.size": 6000}
+    first = folder / f"{model}-pretrained"
+    runs.train(first, page, {**common, **DENOISING, "data.directory": folder / "denoising", **change})
+    workdir, data = folder / f"{model}-{system}-{fold}-{seed}", folder / f"data-{fold}"
+    keys = {**common, "data.directory": data, "seed": seed}
     keys["vocab.source_model"] = first / "vocab" / "joint.model"  # `scratch` has the same vocabulary
     if system == "denoised":
         keys |= {"init_from": first, "optimizer.learning_rate": 5e-4}
     runs.train(workdir, page, keys | change)
-    return workdir
+    return runs.translated(workdir, data / "test.description")
 
 
 def main() -> None:
     parser = runs.parser()
+    parser.add_argument("--models", default="transformer,rnn")
     parser.add_argument("--systems", default="scratch,denoised")
+    parser.add_argument("--folds", type=runs.numbers, default="0")
     options = parser.parse_args()
 
-    folder = options.folder
+    folder, folds, change = options.folder, options.folds, dict(options.change)
     if not (folder / "denoising" / "train.title").exists():
         prepare(folder)
-    test = folder / "data" / "test.description"
-    titles = runs.read(folder / "data" / "test.title")
-    lead = [" ".join(text.split()[:LEAD]) for text in runs.read(test)]
-    found: dict[tuple[str, str], np.ndarray] = {}
+    titles, descriptions = (
+        [text for fold in folds for text in runs.read(folder / f"data-{fold}" / f"test.{side}")]
+        for side in ("title", "description")
+    )
+    found: dict[tuple[str, str | None, str, int | None], np.ndarray] = {}
 
-    def report(system: str, seed: int | None, texts: list[str]) -> None:
+    def report(model: str | None, system: str, seed: int | None, texts: list[str]) -> None:
         figures: dict[str, float | None] = {}
         for name, metric in METRICS.items():
-            own = found[name, system] = metric.statistics(texts, titles)
+            own = found[name, model, system, seed] = metric.statistics(texts, titles)
             interval = bootstrap(metric, own)
             figures |= {name: interval.score, f"{name}_half_width": interval.half_width}
-            for baseline in ("lead", "scratch"):
-                if system != baseline and (other := found.get((name, baseline))) is not None:
+            for baseline, key in ("lead", (name, None, "lead", None)), ("scratch", (name, model, "scratch", seed)):
+                if system != baseline and (other := found.get(key)) is not None:
                     pair = {baseline: other, system: own}
                     figures[f"{name}_p_{baseline}"] = paired_randomisation(metric, pair, baseline)[1].p_value
-        measure.report(benchmark="headlines", system=system, seed=seed, **figures)
+        measure.report(benchmark="headlines", model=model, system=system, seed=seed, **figures)
 
-    report("lead", None, lead)
-    for seed, system in itertools.product(options.seeds, options.systems.split(",")):
-        report(system, seed, runs.translated(train(folder, system, seed, dict(options.change)), test))
+    report(None, "lead", None, [" ".join(text.split()[:LEAD]) for text in descriptions])
+    for model, seed in itertools.product(options.models.split(","), options.seeds):
+        for system in options.systems.split(","):
+            texts = [text for fold in folds for text in headlines(folder, model, system, fold, seed, change)]
+            report(model, system, seed, texts)
 
 
 if __name__ == "__main__":
