@@ -40,6 +40,7 @@ from nmt_jax.pretrained.metrics import open_metric
 ITEMS = measure.SHARED / "data" / "ag_news" / "ag_news.train.tsv.gz"
 MARKS = {" #39;": "'", "quot;": '"', "\\": " "}
 LEAD = 8  # words
+FOLDS = 8
 WORDS = (5, 60)  # of a line to be restored
 MODELS: dict[str, dict[str, Any]] = {
     "transformer": {"model.num_encoder_layers": 2, "model.num_decoder_layers": 2, "model.dropout": 0.1},
@@ -91,8 +92,8 @@ def prepare(folder: pathlib.Path) -> None:
     with gzip.open(ITEMS, "rt", encoding="utf-8", newline="\n") as file:
         rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
     titles, descriptions = (tokenized(clean(row[column]) for row in rows) for column in (1, 2))
-    for fold in range(8):
-        held_out = range(fold, len(rows), 8)
+    for fold in range(FOLDS):
+        held_out = range(fold, len(rows), FOLDS)
         train = [n for n in range(len(rows)) if n not in held_out]
         for split, numbers in ("train", train), ("val", held_out[1::2]), ("test", held_out[::2]):
             parts = [[texts[n] for n in numbers] for texts in (descriptions, titles)]
@@ -131,6 +132,8 @@ def main() -> None:
     parser.add_argument("--folds", type=runs.numbers, default="0")
     options = parser.parse_args()
 
+    if not set(options.folds) <= set(range(FOLDS)):
+        parser.error(f"--folds: choose from 0 to {FOLDS - 1}")
     folder, folds, change = options.folder, options.folds, dict(options.change)
     if not (folder / "denoising" / "train.title").exists():
         prepare(folder)
