@@ -1,14 +1,15 @@
 """Headlines for AG news: what pretraining by denoising gains, beside the first words of the description.
 
-    python -m benchmarks.headlines FOLDER [--models=transformer,rnn] [--systems=scratch,denoised] [--seeds=0,1] \
+    python -m benchmarks.headlines FOLDER [--models=transformer] [--systems=scratch,denoised] [--seeds=0,1] \
         [--folds=0]
 
-The models have a pointer (`configs/copy_summarize.py`). They read the description of a news item and write its title.
-`denoised` first restores lines of the training descriptions, Brown and WikiText-2 in which `nmt-jax augment
---kind=infill` has masked spans; this is done once, and the seeds are those of the training on titles. An eighth of the
-items is held out, half of it for development. Another one is held out in each of the eight folds; with several folds,
-models are trained for each, and the figures are those of all their test titles together. Pretraining reads the
-descriptions (without titles) of the training items of fold 0.
+The models have a pointer (`configs/copy_summarize.py`; `--models=transformer,rnn` trains both kinds). They read the
+description of a news item and write its title. `denoised` first restores lines of the training descriptions, Brown and
+WikiText-2 in which `nmt-jax augment --kind=infill` has masked spans. This is done once, with the descriptions of the
+training items of fold 0; the seeds are those of the training on titles.
+
+There are eight folds. Each holds out another eighth of the items, half of it for development. With `--folds=0,1`, a
+model is trained for each of the two folds, and the figures are those of the test titles of both together.
 
 Prints one JSON line per run, the `lead` first: ROUGE, chrF and METEOR of the test titles, half the width of the 95 %
 bootstrap interval, and p-values of paired approximate randomization against the lead and against `scratch` of the same
@@ -80,7 +81,7 @@ def other_sentences() -> Iterator[str]:
             yield paragraph[start:end]
 
 
-def write_files(folder: pathlib.Path, split: str, descriptions: list[str], titles: list[str]) -> None:
+def write(folder: pathlib.Path, split: str, descriptions: list[str], titles: list[str]) -> None:
     """Write the two files of a split."""
     folder.mkdir(parents=True, exist_ok=True)
     for side, texts in ("description", descriptions), ("title", titles):
@@ -97,12 +98,12 @@ def prepare(folder: pathlib.Path) -> None:
         train = [n for n in range(len(rows)) if n not in held_out]
         for split, numbers in ("train", train), ("val", held_out[1::2]), ("test", held_out[::2]):
             parts = [[texts[n] for n in numbers] for texts in (descriptions, titles)]
-            write_files(folder / f"data-{fold}", split, *parts)
+            write(folder / f"data-{fold}", split, *parts)
     own = runs.read(folder / "data-0" / "train.description")
     texts = [text for text in [*tokenized(other_sentences()), *own * 4] if WORDS[0] <= len(text.split()) <= WORDS[1]]
     texts.sort(key=lambda text: zlib.crc32(text.encode()))
     for split, part in ("val", texts[:500]), ("train", texts[500:]):
-        write_files(folder / "clean", split, part, part)
+        write(folder / "clean", split, part, part)
         sides = [
             f"--{flag}={folder / 'clean' / split}.{side}"
             for flag, side in (("source", "description"), ("target", "title"))
@@ -127,7 +128,7 @@ def headlines(folder: pathlib.Path, model: str, system: str, fold: int, seed: in
 
 def main() -> None:
     parser = runs.parser()
-    parser.add_argument("--models", default="transformer,rnn")
+    parser.add_argument("--models", default="transformer")
     parser.add_argument("--systems", default="scratch,denoised")
     parser.add_argument("--folds", type=runs.numbers, default="0")
     options = parser.parse_args()
