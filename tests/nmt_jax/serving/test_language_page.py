@@ -1,5 +1,6 @@
 """The view Language in headless Chromium: continuations, masks and attention, by pointer and by keyboard."""
 
+import re
 import urllib.parse
 
 import pytest
@@ -73,7 +74,7 @@ def test_the_model_goes_on_from_an_alternative_that_is_clicked(page, client):
     assert [text.split("\n")[0] for text in listed.all_inner_texts()] == shown(expected[place]["alternatives"])
     before = page.url
     listed.nth(1).click()
-    page.wait_for_function("before => location.href !== before", arg=before)
+    page.wait_for_url(lambda url: url != before)
     page.wait_for_selector(".continuation .piece:not(.given):focus")
     assert page.locator("#text").input_value().startswith(TEXT)
 
@@ -94,8 +95,8 @@ def test_words_are_masked_and_candidates_put_in(page, client):
     assert page.locator("#text").input_value() == MASKED.replace("[MASK]", "man", 1)
     page.locator(".masks .bars button").first.focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("!document.querySelector('#text').value.includes('[MASK]')")
-    page.wait_for_function("!document.querySelector('.masks .bars')")  # once the new text is answered
+    playwright.expect(page.locator("#text")).not_to_have_value(re.compile(re.escape("[MASK]")))
+    playwright.expect(page.locator(".masks .bars")).to_have_count(0)  # once the new text is answered
 
 
 def test_a_piece_shows_what_it_looks_at(page, client):
