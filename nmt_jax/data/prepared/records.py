@@ -32,6 +32,13 @@ class Records:
             yield tf_example_pb2.Example.FromString(record).features.feature[_FEATURE].bytes_list.value
 
 
+class _Info(tfds.core.DatasetInfo):
+    """The description of a prepared corpus, which no bucket knows."""
+
+    def initialize_from_bucket(self) -> None:
+        """Do nothing; the method of TFDS leaves an empty temporary folder behind."""
+
+
 class PreparedPairs(tfds.core.GeneratorBasedBuilder):
     """Sentence pairs: source, target, and their token ids as bytes, because TFDS integers take longer to read.
 
@@ -46,7 +53,7 @@ class PreparedPairs(tfds.core.GeneratorBasedBuilder):
 
     def _info(self) -> tfds.core.DatasetInfo:
         features = tfds.features.FeaturesDict({_FEATURE: tfds.features.Sequence(tfds.features.Text(), length=4)})
-        return tfds.core.DatasetInfo(builder=self, features=features, disable_shuffling=True)
+        return _Info(builder=self, features=features, disable_shuffling=True)
 
     def _split_generators(self, dl_manager: Any) -> dict[str, Iterator[tuple[int, dict[str, Record]]]]:
         return {_SPLIT: self._generate_examples()}

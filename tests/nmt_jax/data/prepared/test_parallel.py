@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -42,6 +43,14 @@ def text_config(directory: pathlib.Path, pairs, max_length: int = 60) -> ConfigD
 
 def entries(data: ConfigDict) -> list[str]:
     return sorted(os.listdir(cache_directory(data)))
+
+
+def test_no_temporary_files_are_left(vocabs, tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    prepare(text_config(tmp_path, PAIRS), "train", vocabs)
+    assert not os.listdir(temporary)
 
 
 def test_pairs_are_returned_by_index(vocabs, tmp_path):
