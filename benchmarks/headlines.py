@@ -1,7 +1,7 @@
 """Headlines for AG news: what pretraining by denoising gains, beside the first words of the description.
 
     python -m benchmarks.headlines FOLDER [--models=transformer] [--systems=scratch,denoised] [--seeds=0,1] \
-        [--folds=0]
+        [--folds=0] [--search=length_penalty=1.5]
 
 The models have a pointer (`configs/copy_summarize.py`; `--models=transformer,rnn` trains both kinds). They read the
 description of a news item and write its title. `denoised` first restores lines of the training descriptions, Brown and
@@ -9,7 +9,8 @@ WikiText-2 in which `nmt-jax augment --kind=infill` has masked spans. This is do
 training items of fold 0; the seeds are those of the training on titles.
 
 There are eight folds. Each holds out another eighth of the items, half of it for development. With `--folds=0,1`, a
-model is trained for each of the two folds, and the figures are those of the test titles of both together.
+model is trained for each of the two folds, and the figures are those of the test titles of both together. `--search`
+sets an option of `nmt-jax translate`; it can be repeated.
 
 Prints one JSON line per run, the `lead` first: ROUGE, chrF and METEOR of the test titles, half the width of the 95 %
 bootstrap interval, and p-values of paired approximate randomization against the lead and against `scratch` of the same
@@ -112,7 +113,9 @@ def prepare(folder: pathlib.Path) -> None:
         runs.nmt_jax("augment", *flags, *sides, f"--output={folder / 'denoising' / split}")
 
 
-def headlines(folder: pathlib.Path, model: str, system: str, fold: int, seed: int, change: dict[str, Any]) -> list[str]:
+def headlines(
+    folder: pathlib.Path, model: str, system: str, fold: int, seed: int, change: dict[str, Any], search: list[str]
+) -> list[str]:
     """Train a model and translate the test descriptions of its fold, unless that is done; returns the headlines."""
     page, common = f"copy_summarize.py:model={model}", MODELS[model] | {"vocab.size": 6000}
     first = folder / f"{model}-pretrained"
@@ -123,7 +126,7 @@ def headlines(folder: pathlib.Path, model: str, system: str, fold: int, seed: in
     if system == "denoised":
         keys |= {"init_from": first, "optimizer.learning_rate": 5e-4}
     runs.train(workdir, page, keys | change)
-    return runs.translated(workdir, data / "test.description")
+    return runs.translated(workdir, data / "test.description", *search)
 
 
 def main() -> None:
@@ -131,11 +134,13 @@ def main() -> None:
     parser.add_argument("--models", default="transformer")
     parser.add_argument("--systems", default="scratch,denoised")
     parser.add_argument("--folds", type=runs.numbers, default="0")
+    parser.add_argument("--search", type=runs.change, action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
 
     if not set(options.folds) <= set(range(FOLDS)):
         parser.error(f"--folds: choose from 0 to {FOLDS - 1}")
     folder, folds, change = options.folder, options.folds, dict(options.change)
+    search = [f"--{key}={value}" for key, value in options.search]
     if not (folder / "denoising" / "train.title").exists():
         prepare(folder)
     titles, descriptions = (
@@ -159,7 +164,7 @@ def main() -> None:
     report(None, "lead", None, [" ".join(text.split()[:LEAD]) for text in descriptions])
     for model, seed in itertools.product(options.models.split(","), options.seeds):
         for system in options.systems.split(","):
-            texts = [text for fold in folds for text in headlines(folder, model, system, fold, seed, change)]
+            texts = [text for fold in folds for text in headlines(folder, model, system, fold, seed, change, search)]
             report(model, system, seed, texts)
 
 

@@ -51,11 +51,11 @@ def train(workdir: pathlib.Path, page: str, keys: Mapping[str, object], marker: 
         (workdir / marker).touch()
 
 
-def translated(workdir: pathlib.Path, source: pathlib.Path) -> list[str]:
-    """Return the translations of a file, made unless they exist."""
-    output = workdir / f"{source.name}.translated"
+def translated(workdir: pathlib.Path, source: pathlib.Path, *search: str) -> list[str]:
+    """Return the translations of a file, made with some flags of `nmt-jax translate` unless they exist."""
+    output = workdir / "".join([source.name, *search, ".translated"])
     if not output.exists():
-        nmt_jax("translate", f"--workdir={workdir}", f"--input={source}", f"--output={output}")
+        nmt_jax("translate", f"--workdir={workdir}", f"--input={source}", f"--output={output}", *search)
     return read(output)
 
 
