@@ -1,7 +1,7 @@
 """Headlines for AG news: what pretraining by denoising gains, beside the first words of the description.
 
     python -m benchmarks.headlines FOLDER [--models=transformer] [--systems=scratch,denoised] [--seeds=0,1] \
-        [--folds=0] [--search=length_penalty=1.5]
+        [--folds=0] [--search=length_penalty=1.5] [--lead=8]
 
 The models have a pointer (`configs/copy_summarize.py`; `--models=transformer,rnn` trains both kinds). They read the
 description of a news item and write its title. `denoised` first restores lines of the training descriptions, Brown and
@@ -10,7 +10,7 @@ training items of fold 0; the seeds are those of the training on titles.
 
 There are eight folds. Each holds out another eighth of the items, half of it for development. With `--folds=0,1`, a
 model is trained for each of the two folds, and the figures are those of the test titles of both together. `--search`
-sets an option of `nmt-jax translate`; it can be repeated.
+sets an option of `nmt-jax translate`; it can be repeated. `--lead` is the number of words of the lead.
 
 Prints one JSON line per run, the `lead` first: ROUGE, chrF and METEOR of the test titles, half the width of the 95 %
 bootstrap interval, and p-values of paired approximate randomization against the lead and against `scratch` of the same
@@ -41,7 +41,6 @@ from nmt_jax.pretrained.metrics import open_metric
 
 ITEMS = measure.SHARED / "data" / "ag_news" / "ag_news.train.tsv.gz"
 MARKS = {" #39;": "'", "quot;": '"', "\\": " "}
-LEAD = 8  # words
 FOLDS = 8
 WORDS = (5, 60)  # of a line to be restored
 MODELS: dict[str, dict[str, Any]] = {
@@ -135,6 +134,7 @@ def main() -> None:
     parser.add_argument("--systems", default="scratch,denoised")
     parser.add_argument("--folds", type=runs.numbers, default="0")
     parser.add_argument("--search", type=runs.change, action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--lead", type=int, default=8)
     options = parser.parse_args()
 
     if not set(options.folds) <= set(range(FOLDS)):
@@ -161,7 +161,7 @@ def main() -> None:
                     figures[f"{name}_p_{baseline}"] = paired_randomisation(metric, pair, baseline)[1].p_value
         measure.report(benchmark="headlines", model=model, system=system, seed=seed, **figures)
 
-    report(None, "lead", None, [" ".join(text.split()[:LEAD]) for text in descriptions])
+    report(None, "lead", None, [" ".join(text.split()[: options.lead]) for text in descriptions])
     for model, seed in itertools.product(options.models.split(","), options.seeds):
         for system in options.systems.split(","):
             texts = [text for fold in folds for text in headlines(folder, model, system, fold, seed, change, search)]
