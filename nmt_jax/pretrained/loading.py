@@ -37,36 +37,45 @@ DOWNLOADED = (
 
 
 def load(
-    place: str | os.PathLike[str], dtype: str = "float32", download: bool = False, revision: str = "main"
+    place: str | os.PathLike[str],
+    dtype: str = "float32",
+    download: bool = False,
+    revision: str = "main",
+    causal: bool = False,
 ) -> Pretrained:
     """Reads a model from a folder, an installed package that contains one, or, with `download`, the Hugging Face hub.
 
     The folder is either in Hugging Face's format or the workdir of a pretraining run, whose best checkpoint is read.
-    dtype: of the matrix products, float32 or bfloat16. Raises UserError as `load_folder` and `load_workdir` do.
+    dtype: of the matrix products, float32 or bfloat16. causal: whether the workdir may be that of a causal model.
+    Raises UserError as `load_folder` and `load_workdir` do.
     """
     folder = find_folder(place, download, revision)
     if (folder / "checkpoints").is_dir():
-        return load_workdir(folder, dtype)
+        return load_workdir(folder, dtype, causal=causal)
     return load_folder(folder, dtype)
 
 
 def load_workdir(
-    workdir: str | os.PathLike[str], dtype: str = "float32", checkpoint: str | int | None = None
+    workdir: str | os.PathLike[str],
+    dtype: str = "float32",
+    checkpoint: str | int | None = None,
+    causal: bool = False,
 ) -> Pretrained:
     """The encoder of a workdir of task "pretrain", or of a task that fine-tunes an encoder, without its heads.
 
     If a head for sentences reads the first piece of the last layer, its hidden layer is the pooler. dtype: of the
     matrix products, independent of training. checkpoint: "best" (also None), "last", or n for the mean of the last n.
-    Raises UserError if the workdir has another task or no checkpoint, if the model is causal, or if the vocabulary does
-    not fit the weights.
+    causal: whether the model may be causal; metrics need one that reads in both directions. Raises UserError if the
+    workdir has another task or no checkpoint, if the model is causal and must not be, or if the vocabulary does not fit
+    the weights.
     """
     tasks = ("pretrain", *FINE_TUNED)
     folder, config = read_run(workdir, tasks, f"an encoder needs {', '.join(map(repr, tasks))}")
-    if config["task"] == "pretrain" and config["model"]["causal"]:
-        raise UserError(f"{folder}: a causal language model (model.causal=true) is not an encoder")
     if config["model_name"] == "causal_head":
         raise UserError(f"{folder}: a fine-tuned GPT (model_name='causal_head') is not an encoder for other uses")
     fine_tuned = read_json(folder / "vocab" / "encoder.json") if config["task"] in FINE_TUNED else None
+    if not causal and (fine_tuned["fields"] if fine_tuned else config["model"]).get("causal"):
+        raise UserError(f"{folder}: a causal language model (model.causal=true) is not an encoder")
     heads = trained_params(folder, checkpoint)
     params = heads["encoder"]
     tokenizer = Tokenizer.load(folder / "vocab")

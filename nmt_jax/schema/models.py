@@ -27,6 +27,7 @@ HEADS = count(4, "Number of attention heads.", high=4096)
 POSITIONS = count(1024, "Longest sequence.", "positions", high=1_048_576)
 DROPOUT = rate(0.1, "Dropout on residual branches and embeddings.")
 ATTENTION_DROPOUT = rate(0.1, "Dropout on attention weights.")
+BILSTM_LAYERS = layers(0, "Layers of a biLSTM between encoder and head (Devlin et al., 2019); 0 = none.", low=0)
 IMAGES = {
     "image_encoder": choice(
         *("patches", "Encoder of images: patches (each is projected) or convolution (several layers of 3 x 3)."),
@@ -180,6 +181,7 @@ MODELS: dict[str, dict[str, Key]] = {
             *("mean", "Pooling of the token states; pair, for two texts: u, v, |u - v|, u * v."),
             *("mean", "first", "pair"),
         ),
+        "bilstm_layers": BILSTM_LAYERS,
         "dropout": rate(0.1, "Dropout on the input of the head."),
     },
     "siamese_head": {  # on a pretrained encoder; encodes two texts separately
@@ -196,6 +198,7 @@ MODELS: dict[str, dict[str, Key]] = {
         "dropout": rate(0.1, "Dropout on the input of the head."),
     },
     "piece_head": {  # on a pretrained encoder; one output per token
+        "bilstm_layers": BILSTM_LAYERS,
         "dropout": rate(0.1, "Dropout on the input of the head."),
     },
     "dual_encoder": {

@@ -119,7 +119,8 @@ class FineTuning(Task):
     def _pretrained(self) -> pretrained.Pretrained:
         """The encoder that `config.encoder.place` names."""
         try:
-            found = (load_causal if is_causal(self.config) else pretrained.load)(self.config.encoder.place)
+            place = self.config.encoder.place
+            found = load_causal(place) if is_causal(self.config) else pretrained.load(place, causal=True)
         except UserError as error:
             raise UserError(f"config.encoder.place: {error}") from None
         if not isinstance(found.model, Bert | gpt.Model):
@@ -212,6 +213,8 @@ class FineTuning(Task):
         encoder = f"{place}: {kind}, {fields['num_layers']} layers of width {fields['d_model']}"
         layers = {"last": "the last layer", "mixture": "a mixture of all layers"}
         head_input = layers.get(settings.layers, f"the last {settings.layers} layers")
+        if number := self.config.model.get("bilstm_layers"):
+            head_input = f"a biLSTM ({number} layers) on {head_input}"
         return [("encoder", encoder), ("head reads", head_input + ", frozen" * settings.frozen)]
 
     # Training

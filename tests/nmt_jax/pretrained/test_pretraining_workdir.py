@@ -89,6 +89,16 @@ def test_other_tasks_and_causal_models_are_refused(copy):
     assert not (folder / "output").exists()
 
 
+def test_a_causal_model_is_read_for_fine_tuning(copy):
+    folder, config = copy
+    causal = ConfigDict({**config, "model": {**config["model"], "causal": True, "next_sentence": False}})
+    configs.save(causal, folder / "config.json")
+    write_manifest(folder, causal)
+    assert load(folder, causal=True).model.causal
+    with pytest.raises(UserError, match="is not an encoder"):
+        load(folder)
+
+
 def test_a_vocabulary_that_does_not_fit_the_weights_is_refused(copy):
     folder, _ = copy
     tokenizer = json.loads((folder / "vocab" / "tokenizer.json").read_text())

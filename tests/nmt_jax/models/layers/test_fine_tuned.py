@@ -18,7 +18,9 @@ HEADS = {
     "sentence": sentence_head.Model(BERT, 3),
     "first": sentence_head.Model(BERT, 3, pooling="first"),
     "mixture": sentence_head.Model(BERT, 3, layers="mixture"),
+    "bilstm": sentence_head.Model(BERT, 3, bilstm_layers=1),
     "piece": piece_head.Model(BERT, 3, layers="2"),
+    "piece bilstm": piece_head.Model(BERT, 3, bilstm_layers=2),
 }
 
 
@@ -48,7 +50,7 @@ def test_padding_and_neighbours_change_nothing(name):
     padded = np.concatenate([np.where(MASK, IDS, 9), np.full((2, 3), 7)], axis=1)
     other = apply(padded, np.pad(MASK, ((0, 0), (0, 3))))[:1]
     alone = apply(IDS[:1, :4], MASK[:1, :4])
-    if name == "piece":
+    if name.startswith("piece"):
         whole, other = whole[:, :4], other[:, :4]
     np.testing.assert_allclose(whole, other, atol=1e-5)
     np.testing.assert_allclose(whole, alone, atol=1e-5)
@@ -82,6 +84,22 @@ def test_the_last_layers_are_concatenated():
     hidden = hidden_of(params)
     found = states_of(model, params)
     np.testing.assert_allclose(found, np.concatenate([hidden[1], hidden[2]], axis=-1), atol=1e-6)
+
+
+@pytest.mark.parametrize("bilstm_layers", [0, 1])
+def test_a_bilstm_reads_the_words_on_the_right(bilstm_layers):
+    model = piece_head.Model(BERT.clone(causal=True), 3, bilstm_layers=bilstm_layers)
+    params = draw_parameters(model.init, IDS, MASK, stddev=0.5)["params"]
+    assert ("bilstm" in params) == bool(bilstm_layers)
+    apply = jax.jit(lambda ids: model.apply({"params": params}, ids, MASK))
+    changed = IDS.copy()
+    changed[:, 3] = 10
+    difference = np.abs(apply(changed) - apply(IDS)).max(axis=-1)
+    assert (difference[:, 3:4] > 1e-3).all()
+    if bilstm_layers:
+        assert (difference[:, :3] > 1e-6).all()
+    else:
+        assert not difference[:, :3].any()
 
 
 @pytest.mark.parametrize("frozen", [True, False])
