@@ -32,19 +32,19 @@ XLA_LEVEL = "--xla_backend_optimization_level"
 class Platform:
     """One choice per operation; the defaults are for accelerators.
 
-    activations: type of what lies between the products of a layer: that of the "model", or "float32" (`layers.basic`).
-    gelu: "exact", or "approximate", within 1e-6 in float32 and 1e-4 before a bfloat16 product (`layers.basic`).
-    product_gradient: "derived" by JAX, or "explicit" (`layers.basic.matmul`).
-    transpose: of bfloat16 operands, left to XLA ("lazy") or "materialized" before the product (`layers.basic`).
-    dropout: by a "hash" of key and position, or by one of the "bytes" of a random word per unit (`layers.basic`).
+    activations: type of what lies between the products of a layer: that of the "model", or "float32" (`layers.dense`).
+    gelu: "exact", or "approximate", within 1e-6 in float32 and 1e-4 before a bfloat16 product (`layers.activations`).
+    product_gradient: "derived" by JAX, or "explicit" (`layers.dense.matmul`).
+    transpose: of bfloat16 operands, left to XLA ("lazy") or "materialized" before the product (`layers.dense`).
+    dropout: by a "hash" of key and position, or by one of the "bytes" of a random word per unit (`layers.dropout`).
     attention: by two products and a "softmax", or by a kernel of "cudnn" where it has one (`layers.scaled_attention`).
     attention_weights: for the backward pass, they are "recomputed" or "kept" (`layers.scaled_attention`).
-    scale_gradient: its terms are "fused" into their sum, or "stored" in the model's type (`layers.basic.layer_norm`).
-    cached_keys: attention caches keys as "rows" [T * K, Dk] or as "columns" [Dk, T * K] (`layers.attention`).
+    scale_gradient: its terms are "fused" into their sum, or "stored" in the model's type (`layers.normalization`).
+    cached_keys: attention caches keys as "rows" [T * K, Dk] or "columns" [Dk, T * K] (`layers.multi_head_attention`).
     batched_product: of word vectors, an "einsum", or "transposed" operands (`models.word_vectors`).
     row_lookup: table rows are numbered by an array as it is ("direct") or "flattened" (`models.word_vectors`).
     row_gradient: of a word table, summed "by_device" before it is summed over devices, or as JAX does it ("direct")
-        (`layers.basic.Embedding`).
+        (`layers.embedding.Embedding`).
     log_sigmoid: that of "jax", or one with a gradient by "tanh" (`losses.sampled`).
     top_k: over all values at once ("direct"), or over "blocks" first (`decoding.topk`).
     loss_parts: the output loss is computed by parts of the "vocabulary" or of the "tokens" (`losses.cross_entropy`).
@@ -53,7 +53,7 @@ class Platform:
     translation_batch_tokens: upper bound of the tokens in a batch to translate; None for no bound.
     host: a step calls functions of the host ("called"), or has something of the same shape in their place ("omitted"),
         for compilation without a device (`losses.minimum_risk`).
-    few_rows: products of few rows are as others ("direct"), or have a "transposed" operand (`layers.basic`).
+    few_rows: products of few rows are as others ("direct"), or have a "transposed" operand (`layers.dense`).
     """
 
     name: str

@@ -7,7 +7,8 @@ import numpy as np
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, UNK, Vocab
 from nmt_jax.errors import UserError
-from nmt_jax.models.layers.basic import LayerNorm, sinusoids
+from nmt_jax.models.layers.embedding import sinusoids
+from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.transformer import Model
 
 try:

@@ -9,7 +9,7 @@ from jax import Array
 
 from nmt_jax import platforms
 from nmt_jax.losses import vocabulary_chunks
-from nmt_jax.models.layers.basic import matmul, product, transposed
+from nmt_jax.models.layers.dense import matmul, product, transposed
 
 
 def smoothed_cross_entropy(logits: Array, labels: Array, label_smoothing: float) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from nmt_jax import platforms
-from nmt_jax.models.layers.basic import matmul
+from nmt_jax.models.layers.dense import matmul
 
 
 class Alias(NamedTuple):

@@ -6,8 +6,10 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense, LayerNorm, activation, matmul
+from nmt_jax.models.layers.activations import activation
 from nmt_jax.models.layers.bert_stack import Bert
+from nmt_jax.models.layers.dense import Dense, matmul
+from nmt_jax.models.layers.normalization import LayerNorm
 
 
 class Model(nn.Module):

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.bert_stack import FineTuned
+from nmt_jax.models.layers.fine_tuned import FineTuned
 
 
 class Model(FineTuned):

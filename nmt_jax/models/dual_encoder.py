@@ -11,11 +11,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense, Dropout, Embedding, LayerNorm, activation_type, sinusoids
-from nmt_jax.models.layers.bert_stack import pool
+from nmt_jax.models.layers.dense import Dense, activation_type
+from nmt_jax.models.layers.dropout import Dropout
+from nmt_jax.models.layers.embedding import Embedding, sinusoids
 from nmt_jax.models.layers.features import Features, Mixed, Source, columns_of, grid_sinusoids, source_mask
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, shared_fields
 from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
+from nmt_jax.models.layers.normalization import LayerNorm
+from nmt_jax.models.layers.pooling import pool
 from nmt_jax.models.layers.transformer_layers import EncoderLayer
 
 LARGEST_SCALE = 100.0  # of the cosines (Radford et al., 2021, section 2.5)

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.data.vocabulary.word_types import NOTHING, NUM_CHARACTERS
-from nmt_jax.models.layers.basic import Dense, Dropout
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.recurrent import ProjectedLSTM
 

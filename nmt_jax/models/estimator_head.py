@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.bert_stack import POOLING, FineTuned, pool
+from nmt_jax.models.layers.fine_tuned import FineTuned
 from nmt_jax.models.layers.hyperparameters import check_choices
+from nmt_jax.models.layers.pooling import POOLING, pool
 
 
 class Model(FineTuned):

@@ -5,7 +5,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense, Dropout, Embedding
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.dropout import Dropout
+from nmt_jax.models.layers.embedding import Embedding
 from nmt_jax.models.layers.hyperparameters import check_rates
 from nmt_jax.models.layers.recurrent_encoder import Encoder
 

@@ -6,9 +6,13 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import ACTIVATIONS, Dropout, Embedding, LayerNorm, Positions, activation_type, matmul
+from nmt_jax.models.layers.activations import ACTIVATIONS
+from nmt_jax.models.layers.dense import activation_type, matmul
+from nmt_jax.models.layers.dropout import Dropout
+from nmt_jax.models.layers.embedding import Embedding, Positions
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates
 from nmt_jax.models.layers.layer_stack import REMAT, run_layers
+from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.layers.packing import embed_positions, same_item
 from nmt_jax.models.layers.transformer_layers import EncoderLayer
 

@@ -3,7 +3,8 @@
 import flax.linen as nn
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense, Dropout
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.hyperparameters import check_positive, check_rates
 
 

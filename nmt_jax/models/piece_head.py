@@ -2,7 +2,7 @@
 
 from jax import Array
 
-from nmt_jax.models.layers.bert_stack import FineTuned
+from nmt_jax.models.layers.fine_tuned import FineTuned
 from nmt_jax.models.layers.recurrent_encoder import Encoder
 
 

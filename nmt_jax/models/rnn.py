@@ -9,15 +9,10 @@ from jax import Array
 
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS
-from nmt_jax.models.layers.basic import Dense, Embedding, SequenceDropout, matmul
-from nmt_jax.models.layers.copying import (
-    COPYING,
-    check_source_words,
-    lexicon_bias,
-    lexicon_columns,
-    make_copying,
-    read_unknown,
-)
+from nmt_jax.models.layers.copying import COPYING, check_source_words, make_copying, read_unknown
+from nmt_jax.models.layers.dense import Dense, matmul
+from nmt_jax.models.layers.dropout import SequenceDropout
+from nmt_jax.models.layers.embedding import Embedding
 from nmt_jax.models.layers.features import (
     Features,
     Mixed,
@@ -30,6 +25,7 @@ from nmt_jax.models.layers.features import (
 from nmt_jax.models.layers.hidden_words import HiddenWords
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
+from nmt_jax.models.layers.lexicon_bias import lexicon_bias, lexicon_columns
 from nmt_jax.models.layers.lstmn import ALL_CELLS
 from nmt_jax.models.layers.recurrent_decoder import (
     COMBINATIONS,

@@ -7,10 +7,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.data.vocabulary.vocab import PAD
-from nmt_jax.models.layers.basic import Dense, Embedding, SequenceDropout, WordDropout, matmul
-from nmt_jax.models.layers.copying import PointerSentinel
+from nmt_jax.models.layers.dense import Dense, matmul
+from nmt_jax.models.layers.dropout import SequenceDropout, WordDropout
+from nmt_jax.models.layers.embedding import Embedding
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.lstmn import ALL_CELLS, LSTMN
+from nmt_jax.models.layers.pointer_sentinel import PointerSentinel
 from nmt_jax.models.layers.recurrent import Cell, zero_state
 
 CHOICES = {"cell": ALL_CELLS, "dtype": ("float32", "bfloat16")}

@@ -8,17 +8,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.data.vocabulary.vocab import BOS
-from nmt_jax.models.layers.basic import (
-    ACTIVATIONS,
-    Dense,
-    Dropout,
-    Embedding,
-    LayerNorm,
-    Positions,
-    activation_type,
-    matmul,
-)
+from nmt_jax.models.layers.activations import ACTIVATIONS
 from nmt_jax.models.layers.copying import check_copying, make_copying, read_unknown
+from nmt_jax.models.layers.dense import Dense, activation_type, matmul
+from nmt_jax.models.layers.dropout import Dropout
+from nmt_jax.models.layers.embedding import Embedding, Positions
 from nmt_jax.models.layers.features import (
     Features,
     Mixed,
@@ -33,6 +27,7 @@ from nmt_jax.models.layers.hidden_words import HiddenWords
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, check_tying
 from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
 from nmt_jax.models.layers.layer_stack import REMAT, Step, run_layers
+from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.layers.packing import embed_positions, restarting_positions, same_item
 from nmt_jax.models.layers.subsampling import StridedConvolutions
 from nmt_jax.models.layers.transformer_layers import COMBINATIONS, DecoderLayer, EncoderLayer

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from metrics_jax.embedding.encoder import Encoder
-from nmt_jax.models.layers.basic import activation
+from nmt_jax.models.layers.activations import activation
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.models.layers.encoder_stack import EncoderStack
 from nmt_jax.pretrained.huggingface import Pretrained

@@ -25,7 +25,7 @@ from nmt_jax.data.vocabulary.stand_in import StandIn
 from nmt_jax.errors import UserError
 from nmt_jax.losses import cross_entropy as losses
 from nmt_jax.losses.step import Step
-from nmt_jax.models.layers.bert_stack import mimetic
+from nmt_jax.models.layers.mimetic import mimetic
 from nmt_jax.models.layers.text_attention import padded
 from nmt_jax.platforms import compiled
 from nmt_jax.pretrained.tokenizer import FIRST, Tokenizer

@@ -10,9 +10,10 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import LayerNorm, activation_type, matmul
+from nmt_jax.models.layers.dense import activation_type, matmul
 from nmt_jax.models.layers.encoder_stack import EncoderStack
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, shared_fields
+from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.layers.transformer_layers import DecoderLayer, EncoderLayer
 
 CHOICES = {"activation": ("gelu_erf", "gelu", "relu"), "norm": ("post", "pre"), "dtype": ("float32", "bfloat16")}

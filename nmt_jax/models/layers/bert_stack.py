@@ -1,18 +1,19 @@
-"""The Transformer encoder of BERT (Devlin et al., 2019) and its variants, and the base class of task heads on it.
+"""The Transformer encoder of BERT (Devlin et al., 2019) and its variants.
 
 RoBERTa, DistilBERT, MiniLM, XLM-R, RemBERT, ALBERT, ELECTRA, MPNet and others differ in their sizes, embedding tables
-and pretraining. The heads for pretraining are in `models.bert`; task heads derive from `FineTuned`.
+and pretraining. The heads for pretraining are in `models.bert`; task heads derive from `fine_tuned.FineTuned`.
 """
 
 import functools
 from typing import Any
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense, Dropout, LayerNorm, activation, activation_type, sinusoids
+from nmt_jax.models.layers.activations import activation
+from nmt_jax.models.layers.dense import Dense, activation_type
+from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.encoder_stack import EncoderStack
 from nmt_jax.models.layers.hyperparameters import (
     check_choices,
@@ -22,6 +23,7 @@ from nmt_jax.models.layers.hyperparameters import (
     shared_fields,
 )
 from nmt_jax.models.layers.layer_stack import REMAT, run_layers
+from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.layers.packing import embed_positions, same_item
 from nmt_jax.models.layers.relative_positions import RelativeBias
 from nmt_jax.models.layers.scaled_attention import attend
@@ -237,98 +239,3 @@ class Bert(EncoderStack):
         if self.pooler:
             intermediates["pooled"] = jnp.tanh(self.pooler_dense(x[:, 0]))
         return [*inputs, x], intermediates
-
-
-HEAD_STDDEV = 0.02  # of the truncated normal initializer of heads, as in BERT
-
-
-class FineTuned(nn.Module):
-    """A pretrained encoder with an output layer.
-
-    encoder: `Bert`, or another module with its method `states` and its fields num_layers and d_model.
-    layers: the input of the head. "last" layer; "mixture", gamma sum_j s_j h_j over all layers and the embeddings, with
-    learned gamma and s = softmax(w) (Peters et al., 2018, eq. 1); or a number n, the last n layers concatenated (Devlin
-    et al., 2019, table 7). frozen: the encoder is not trained and has no dropout. dropout: applied to that input.
-    """
-
-    encoder: nn.Module
-    num_outputs: int
-    layers: str = "last"
-    frozen: bool = False
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        check_rates(self, "dropout")
-        most = self.encoder.num_layers + 1
-        number = int(self.layers) if self.layers.isdecimal() else 0
-        if self.layers not in ("last", "mixture") and not 1 <= number <= most:
-            raise ValueError(f"layers={self.layers!r}: use last, mixture or a number from 1 to {most}")
-        super().__post_init__()
-
-    def setup(self) -> None:
-        if self.layers == "mixture":
-            self.mixture_weights = self.param("mixture_weights", nn.initializers.zeros, (self.encoder.num_layers + 1,))
-            self.mixture_scale = self.param("mixture_scale", nn.initializers.ones, ())
-        self.drop = Dropout(self.dropout)
-        self.output = self.dense(self.num_outputs)
-
-    def dense(self, features: int) -> Dense:
-        """A dense layer of the head; always in float32, as it is small."""
-        return Dense(features, kernel_init=nn.initializers.truncated_normal(HEAD_STDDEV))
-
-    def states(self, ids: Array, mask: Array, segments: Array | None, train: bool) -> Array:
-        """Ids int[B, S], mask bool[B, S], segments int[B, S] or None -> the input of the head, float[B, S, E]."""
-        return self.head_input(self.hidden_states(ids, mask, segments, train))
-
-    def hidden_states(self, ids: Array, mask: Array, segments: Array | None, train: bool) -> list[Array]:
-        """The L + 1 hidden states of the encoder, float[B, S, D]; arguments as for `states`."""
-        hidden, _ = self.encoder.states(ids, mask, segments, train and not self.frozen)
-        return jax.lax.stop_gradient(hidden) if self.frozen else hidden
-
-    def head_input(self, hidden: list[Array]) -> Array:
-        """Hidden states -> the input of the head, float[B, S, E]."""
-        if self.layers == "last":
-            return hidden[-1]
-        if self.layers == "mixture":
-            weights = jax.nn.softmax(self.mixture_weights)
-            return self.mixture_scale * jnp.einsum("l,lbsd->bsd", weights, jnp.stack(hidden))
-        return jnp.concatenate(hidden[-int(self.layers) :], axis=-1)
-
-
-NEARNESS = 4.6  # the score of a query and a key of the same vector
-POSITIONS = 1.5  # norm of position embeddings, relative to word embeddings
-
-
-def mimetic(params: Any, num_heads: int) -> Any:
-    """Return the initial parameters of `Bert` with sinusoidal positions, and with keys equal to queries in each layer.
-
-    After Trockman and Kolter (2023), section 3: W_Q W_K^T is near a multiple of the identity, as in trained models.
-    Nearby tokens score highest, so [MASK] attends to its neighbours from the first step. With random positions, a small
-    model learns nothing but word frequencies for a long time. All parameters remain trainable.
-    """
-    tables = params["embeddings"]
-    deviation = jnp.sqrt(jnp.mean(jnp.square(tables["word"])))
-    waves = POSITIONS * deviation * 2**0.5 * sinusoids(*tables["position"].shape)
-    changed = {**params, "embeddings": {**tables, "position": waves}}
-    for name in params:
-        if name.startswith("layers_"):
-            kernel = params[name]["query"]["kernel"]
-            d_model = kernel.shape[0]
-            # From D numbers near 1, q = k has d_k numbers of variance s^2 D, which score d_k s^2 D / sqrt(d_k).
-            target = (NEARNESS / ((d_model // num_heads) ** 0.5 * d_model)) ** 0.5
-            kernel = kernel * (target / jnp.sqrt(jnp.mean(jnp.square(kernel))))
-            layer = params[name]
-            query, key = {**layer["query"], "kernel": kernel}, {**layer["key"], "kernel": kernel}
-            changed[name] = {**layer, "query": query, "key": key}
-    return changed
-
-
-POOLING = ("mean", "first")
-
-
-def pool(states: Array, mask: Array, pooling: str) -> Array:
-    """States float[B, S, D], mask bool[B, S] -> their mean, or the first, float[B, D]; the mean of no states is 0."""
-    if pooling == "first":
-        return states[:, 0]
-    total = jnp.einsum("bsd,bs->bd", states, mask.astype(jnp.float32))
-    return total / jnp.maximum(jnp.sum(mask, axis=1), 1)[:, None]

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense
-from nmt_jax.models.layers.bert_stack import pool
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.pooling import pool
 
 TRANSFORMATIONS = ("softmax", "sparsemax")
 POOLING = ("avg", "cls", "max", "default")  # "default" is the first token of the last layer

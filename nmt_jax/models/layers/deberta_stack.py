@@ -8,9 +8,11 @@ import numpy as np
 from jax import Array
 
 from nmt_jax.models.layers import bert_stack
-from nmt_jax.models.layers.basic import Dense, LayerNorm, activation, activation_type
+from nmt_jax.models.layers.activations import activation
+from nmt_jax.models.layers.dense import Dense, activation_type
 from nmt_jax.models.layers.encoder_stack import EncoderStack
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, shared_fields
+from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.layers.scaled_attention import attend
 
 CHOICES = {

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
-from nmt_jax.models.layers.basic import sinusoids
+from nmt_jax.models.layers.embedding import sinusoids
 
 
 @jax.tree_util.register_dataclass

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense, LayerNorm
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.normalization import LayerNorm
 
 IMAGE_ENCODERS = ("patches", "convolution")
 CHANNELS = 3  # red, green, blue

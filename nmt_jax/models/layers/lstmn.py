@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import product
+from nmt_jax.models.layers.dense import product
 from nmt_jax.models.layers.recurrent import CELLS, Cell, State, lstm, where_state
 from nmt_jax.models.layers.scaled_attention import MASKED
 from nmt_jax.models.layers.scores import Additive

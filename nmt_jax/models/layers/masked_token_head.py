@@ -4,7 +4,9 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense, LayerNorm, activation, matmul
+from nmt_jax.models.layers.activations import activation
+from nmt_jax.models.layers.dense import Dense, matmul
+from nmt_jax.models.layers.normalization import LayerNorm
 
 
 class MaskedTokenHead(nn.Module):

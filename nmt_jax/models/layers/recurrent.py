@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense, Dropout, product, transposed
+from nmt_jax.models.layers.dense import Dense, product, transposed
+from nmt_jax.models.layers.dropout import Dropout
 
 State = tuple[Array, ...]  # float[..., H] each; the first is the output of the cell
 

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.models.layers.attention import Attention
-from nmt_jax.models.layers.basic import Dense, Dropout
 from nmt_jax.models.layers.copying import selective_read
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.recurrent import CELLS, Cell, State
 from nmt_jax.models.layers.recurrent_encoder import Encoder
 

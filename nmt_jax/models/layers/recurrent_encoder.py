@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import SequenceDropout
+from nmt_jax.models.layers.dropout import SequenceDropout
 from nmt_jax.models.layers.lstmn import LSTMN
 from nmt_jax.models.layers.recurrent import Cell, State
 from nmt_jax.models.layers.subsampling import join_neighbours

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax import platforms
-from nmt_jax.models.layers.basic import dropout
+from nmt_jax.models.layers.dropout import dropout
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nmt_jax.models.layers.basic import Dense
+from nmt_jax.models.layers.dense import Dense
 from nmt_jax.models.layers.scaled_attention import MASKED
 
 Array = jax.Array

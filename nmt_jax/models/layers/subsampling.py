@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import Dense
+from nmt_jax.models.layers.dense import Dense
 
 
 def join_neighbours(x: Array, mask: Array) -> Array:

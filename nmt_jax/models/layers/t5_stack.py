@@ -10,10 +10,11 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.attention import MultiHeadAttention
-from nmt_jax.models.layers.basic import Dense, activation, activation_type, matmul
+from nmt_jax.models.layers.activations import activation
+from nmt_jax.models.layers.dense import Dense, activation_type, matmul
 from nmt_jax.models.layers.encoder_stack import EncoderStack
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, shared_fields
+from nmt_jax.models.layers.multi_head_attention import MultiHeadAttention
 from nmt_jax.models.layers.relative_positions import RelativeBias
 
 CHOICES = {"activation": ("relu", "gelu", "gelu_erf", "swiglu"), "dtype": ("float32", "bfloat16")}

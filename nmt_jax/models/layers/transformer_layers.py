@@ -7,8 +7,10 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.attention import MultiHeadAttention
-from nmt_jax.models.layers.basic import Dropout, FeedForward, LayerNorm
+from nmt_jax.models.layers.dropout import Dropout
+from nmt_jax.models.layers.feed_forward import FeedForward
+from nmt_jax.models.layers.multi_head_attention import MultiHeadAttention
+from nmt_jax.models.layers.normalization import LayerNorm
 
 COMBINATIONS = ("joint", "flat", "serial", "parallel", "hierarchical")
 

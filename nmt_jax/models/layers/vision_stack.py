@@ -6,8 +6,10 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nmt_jax.models.layers.basic import ACTIVATIONS, Dense, LayerNorm, activation_type
+from nmt_jax.models.layers.activations import ACTIVATIONS
+from nmt_jax.models.layers.dense import Dense, activation_type
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive
+from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.layers.transformer_layers import EncoderLayer
 
 CHOICES = {"norms": ("last", "first"), "activation": tuple(ACTIVATIONS), "dtype": ("float32", "bfloat16")}

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.models.layers.bart_stack import LastEncoderLayer, layer_fields
-from nmt_jax.models.layers.basic import activation_type
+from nmt_jax.models.layers.dense import activation_type
 from nmt_jax.models.layers.encoder_stack import EncoderStack
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, shared_fields
 from nmt_jax.models.layers.transformer_layers import EncoderLayer

@@ -21,7 +21,7 @@ from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.export import safetensors
 from nmt_jax.models import transformer
-from nmt_jax.models.layers.basic import ACTIVATIONS
+from nmt_jax.models.layers.activations import ACTIVATIONS
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.workdir import write_manifest
 from tests.conftest import ROOT

@@ -9,7 +9,7 @@ import pytest
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam_search import reorder
-from nmt_jax.models.layers.basic import sinusoids
+from nmt_jax.models.layers.embedding import sinusoids
 from nmt_jax.models.layers.features import grid_sinusoids
 from nmt_jax.models.transformer import Model
 from tests.fixtures.feature_sources import check_padding_of_features, check_steps_on_features, feature_model

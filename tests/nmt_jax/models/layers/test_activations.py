@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from nmt_jax import platforms
-from nmt_jax.models.layers.basic import ACTIVATIONS, activation, dropout, dropped_relu, gelu_erf, gelu_exact
+from nmt_jax.models.layers.activations import ACTIVATIONS, activation, gelu_erf, gelu_exact
+from nmt_jax.models.layers.dropout import dropout, dropped_relu
 
 
 def test_gelu_in_bfloat16_is_exact_to_the_precision_of_a_product():

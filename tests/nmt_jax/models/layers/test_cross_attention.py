@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.vocabulary.vocab import EOS, PAD
-from nmt_jax.models.layers.attention import MultiHeadAttention
+from nmt_jax.models.layers.multi_head_attention import MultiHeadAttention
 from nmt_jax.models.layers.transformer_layers import COMBINATIONS, DecoderLayer
 from nmt_jax.models.transformer import Model
 from tests.fixtures.parameters import draw_parameters

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt_jax import platforms
-from nmt_jax.models.layers.basic import matmul
+from nmt_jax.models.layers.dense import matmul
 
 
 @pytest.mark.parametrize("platform", [platforms.CPU, platforms.ACCELERATOR], ids=lambda platform: platform.name)

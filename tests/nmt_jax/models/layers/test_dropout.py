@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nmt_jax import platforms
-from nmt_jax.models.layers.basic import dropout
+from nmt_jax.models.layers.dropout import dropout
 
 
 def hashed():

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from nmt_jax.models.layers.basic import Positions, sinusoids
+from nmt_jax.models.layers.embedding import Positions, sinusoids
 
 
 def test_sinusoids_follow_section_3_5():

@@ -11,7 +11,8 @@ import pytest
 
 from nmt_jax import platforms
 from nmt_jax.models import bert, gpt, transformer
-from nmt_jax.models.layers.basic import Dense, Dropout
+from nmt_jax.models.layers.dense import Dense
+from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.layer_stack import REMAT, run_layers
 from nmt_jax.schema.models import MODELS
 from tests.fixtures.parameters import draw_parameters

@@ -7,7 +7,7 @@ import pytest
 
 from nmt_jax.data.vocabulary.translation_lexicon import Lexicon
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
-from nmt_jax.models.layers.copying import lexicon_bias, lexicon_columns
+from nmt_jax.models.layers.lexicon_bias import lexicon_bias, lexicon_columns
 from nmt_jax.models.rnn import Model
 from tests.fixtures.parameters import draw_parameters
 

@@ -7,7 +7,7 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType
 
 from nmt_jax import platforms
-from nmt_jax.models.layers.basic import Embedding
+from nmt_jax.models.layers.embedding import Embedding
 from nmt_jax.models.layers.lookup import look_up
 
 V, D = 11, 6

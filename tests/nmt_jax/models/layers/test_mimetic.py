@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.models.layers.bert_stack import NEARNESS, Bert, mimetic
+from nmt_jax.models.layers.bert_stack import Bert
+from nmt_jax.models.layers.mimetic import NEARNESS, mimetic
 
 LENGTH = 32
 SIZES = {"vocab_size": 50, "num_layers": 2, "d_model": 64, "d_ff": 64, "num_heads": 4, "max_positions": LENGTH}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt_jax import platforms
-from nmt_jax.models.layers.basic import LayerNorm, layer_norm
+from nmt_jax.models.layers.normalization import LayerNorm, layer_norm
 
 
 def test_layer_norm_is_ba_et_al():

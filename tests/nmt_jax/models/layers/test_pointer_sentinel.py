@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from nmt_jax.models.layers.copying import PointerSentinel
+from nmt_jax.models.layers.pointer_sentinel import PointerSentinel
 
 B, T, S, D, V = 2, 3, 5, 4, 7
 

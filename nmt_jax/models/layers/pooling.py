@@ -1,0 +1,14 @@
+"""Pooling: the states of a text become one vector."""
+
+import jax.numpy as jnp
+from jax import Array
+
+POOLING = ("mean", "first")
+
+
+def pool(states: Array, mask: Array, pooling: str) -> Array:
+    """States float[B, S, D], mask bool[B, S] -> their mean, or the first, float[B, D]; the mean of no states is 0."""
+    if pooling == "first":
+        return states[:, 0]
+    total = jnp.einsum("bsd,bs->bd", states, mask.astype(jnp.float32))
+    return total / jnp.maximum(jnp.sum(mask, axis=1), 1)[:, None]
