@@ -27,16 +27,10 @@ from nmt_jax.models.layers.hyperparameters import check_choices, check_positive,
 from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
 from nmt_jax.models.layers.lexicon_bias import lexicon_bias, lexicon_columns
 from nmt_jax.models.layers.lstmn import ALL_CELLS
-from nmt_jax.models.layers.recurrent_decoder import (
-    COMBINATIONS,
-    RANDOM_STREAMS,
-    Carry,
-    Decoder,
-    SeveralEncoders,
-    Unordered,
-)
-from nmt_jax.models.layers.recurrent_encoder import Encoder
+from nmt_jax.models.layers.recurrent_decoder import RANDOM_STREAMS, Carry, Decoder
+from nmt_jax.models.layers.recurrent_encoder import Encoder, Unordered
 from nmt_jax.models.layers.scores import SCORES, WITH_COVERAGE
+from nmt_jax.models.layers.several_sources import COMBINATIONS, SeveralEncoders
 
 CHOICES = {
     "cell": ALL_CELLS,

@@ -7,13 +7,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.data.vocabulary.vocab import PAD
+from nmt_jax.models.layers.cells import zero_state
 from nmt_jax.models.layers.dense import Dense, matmul
 from nmt_jax.models.layers.dropout import SequenceDropout, WordDropout
 from nmt_jax.models.layers.embedding import Embedding
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
 from nmt_jax.models.layers.lstmn import ALL_CELLS, LSTMN
 from nmt_jax.models.layers.pointer_sentinel import PointerSentinel
-from nmt_jax.models.layers.recurrent import Cell, zero_state
+from nmt_jax.models.layers.recurrent import Cell
 
 CHOICES = {"cell": ALL_CELLS, "dtype": ("float32", "bfloat16")}
 

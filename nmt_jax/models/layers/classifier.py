@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nmt_jax.models.layers.cells import CELLS
 from nmt_jax.models.layers.dense import Dense
 from nmt_jax.models.layers.dropout import Dropout, WordDropout
 from nmt_jax.models.layers.embedding import Embedding
 from nmt_jax.models.layers.hyperparameters import check_choices, check_positive, check_rates
-from nmt_jax.models.layers.recurrent import CELLS
 from nmt_jax.models.layers.recurrent_encoder import Encoder
 from nmt_jax.models.layers.scores import make_score
 

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nmt_jax.models.layers.cells import CELLS, State, lstm, where_state
 from nmt_jax.models.layers.dense import product
-from nmt_jax.models.layers.recurrent import CELLS, Cell, State, lstm, where_state
+from nmt_jax.models.layers.recurrent import Cell
 from nmt_jax.models.layers.scaled_attention import MASKED
 from nmt_jax.models.layers.scores import Additive
 

@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nmt_jax.models.layers.cells import CELLS, State
 from nmt_jax.models.layers.dropout import SequenceDropout
 from nmt_jax.models.layers.lstmn import LSTMN
-from nmt_jax.models.layers.recurrent import Cell, State
+from nmt_jax.models.layers.recurrent import Cell
 from nmt_jax.models.layers.subsampling import join_neighbours
 
 
@@ -54,3 +55,24 @@ class Encoder(nn.Module):
             x = x + y if self.residual and x.shape == y.shape else y
             last.append(jax.tree.map(lambda *ends: jnp.concatenate(ends, axis=-1), *(state for _, state in runs)))
         return x, tuple(last)
+
+
+class Unordered(nn.Module):
+    """What stands for an encoder of vectors without order, such as the cells of an image: they are its states.
+
+    The decoder attends to them directly (Xu et al., 2015, section 3.1). The last states are their mean.
+    """
+
+    cell: str
+    num_layers: int
+
+    def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, tuple[State, ...]]:
+        """x float[B, S, H], mask bool[B, S] -> x in float32, and the last state of each layer, float[B, H] each."""
+        x = x.astype(jnp.float32)
+        vectors = CELLS["lstm" if self.cell == "lstmn" else self.cell].num_vectors
+        return x, ((masked_mean(x, mask),) * vectors,) * self.num_layers
+
+
+def masked_mean(states: Array, mask: Array) -> Array:
+    """The mean of the states float[..., S, D] whose place is in the mask bool[..., S], float[..., D]."""
+    return (states * mask[..., None]).sum(axis=-2) / jnp.maximum(mask.sum(axis=-1), 1)[..., None]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from nmt_jax.models.layers import lstmn, recurrent
+from nmt_jax.models.layers.cells import CELLS, zero_state
 from nmt_jax.models.layers.dropout import SequenceDropout
 from nmt_jax.models.layers.lstmn import ALL_CELLS, LSTMN
-from nmt_jax.models.layers.recurrent import CELLS, Cell, Weights, zero_state
+from nmt_jax.models.layers.recurrent import Cell, Weights
 from nmt_jax.models.layers.recurrent_encoder import Encoder
 from tests.fixtures.parameters import draw_parameters
 

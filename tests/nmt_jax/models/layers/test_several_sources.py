@@ -11,8 +11,8 @@ from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
 from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.layers.attention import Attention
 from nmt_jax.models.layers.features import Features
-from nmt_jax.models.layers.recurrent_decoder import COMBINATIONS, SeveralAttention, SeveralEncoders
 from nmt_jax.models.layers.recurrent_encoder import Encoder
+from nmt_jax.models.layers.several_sources import COMBINATIONS, SeveralAttention, SeveralEncoders
 from nmt_jax.models.rnn import Model
 from tests.fixtures.parameters import draw_parameters
 
