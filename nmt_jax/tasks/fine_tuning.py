@@ -214,7 +214,7 @@ class FineTuning(Task):
         layers = {"last": "the last layer", "mixture": "a mixture of all layers"}
         head_input = layers.get(settings.layers, f"the last {settings.layers} layers")
         if number := self.config.model.get("bilstm_layers"):
-            head_input = f"a biLSTM ({number} layers) on {head_input}"
+            head_input = f"a {number}-layer biLSTM on {head_input}"
         return [("encoder", encoder), ("head reads", head_input + ", frozen" * settings.frozen)]
 
     # Training

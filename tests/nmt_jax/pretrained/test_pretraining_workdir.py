@@ -11,11 +11,13 @@ from metrics_jax import InfoLM
 from nmt_jax import config as configs
 from nmt_jax import schema
 from nmt_jax.commands import export
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.models.bert import Model
 from nmt_jax.pretrained import load, load_encoder
 from nmt_jax.pretrained.loading import load_workdir, trained_params
 from nmt_jax.pretrained.masked_encoder import load_masked_encoder
+from nmt_jax.tasks.registry import make_task
 from nmt_jax.workdir import MANIFEST, write_manifest
 from tests.conftest import ROOT
 
@@ -89,14 +91,20 @@ def test_other_tasks_and_causal_models_are_refused(copy):
     assert not (folder / "output").exists()
 
 
-def test_a_causal_model_is_read_for_fine_tuning(copy):
+def test_a_causal_model_is_fine_tuned(copy, tmp_path):
     folder, config = copy
     causal = ConfigDict({**config, "model": {**config["model"], "causal": True, "next_sentence": False}})
     configs.save(causal, folder / "config.json")
     write_manifest(folder, causal)
-    assert load(folder, causal=True).model.causal
     with pytest.raises(UserError, match="is not an encoder"):
         load(folder)
+    (tmp_path / "texts.tsv").write_text("sentence\tlabel\nshe sleeps\tgood\nthe house sleeps\tbad\n")
+    changes = {"encoder.place": folder, "model.bilstm_layers": 1, "data.corpus": "files", "data.directory": tmp_path}
+    changes |= {"data.train": "texts.tsv", "data.dev": "texts.tsv"}
+    page = configs.load(f"{ROOT}/configs/glue.py:smoke=true", {key: str(value) for key, value in changes.items()})
+    task = make_task(page, tmp_path / "tuned", sharding.make_mesh())
+    assert task.model.encoder.causal
+    assert dict(task.encoder_rows())["head reads"] == "a 1-layer biLSTM on the last layer"
 
 
 def test_a_vocabulary_that_does_not_fit_the_weights_is_refused(copy):
