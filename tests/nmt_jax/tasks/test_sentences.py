@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 
 from metrics_jax.prediction.correlation import pearson
 from nmt_jax import config as configs
-from nmt_jax import pretrained
+from nmt_jax import pretrained, schema
 from nmt_jax.commands import classify
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
@@ -78,7 +78,7 @@ def task_of(folder, workdir, kind="single", **changes):
     name = given.pop("model_name", "sentence_head")
     config = ConfigDict(configs.load(f"{ROOT}/configs/glue.py:smoke=true", given).to_dict())
     if name != "sentence_head":
-        config.model_name = name
+        config.model_name, config.model = name, ConfigDict(schema.defaults(name, "sentences")["model"])
     return make_task(config, workdir, sharding.make_mesh())
 
 
