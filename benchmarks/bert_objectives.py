@@ -12,9 +12,9 @@ Prints one line of JSON per pretraining: perplexity and accuracy of masked (`lef
 development text after each evaluation, and seconds. And one per fine-tuning: the measure of the task on its development
 file; for the tasks of `configs/glue.py` with its 95 % bootstrap interval, and the p-value of a paired permutation test
 against the first system with the same seed. `ner` is `configs/ner.py:task=wikigold`, with F1 of entities.
-`--output=curves.png` draws both: accuracy during pretraining, and the measures of systems with several numbers of
-steps. Everything is kept in FOLDER; after an interruption, the same command goes on. Changes of the pretraining:
-`--change=train.batch_tokens=1024`.
+`--output=curves.png` draws the accuracy during pretraining, and the measure of each task by steps of pretraining.
+Everything is kept in FOLDER; after an interruption, the same command goes on. Changes of the pretraining, which need
+another FOLDER: `--change=train.batch_tokens=1024`.
 """
 
 import itertools
@@ -127,7 +127,7 @@ def drawn(encoders: dict[str, dict[str, Any]], rows: list[dict[str, Any]]) -> An
     colors = {System.named(name).label: f"C{number}" for number, name in enumerate(SYSTEMS)}
     figure = new_figure(12.0, 6.0, layout="constrained")
     pretraining, *panels = figure.subplots(2, (len(tasks) + 3) // 2, squeeze=False).ravel()
-    for objective in encoders.keys() & OBJECTIVES.keys():
+    for objective in [name for name in OBJECTIVES if name in encoders]:
         found, label = encoders[objective], System.named(objective).label
         style = "--" if objective == "left_to_right" else "-"
         pretraining.plot(found["step"], found["mlm_accuracy"], style, color=colors[label])

@@ -15,13 +15,7 @@ from nmt_jax.models.layers.activations import activation
 from nmt_jax.models.layers.dense import Dense, activation_type
 from nmt_jax.models.layers.dropout import Dropout
 from nmt_jax.models.layers.encoder_stack import EncoderStack
-from nmt_jax.models.layers.hyperparameters import (
-    check_choices,
-    check_heads,
-    check_positive,
-    check_rates,
-    shared_fields,
-)
+from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, shared_fields
 from nmt_jax.models.layers.layer_stack import REMAT, run_layers
 from nmt_jax.models.layers.normalization import LayerNorm
 from nmt_jax.models.layers.packing import embed_positions, same_item

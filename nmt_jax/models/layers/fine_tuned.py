@@ -7,9 +7,7 @@ from jax import Array
 
 from nmt_jax.models.layers.dense import Dense
 from nmt_jax.models.layers.dropout import Dropout
-from nmt_jax.models.layers.hyperparameters import (
-    check_rates,
-)
+from nmt_jax.models.layers.hyperparameters import check_rates
 
 HEAD_STDDEV = 0.02  # of the truncated normal initializer of heads, as in BERT
 

@@ -7,8 +7,6 @@ import jax.numpy as jnp
 from nmt_jax.models.layers.embedding import sinusoids
 
 NEARNESS = 4.6  # the score of a query and a key of the same vector
-
-
 POSITIONS = 1.5  # norm of position embeddings, relative to word embeddings
 
 
