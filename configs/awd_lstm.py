@@ -6,7 +6,8 @@
 The text and the vocabulary are those of rnn_lm.py; the rates of dropout are the paper's for the Penn Treebank.
 
 Perplexity: dev 93.2, test 95.5 after 6,000 steps (16 CPU-minutes, 2026-11-27); rnn_lm.py has 97.6 and 98.8. With 25
-times the text, a larger model has 87.1 and 87.5, and a 5-gram 146.4 and 145.8 (docs/results/language-models.md).
+times the text, a larger model has 87.1 and 87.5 per BPE piece, not comparable with the figures per word, and a 5-gram
+146.4 and 145.8 (docs/results/language-models.md).
 """
 
 import common

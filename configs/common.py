@@ -1,4 +1,4 @@
-"""The parts that all config pages share: the default config, page arguments, and the smoke-test version.
+"""The parts that all configs share: the default config, arguments, and the smoke-test version.
 
 The defaults and the meaning of every key are in `nmt_jax/schema/`, and described in docs/reference/config-keys.md.
 """
@@ -30,7 +30,7 @@ def base(model_name: str = "transformer", task: str = "translate") -> ConfigDict
 
 
 def parse_arg(arg: str, **defaults: Any) -> types.SimpleNamespace:
-    """Parse a page argument such as `size=base,smoke=true`.
+    """Parse the argument of a config such as `size=base,smoke=true`.
 
     `defaults` gives the known names; each value is converted to the type of its default. Raises ValueError if a name is
     unknown or a value has the wrong type.

@@ -10,8 +10,8 @@ DIRECTORY holds train.en, train.de, val.en, val.de, ... (plain or .gz). To train
 One hour on 2 CPU cores (5,822 steps, 41 epochs, with other work on the machine), test_2016_flickr, beam 5, average of
 the last 10 checkpoints: sacreBLEU 39.93, nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0 (lower-cased
 40.31), on 2026-11-21. The full schedule, 14,000 steps (99 epochs; 3 h 9 min with other work on the machine, about two
-hours of two quiet cores): 40.37 (lower-cased 40.80), chrF 64.79, TER 43.97 (docs/results/performance.md). The best
-published BLEU of a text-only Transformer is 41.02, lower-cased and tokenized.
+hours of two quiet cores): 40.37 (lower-cased 40.80), chrF 64.79, TER 43.97 (docs/results/performance.md). The paper
+reports 41.02 for its text-only Transformer, lower-cased and tokenized.
 
 bfloat16 products are fast only on processors with such instructions; elsewhere add --config.model.dtype=float32.
 """

@@ -11,7 +11,7 @@ and only the picture says which. No test scene has a combination of shape and co
 
 Three in ten words of the sentence are hidden in training, so that the model looks at the picture. 12 minutes of one CPU
 core; on the ambiguous words of the test, an accuracy of 96.3 %, and of 46.8 % with the sentence alone (2026-11-26,
-docs/results/images.md). `model=rnn` was not trained by us yet.
+docs/results/images.md). We have not trained `model=rnn` yet.
 """
 
 import common

@@ -10,7 +10,7 @@ words, in percent.
 
 F1 of held-out questions of XQuAD that have an answer, two seeds: 36.5 and 36.7 after training on generated questions,
 44.4 and 39.3 with human ones after them, 31.4 and 15.9 with human ones alone (2026-11-28;
-docs/results/question-answering.md). SQuAD was not trained by us.
+docs/results/question-answering.md). We have not trained on SQuAD.
 """
 
 import common

@@ -2,9 +2,9 @@
 
     nmt-jax train --config=configs/transformer.py:size=base --workdir=runs/transformer-base
 
-Sizes: tiny, small, base (65 million parameters, 100,000 steps) and big (213 million, 300,000 steps). The paper reports
-27.3 (base) and 28.4 (big) BLEU on newstest2014 after 12 hours and 3.5 days on 8 P100 GPUs.
-This page needs accelerators; we have not trained it.
+Sizes: tiny, small, base (63 million parameters, 100,000 steps) and big (214 million, 300,000 steps). The paper,
+which counts 65 and 213 million, reports 27.3 (base) and 28.4 (big) BLEU on newstest2014 after 12 hours and 3.5 days on
+8 P100 GPUs. This config needs accelerators; we have not trained it.
 """
 
 import common
