@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -61,7 +61,10 @@ class AdditiveMetric:
         return sign(self)
 
     def fitted(self, references: References) -> Self:
-        """Return this metric with everything it learns from references fixed to these; most metrics learn nothing."""
+        """Return this metric with everything it learns from references fixed to these; most metrics learn nothing.
+
+        Those that do raise ValueError if there are no references.
+        """
         return self
 
     def __call__(
@@ -99,6 +102,8 @@ class AdditiveMetric:
     def pairwise(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """Scores float[H, R] of every hypothesis against every single reference."""
         check_sequences(hypotheses, references)
+        if not len(references):
+            return np.zeros((len(hypotheses), 0))
         rows = [self.score(self.statistics([text] * len(references), references)) for text in hypotheses]
         return np.array(rows).reshape(len(hypotheses), len(references))
 
@@ -128,6 +133,8 @@ class SourceMetric(AdditiveMetric):
         check_sequences(hypotheses, references)
         pairs = zip(hypotheses, check_sources(self.name, sources, hypotheses), strict=True)
         count = len(references)
+        if not count:
+            return np.zeros((len(hypotheses), 0))
         rows = [self.score(self.statistics([text] * count, references, [source] * count)) for text, source in pairs]
         return np.array(rows).reshape(len(hypotheses), count)
 
@@ -214,8 +221,16 @@ def check_range(option: str, value: float, least: float, most: float) -> None:
         raise ValueError(f"{option}={value}: must be at least {least:g} and at most {most:g}")
 
 
-def check_sequences(hypotheses: Sequence[str], references: References) -> None:
-    """Raise TypeError if hypotheses or references are a string instead of a sequence of strings."""
+def check_sequences(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """Raise TypeError unless hypotheses and references are sequences of strings; a single string is not one."""
+    _check_not_strings(hypotheses, references)
+    for name, texts in (("hypotheses", hypotheses), ("references", references)):
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"segment {number} of the {name} must be a string, not {type(text).__name__}")
+
+
+def _check_not_strings(hypotheses: Sequence[str], references: References) -> None:
     for name, texts in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(texts, str):
             raise TypeError(f"{name} must be a sequence of strings, one per segment, not a single string")
@@ -246,11 +261,13 @@ def check_texts(hypotheses: Sequence[str], references: References) -> list[list[
     Raises ValueError for unequal lengths, no segments, or a segment without a reference; TypeError for a string instead
     of a sequence of strings, and for anything that is not text.
     """
-    check_sequences(hypotheses, references)
+    _check_not_strings(hypotheses, references)
     check_lengths(hypotheses, references)
     if not len(hypotheses):
         raise ValueError("no segments: an empty corpus has no score")
-    grouped = [[group] if isinstance(group, str) else list(group) for group in references]
+    grouped = [
+        list(group) if isinstance(group, Iterable) and not isinstance(group, str) else [group] for group in references
+    ]
     if all(grouped) and {*map(type, hypotheses), *map(type, itertools.chain.from_iterable(grouped))} == {str}:
         return grouped
     for number, (hypothesis, group) in enumerate(zip(hypotheses, grouped, strict=True)):  # find the wrong segment

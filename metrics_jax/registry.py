@@ -5,6 +5,7 @@ import difflib
 import importlib
 import types
 import typing
+import urllib.parse
 import warnings
 from typing import Any
 
@@ -75,6 +76,8 @@ def load(signature: str, **objects: Any) -> Any:
     name, kind, items = _find(signature)
     kinds = typing.get_type_hints(kind)
     fields = [field.name for field in dataclasses.fields(kind)]
+    if unknown := [key for key in objects if key not in fields]:
+        raise ValueError(f"{name} has no option {unknown[0]!r}; its options are {', '.join(fields)}")
     options, fingerprints = dict(objects), {}
     for item in items:
         key, colon, text = item.partition(":")
@@ -149,7 +152,7 @@ def _read(text: str, kind: Any, option: str) -> Any:
         if typing.get_origin(one) is tuple:
             return tuple(_read(part, typing.get_args(one)[0], option) for part in text.split("+")) if text else ()
         if one is str or typing.get_origin(one) is typing.Literal:
-            return text
+            return urllib.parse.unquote(text)
         if one in (int, float):
             try:
                 return one(text)

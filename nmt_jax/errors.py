@@ -49,6 +49,8 @@ def explain(error: BaseException) -> str | None:
         return f"text that is not valid Unicode: {text}; convert it to UTF-8"
     if isinstance(error, RuntimeError) and ("nable to initialize backend" in text or "nknown backend" in text):
         return f"{text[:240]}; JAX_PLATFORMS={os.environ.get('JAX_PLATFORMS', '')}: use cpu, or leave it unset"
+    if isinstance(error, RuntimeError) and "home directory" in text:  # of pathlib.Path.expanduser
+        return "a path begins with ~, but there is no home directory: set HOME, or write the whole path"
     if isinstance(error, ValueError) and "for environment 'JAX_" in text:
         return f"{text[:240]}; correct the variable, or unset it"
     if code := next((code for code in WRITING if os.strerror(code) in text), None):

@@ -73,9 +73,8 @@ class Workdir:
         """
         config = self.config()
         if config.task == "phrase":
-            raise UserError(
-                f"{self.path}: a phrase-based model, but this needs a neural model of config.task={tasks[0]}"
-            )
+            task = "" if "phrase" in tasks else f" of config.task={tasks[0]}"
+            raise UserError(f"{self.path}: a phrase-based model, but this needs a neural model{task}")
         if config.task not in tasks:
             raise UserError(
                 f"{self.path}: its task is {config.task!r}, but this needs {' or '.join(map(repr, tasks))}; "

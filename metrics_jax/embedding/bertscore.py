@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from metrics_jax.api import starts
+from metrics_jax.api import check_texts, starts
 from metrics_jax.embedding.baseline import Baseline
 from metrics_jax.embedding.contextual import ContextualMetric, IdfMode, LongText, check_finite
 from metrics_jax.embedding.encoder import Encoder, Tokens, encode
@@ -81,8 +81,9 @@ class BERTScore(ContextualMetric):
     def by_layer(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """Precision, recall and F of P pairs for every layer, without rescaling: float64[L, P, 3].
 
-        Use it to select the layer whose F agrees best with human judgements.
+        Use it to select the layer whose F agrees best with human judgements. Raises errors as `statistics`.
         """
+        check_texts(hypotheses, references)
         layers = range(self._num_states())
         metric = dataclasses.replace(self.fitted(references), baseline=None)
         values = np.zeros((len(layers), len(hypotheses), 3))

@@ -80,10 +80,10 @@ class RowScorer:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextVectors:
-    """The vectors float32[M, D] of M distinct texts, whether each was truncated, bool[M], and their rows by text."""
+    """The vectors float32[M, D] of M distinct texts, their numbers of pieces, int[M], and their rows by text."""
 
     vectors: np.ndarray
-    cut: np.ndarray
+    num_pieces: np.ndarray
     row_of: dict[str, int]
 
     @classmethod
@@ -93,8 +93,7 @@ class TextVectors:
         rows = estimator.tokenize([*row_of])
         cache = EmbeddingCache(estimator.cache, estimator.fingerprint) if estimator.cache is not None else None
         found = row_outputs(estimator.embed, [row.ids for row in rows], estimator.max_length, "encoding", cache)
-        cut = np.array([row.num_pieces > estimator.max_length for row in rows], bool)
-        return cls(np.concatenate(found), cut, row_of)
+        return cls(np.concatenate(found), np.array([row.num_pieces for row in rows], int), row_of)
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
         """The rows int[N] of N texts."""
@@ -169,8 +168,8 @@ class COMET(LearnedMetric, SourceMetric):
         vectors = TextVectors.of(self.estimator, [*texts, *sources])
         of_texts, of_sources = vectors.rows(texts), vectors.rows(sources)
         rows = of_texts[owner], of_texts[len(hypotheses) :], of_sources[owner]
-        cut = np.logical_or.reduce([vectors.cut[numbers] for numbers in rows])
-        check_long(self.long, cut, owner, self.estimator.max_length)
+        longest = np.maximum.reduce([vectors.num_pieces[numbers] for numbers in rows])
+        cut = check_long(self.long, longest, owner, self.estimator.max_length)
         return self.segment_statistics(vectors.estimates(self.estimator, *rows), cut, owner)
 
     def pairwise(
@@ -203,11 +202,18 @@ class EncodedSourceTexts(IndexedSourceTexts):
         return scores.reshape(len(hypotheses), len(references))
 
 
-def check_long(long: str, cut: np.ndarray, owner: np.ndarray, max_length: int) -> None:
-    """Raise TextTooLongError for the first row that was truncated, cut bool[R], if `long` is "error"."""
+def check_long(long: str, num_pieces: np.ndarray, owner: np.ndarray, max_length: int) -> np.ndarray:
+    """Return which rows of num_pieces int[R] are truncated, bool[R]; owner int[R]: their segments.
+
+    Raises TextTooLongError for the first one if `long` is "error".
+    """
+    cut = num_pieces > max_length
     if long == "error" and cut.any():
-        segment = int(owner[int(cut.argmax())])
-        raise TextTooLongError(segment, "more pieces, source included", max_length, "long:truncate")
+        first = int(cut.argmax())
+        raise TextTooLongError(
+            int(owner[first]), f"an input of {num_pieces[first]} pieces", max_length, "long:truncate"
+        )
+    return cut
 
 
 class QualityEstimate(LearnedMetric, ReferenceFreeMetric):
@@ -222,12 +228,12 @@ class QualityEstimate(LearnedMetric, ReferenceFreeMetric):
         """Returns float64[N, 3]: the score, whether a text was truncated, 1. Raises ValueError without sources."""
         sources = check_sources(self.name, sources, hypotheses)
         check_texts(hypotheses, sources)
-        scores, cut = self.estimates(hypotheses, sources)
-        check_long(self.long, cut, np.arange(len(cut)), self.max_length)
+        scores, num_pieces = self.estimates(hypotheses, sources)
+        cut = check_long(self.long, num_pieces, np.arange(len(scores)), self.max_length)
         return np.column_stack([scores, cut, np.ones(len(scores))]).astype(np.float64)
 
     def estimates(self, hypotheses: Sequence[str], sources: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Scores float[N] of N hypotheses, and whether a text was truncated, bool[N]."""
+        """Scores float[N] of N hypotheses, and the number of pieces of the longest row that was read, int[N]."""
         raise NotImplementedError
 
     @property
@@ -251,7 +257,8 @@ class COMETQE(QualityEstimate):
     def estimates(self, hypotheses: Sequence[str], sources: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         vectors = TextVectors.of(self.estimator, [*hypotheses, *sources])
         rows = vectors.rows(hypotheses), vectors.rows(sources)
-        return vectors.estimates(self.estimator, *rows), vectors.cut[rows[0]] | vectors.cut[rows[1]]
+        longest = np.maximum.reduce([vectors.num_pieces[numbers] for numbers in rows])
+        return vectors.estimates(self.estimator, *rows), longest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,6 +275,6 @@ class CometKiwi(QualityEstimate):
 
     def estimates(self, hypotheses: Sequence[str], sources: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         rows = self.estimator.tokenize(hypotheses, sources)
-        cut = np.array([row.num_pieces > self.estimator.max_length for row in rows], bool)
         found = row_outputs(self.estimator.outputs, [row.ids for row in rows], self.estimator.max_length)
-        return np.array([output[0, 0] for output in found], np.float64), cut
+        scores = np.array([output[0, 0] for output in found], np.float64)
+        return scores, np.array([row.num_pieces for row in rows], int)

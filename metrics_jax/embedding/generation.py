@@ -40,9 +40,10 @@ class Generator:
 def mean_log_probs(
     generator: Generator, sources: Sequence[str], targets: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of log p over the pieces of P targets, each after its source, float64[P], and whether a text was cut.
+    """The mean of log p over the pieces of P targets, each after its source, float64[P].
 
-    Equal pairs are computed once. Raises ValueError if a value is not finite.
+    Returns also the number of pieces of the longer text of each pair before truncation, int[P]. Equal pairs are
+    computed once. Raises ValueError if a value is not finite.
     """
     pairs = list(dict.fromkeys(zip(sources, targets, strict=True)))
     read, written = generator.read([one for one, _ in pairs]), generator.write([other for _, other in pairs])
@@ -61,8 +62,8 @@ def mean_log_probs(
         raise ValueError("a probability is NaN or infinity: the weights of the model are damaged")
     rows = {both: number for number, both in enumerate(pairs)}
     at = [rows[both] for both in zip(sources, targets, strict=True)]
-    cut = np.array([max(s.num_pieces, t.num_pieces) > longest for s, t in zip(read, written, strict=True)], bool)
-    return found[at], cut[at]
+    num_pieces = np.array([max(s.num_pieces, t.num_pieces) for s, t in zip(read, written, strict=True)], int)
+    return found[at], num_pieces[at]
 
 
 def _log_probs(
@@ -116,8 +117,8 @@ class GenerationMetric(LearnedMetric):
         forward, backward = (others, candidates), (candidates, others)
         chosen = {"precision": [forward], "recall": [backward], "f": [forward, backward]}[self.direction]
         found = [mean_log_probs(self.estimator, *sides) for sides in chosen]
-        cut = np.logical_or.reduce([long for _, long in found])
-        check_long(self.long, cut, owner, self.estimator.max_length)
+        longest = np.maximum.reduce([num_pieces for _, num_pieces in found])
+        cut = check_long(self.long, longest, owner, self.estimator.max_length)
         return self.segment_statistics(np.mean([scores for scores, _ in found], axis=0), cut, owner)
 
 

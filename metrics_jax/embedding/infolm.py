@@ -114,11 +114,17 @@ class InfoLM(WeightedMetric):
         return measured(self.information_measure, p, q, **parameters)
 
     def _distributions(self, texts: Sequence[str], idf: Idf | None) -> Distributions:
-        """The distributions of texts; each distinct one is read once. Raises ValueError if one is not finite."""
+        """The distributions of texts; each distinct one is read once.
+
+        Raises ValueError if one is not finite, and with long="error" for a text that is too long.
+        """
         number = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         read = [*tokenized(self.encoder, [*number])]
         kept = [truncated(*tokens, self.encoder.max_length) for tokens in read]
         long = np.array([len(ids) > self.encoder.max_length for ids, _ in read], bool)
+        if self.long == "error" and long.any():
+            count, most = len(read[int(long.argmax())][0]), self.encoder.max_length
+            raise ValueError(f'a text has {count} tokens, but the encoder reads at most {most}: choose long="truncate"')
         lengths = [len(ids) for ids, _ in kept]
         ids, words = np.zeros((len(kept), max(lengths)), np.int32), np.zeros((len(kept), max(lengths)), bool)
         for row, (one, special) in enumerate(kept):

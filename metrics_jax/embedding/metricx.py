@@ -17,11 +17,11 @@ WORST = 25  # MQM errors of the worst translation
 
 
 def predictions(estimator: RowScorer, prompts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Error scores float64[P] from 0 to 25 of prompts, and whether each was truncated, bool[P]."""
+    """Error scores float64[P] from 0 to 25 of prompts, and their numbers of pieces, int[P]."""
     rows = estimator.tokenize(prompts)
     found = row_outputs(estimator.outputs, [row.ids for row in rows], estimator.max_length)
-    cut = np.array([row.num_pieces > estimator.max_length for row in rows], bool)
-    return np.clip([output[0, 0] for output in found], 0, WORST).astype(np.float64), cut
+    scores = np.clip([output[0, 0] for output in found], 0, WORST).astype(np.float64)
+    return scores, np.array([row.num_pieces for row in rows], int)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +46,8 @@ class MetricX23(LearnedMetric):
         """Returns float64[N, 3]: the score, whether the prompt was truncated, 1."""
         texts, owner = flatten(hypotheses, references)
         pairs = zip(*pair(texts, owner), strict=True)
-        scores, cut = predictions(self.estimator, [f"candidate: {h} reference: {r}" for h, r in pairs])
-        check_long(self.long, cut, owner, self.estimator.max_length)
+        scores, num_pieces = predictions(self.estimator, [f"candidate: {h} reference: {r}" for h, r in pairs])
+        cut = check_long(self.long, num_pieces, owner, self.estimator.max_length)
         return self.segment_statistics(scores, cut, owner)
 
 
@@ -74,8 +74,8 @@ class MetricX24(LearnedMetric, SourceMetric):
         sources = check_sources(self.name, sources, hypotheses)
         groups = zip((sources[segment] for segment in owner), *pair(texts, owner), strict=True)
         prompts = [f"source: {s} candidate: {h} reference: {r}" for s, h, r in groups]
-        scores, cut = predictions(self.estimator, prompts)
-        check_long(self.long, cut, owner, self.estimator.max_length)
+        scores, num_pieces = predictions(self.estimator, prompts)
+        cut = check_long(self.long, num_pieces, owner, self.estimator.max_length)
         return self.segment_statistics(scores, cut, owner)
 
 

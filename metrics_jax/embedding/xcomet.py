@@ -42,10 +42,10 @@ class SpanScorer(RowScorer):
 
 
 class _Read(NamedTuple):
-    """What a model says of P pairs: scores float64[P], whether a row was truncated, and the labels of each piece."""
+    """What a model says of P pairs: scores float64[P], numbers of pieces int[P], and the labels of each piece."""
 
     scores: np.ndarray
-    cut: np.ndarray
+    num_pieces: np.ndarray
     labels: list[np.ndarray]  # probabilities float64[S, 4] of the pieces of each hypothesis
 
 
@@ -53,10 +53,10 @@ def _read(scorer: SpanScorer, hypotheses: Sequence[str], *others: Sequence[str])
     """Read rows of a hypothesis and other texts; labels are those of its pieces."""
     rows = scorer.tokenize(hypotheses, *others)
     found = row_outputs(scorer.outputs, [row.ids for row in rows], scorer.max_length)
-    cut = np.array([row.num_pieces > scorer.max_length for row in rows], bool)
+    num_pieces = np.array([row.num_pieces for row in rows], int)
     lengths = [len(spans) for spans in scorer.spans(hypotheses)]
     labels = [np.asarray(output[:length, 1:], np.float64) for output, length in zip(found, lengths, strict=True)]
-    return _Read(np.array([output[0, 0] for output in found], np.float64), cut, labels)
+    return _Read(np.array([output[0, 0] for output in found], np.float64), num_pieces, labels)
 
 
 def _error_spans(spans: np.ndarray, labels: np.ndarray) -> list[ErrorSpan]:
@@ -107,8 +107,8 @@ class XCOMET(LearnedMetric, SourceMetric):
         texts, owner = flatten(hypotheses, references)
         sources = check_sources(self.name, sources, hypotheses)
         candidates, others = pair(texts, owner)
-        scores, cut, errors = self._estimates(candidates, others, [sources[segment] for segment in owner])
-        check_long(self.long, cut, owner, self.estimator.max_length)
+        scores, num_pieces, errors = self._estimates(candidates, others, [sources[segment] for segment in owner])
+        cut = check_long(self.long, num_pieces, owner, self.estimator.max_length)
         return self.segment_statistics(scores @ SCORE_WEIGHTS[:3] + SCORE_WEIGHTS[3] * _by_spans(errors), cut, owner)
 
     def error_spans(
@@ -121,7 +121,7 @@ class XCOMET(LearnedMetric, SourceMetric):
     def _estimates(
         self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, list[list[ErrorSpan]]]:
-        """Scores float64[P, 3] of the three readings, whether one was truncated, bool[P], and the errors."""
+        """Scores float64[P, 3] of the three readings, the pieces of the longest one, int[P], and the errors."""
         others: tuple[tuple[Sequence[str], ...], ...] = (sources,), (references,), (sources, references)
         readings = [_read(self.estimator, hypotheses, *texts) for texts in others]
         weighted = [
@@ -131,7 +131,7 @@ class XCOMET(LearnedMetric, SourceMetric):
         spans = self.estimator.spans(hypotheses)
         errors = [_error_spans(*both) for both in zip(spans, map(np.asarray, weighted), strict=True)]
         scores = np.minimum(np.column_stack([reading.scores for reading in readings]), 1)
-        return scores, np.logical_or.reduce([reading.cut for reading in readings]), errors
+        return scores, np.maximum.reduce([reading.num_pieces for reading in readings]), errors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +147,7 @@ class XCOMETQE(QualityEstimate):
         found = _read(self.estimator, hypotheses, sources)
         by_spans = _by_spans(self.error_spans(hypotheses, sources, found))
         weights = SCORE_WEIGHTS[:3].sum(), SCORE_WEIGHTS[3]
-        return weights[0] * np.minimum(found.scores, 1) + weights[1] * by_spans, found.cut
+        return weights[0] * np.minimum(found.scores, 1) + weights[1] * by_spans, found.num_pieces
 
     def error_spans(
         self, hypotheses: Sequence[str], sources: Sequence[str], found: _Read | None = None

@@ -18,7 +18,7 @@ from metrics_jax.judging import pairs
 from metrics_jax.judging.coefficient import BLOCK_SIZE, NAMES, Advance, Coefficient, Swaps, checked, no_progress
 from metrics_jax.judging.judgements import Judgements
 from metrics_jax.judging.segment_agreement import PairAgreement, VectorAgreement
-from metrics_jax.significance import SEED
+from metrics_jax.significance import SEED, check_sampling
 
 LEVELS = ("segment", "system")
 
@@ -194,8 +194,10 @@ def p_values(segments: np.ndarray, *, permutations: int = 1000, seed: int = SEED
     Each is the fraction of `permutations` in which the segments of the two systems, swapped at random, give a
     difference of means at least as large as the observed one: near 0 if i is better, near 1 if it is worse. Two systems
     are compared on the segments that both have (NaN if there are none), and the same segments are swapped for every
-    pair (Thompson et al., 2024, section 4). Raises ValueError unless the scores are two-dimensional.
+    pair (Thompson et al., 2024, section 4). Raises ValueError unless the scores are two-dimensional, and for fewer than
+    one permutation.
     """
+    check_sampling(0.5, permutations=permutations)
     segments = np.asarray(segments, np.float64)
     if segments.ndim != 2:
         raise ValueError(f"segments must be float[systems, segments], not of shape {segments.shape}")

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from metrics_jax.judging.coefficient import checked
 from metrics_jax.judging.judgements import Judgements
 
 
@@ -34,13 +35,14 @@ def find_disagreements(
 ) -> Disagreements:
     """The pairs that two metrics with scores float[2, N] of N texts order differently; a tie is no order.
 
-    Two systems with the same text are not a pair. Raises ValueError as `Judgements`, and if a metric gives all texts
-    one score.
+    Two systems with the same text are not a pair. Raises ValueError as `Judgements`, for a score that is not finite,
+    and if a metric gives all texts one score.
     """
+    judged = Judgements(np.zeros(len(texts)), systems, items)
+    scores = checked(scores, judged)
     spread = scores.std(axis=1)
     if not (spread > 0).all():
         raise ValueError("a metric gives all texts the same score, so it prefers none")
-    judged = Judgements(scores[0], systems, items)
     order, labels = judged.table(np.arange(len(texts))), np.unique(np.asarray(texts), return_inverse=True)[1]
     found, num_pairs = [], 0
     for one, other in itertools.combinations(order, 2):

@@ -12,13 +12,19 @@ WEIGHTS: Mapping[str, float] = {
 }
 
 
+def key_parts(key: str) -> list[str]:
+    """The parts of a key, in lower case, without the white space around them and the mark of "Non-translation!"."""
+    return [part.strip().rstrip("!").lower() for part in key.split("/")]
+
+
 def error_weight(severity: str, category: str = "", weights: Mapping[str, float] = WEIGHTS) -> float:
     """The weight of an error, 0 or more: that of the longest key that its severity and category begin with.
 
-    A key names whole parts: "minor/fluency" holds for "Minor" and "Fluency/Grammar", not for "Fluently". Case, and the
-    exclamation mark of "Non-translation!", do not matter. Raises ValueError for a severity without a weight.
+    A key names whole parts: "minor/fluency" holds for "Minor" and "Fluency/Grammar", not for "Fluently". Parts are
+    compared as `key_parts` returns them, so keys must be written like that. Raises ValueError for a severity without a
+    weight.
     """
-    parts = [part.strip().rstrip("!").lower() for part in (severity, *category.split("/"))]
+    parts = key_parts(f"{severity}/{category}")
     for length in range(len(parts), 0, -1):
         if (key := "/".join(parts[:length])) in weights:
             return weights[key]

@@ -30,6 +30,7 @@ class Judgements:
     system_human: Mapping[Any, float] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "human", np.asarray(self.human, np.float64))
         if self.human.ndim != 1 or len(self.human) < 2:
             raise ValueError(
                 f"human judgements must be one number for each of two or more texts, not {self.human.shape}"

@@ -17,6 +17,7 @@ _BLOCK_SIZE = 2**21  # pairs held in memory at a time
 _MATRIX_SIZE = 2**20  # entries of matrices of pairs held in memory at a time
 _CANDIDATES = 2**22  # number of differences that a threshold is chosen from
 _EQUAL = 1e-12  # tolerance for equal accuracies: floating-point sums depend on their order
+_DECIMALS = 9  # of differences of judgements: 75.1 - 50.1 is less than 25 in floating point
 
 
 class Groups(NamedTuple):
@@ -101,7 +102,7 @@ class PairCoefficient:
         u, s = signs(x - y, threshold), signs(human - other_human)
         kinds = self.credit, self.first, self.second
         counted = np.stack(np.broadcast_arrays(*(_SIGNS[kind](u, s) for kind in kinds)))
-        return counted * (np.abs(human - other_human) >= self.least) if self.least else counted
+        return counted * (np.abs(human - other_human).round(_DECIMALS) >= self.least) if self.least else counted
 
     def threshold(self, groups: Groups, scores: np.ndarray, human: np.ndarray) -> float:
         """The tie threshold chosen by `calibrate`; 0 unless the coefficient is calibrated."""

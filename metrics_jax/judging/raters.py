@@ -24,12 +24,19 @@ def cohen_kappa(first: Labels, second: Labels, weights: Weights = "none") -> flo
     With p_ij the fraction of texts that got label i from the first and j from the second rater, kappa = 1 - sum w_ij
     p_ij / sum w_ij p_i. p_.j, where w_ij is [i != j] (Cohen, 1960), |i - j| or (i - j)^2 (Cohen, 1968); i and j are
     ranks among the labels that either used. NaN if both gave all texts the same label. Raises ValueError for different
-    lengths, no texts, and unknown weights.
+    lengths, no texts, labels that are NaN or partly strings and partly not, and unknown weights; TypeError for a string
+    instead of a sequence of labels.
     """
+    if isinstance(first, str) or isinstance(second, str):
+        raise TypeError("the labels of a rater must be a sequence, not a single string")
     if weights not in WEIGHTS:
         raise ValueError(f"there are no weights {weights!r}; choose one of {', '.join(WEIGHTS)}")
     if len(first) != len(second) or not len(first):
         raise ValueError(f"{len(first)} and {len(second)} labels: both raters must have labelled the same texts")
+    if any(label != label for label in (*first, *second)):
+        raise ValueError("labels contain NaN: leave such texts out")
+    if len({isinstance(label, str) for label in (*first, *second)}) > 1:
+        raise ValueError("labels must be all strings or all numbers: they are ranked")
     labels, ranks = np.unique(np.concatenate([first, second]), return_inverse=True)
     joint = np.zeros((len(labels), len(labels)))
     np.add.at(joint, (ranks[: len(first)], ranks[len(first) :]), 1 / len(first))

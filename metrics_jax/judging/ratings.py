@@ -104,7 +104,8 @@ class Ratings:
 def light_kappa(ratings: Ratings, weights: Weights = "none") -> float:
     """Mean of Cohen's kappa over all pairs of raters with common texts (Light, 1971); NaN if none is defined.
 
-    The labels are the scores that occur. Raises ValueError if no text has two ratings.
+    The labels of two raters are the scores that either gave to a common text; with weights, the ranks of `cohen_kappa`
+    are those among these, so they may differ from pair to pair. Raises ValueError if no text has two ratings.
     """
     pairs = ratings.pairs()
     if not pairs:

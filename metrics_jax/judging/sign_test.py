@@ -55,7 +55,10 @@ def pairs_needed(share: float, power: float = 0.8, alpha: float = 0.05) -> int:
     near = (max(spread, 0.5) / (share - 0.5)) ** 2
     if near > MOST:
         raise ValueError(f"a share of {share:g} needs more than {MOST:,} pairs to be told from chance")
-    sizes = np.arange(max(1, int(0.8 * near) - 20), int(1.3 * near) + 100)
+    first = max(1, int(0.8 * near) - 20)
+    while sign_test_power(first, share, alpha) >= power:  # never for a single pair
+        first //= 2
+    sizes = np.arange(first, int(1.3 * near) + 100)
     return int(sizes[np.flatnonzero(sign_test_power(sizes, share, alpha) < power)[-1]]) + 1
 
 

@@ -42,8 +42,11 @@ def alignment_scores(statistics: ArrayLike) -> AlignmentScores:
     """Scores of int[N, 4], the statistics of N sentence pairs (Och and Ney, 2003, section 5).
 
     Precision is |A & P| / |A|, recall |A & S| / |S|, AER 1 - (|A & S| + |A & P|) / (|A| + |S|), of sums over all pairs.
-    Where a denominator is 0, they are 0.
+    Where a denominator is 0, they are 0. Raises ValueError if there are no sentence pairs.
     """
-    found, expected, hits, allowed = np.asarray(statistics, np.int64).reshape(-1, 4).sum(0).tolist()
+    rows = np.asarray(statistics, np.int64).reshape(-1, 4)
+    if not len(rows):
+        raise ValueError("no sentence pairs: an empty corpus has no score")
+    found, expected, hits, allowed = rows.sum(0).tolist()
     error_rate = 1 - (hits + allowed) / (found + expected) if found + expected else 0.0
     return AlignmentScores(error_rate, allowed / max(found, 1), hits / max(expected, 1))

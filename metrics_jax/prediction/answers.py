@@ -1,7 +1,9 @@
 """Question answering: exact match and word F1 of answers, as in the evaluation scripts of SQuAD 1.1 and 2.0.
 
 Source: Rajpurkar et al. (2016), section 6.1, and Rajpurkar et al. (2018), section 5. Values equal those of the scripts.
-The reference answer of a question that has none is "", and only an answer without words is right.
+The reference answer of a question that has none is "", and only an answer without words is right. The scripts differ
+for other reference answers without words, such as "the": they count here as in 1.1, with F1 0 for any answer; that of
+2.0 drops them, and a question with no others has no answer.
 """
 
 import collections
@@ -47,10 +49,12 @@ def best_threshold(
     It lies in the middle between two scores; of equally good ones, the lowest is chosen.
 
     scores: of N answers, higher where an answer is more probable. Raises errors as `exact_match`, and ValueError if
-    there are not N scores.
+    there are not N finite scores.
     """
     if len(scores) != len(hypotheses):
         raise ValueError(f"{len(scores)} scores but {len(hypotheses)} answers: there must be one for each answer")
+    if not np.isfinite(scores).all():
+        raise ValueError("the scores contain NaN or infinity")
     given, withheld = _best(hypotheses, references, _f1), _best([""] * len(hypotheses), references, _f1)
     order = np.argsort(scores, kind="stable")
     ordered = np.asarray(scores, float)[order]

@@ -29,8 +29,8 @@ class PrecisionRecall:
 def confusion(hypotheses: Labels, references: Labels) -> tuple[tuple[Hashable, ...], np.ndarray]:
     """Confusion matrix int64[L, L] of N predicted and N true labels, true ones in rows, predicted ones in columns.
 
-    Returns the L labels, in order of first occurrence, and the matrix. Raises ValueError for unequal lengths or no
-    labels, and TypeError for a string instead of a sequence of labels.
+    Returns the L labels, in order of first occurrence, and the matrix. Raises ValueError for unequal lengths, no
+    labels, or labels that are NaN, and TypeError for a string instead of a sequence of labels.
     """
     for name, labels in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(labels, str):
@@ -40,6 +40,8 @@ def confusion(hypotheses: Labels, references: Labels) -> tuple[tuple[Hashable, .
         raise ValueError("nothing to compare: there are no labels")
     plain = [labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in (hypotheses, references)]
     numbers = {label: number for number, label in enumerate(dict.fromkeys(itertools.chain(*plain)))}
+    if any(label != label for label in numbers):
+        raise ValueError("labels contain NaN, which equals no label")
     predicted, true = (np.fromiter(map(numbers.__getitem__, side), np.int64, len(side)) for side in plain)
     size = len(numbers)
     return tuple(numbers), np.bincount(true * size + predicted, minlength=size * size).reshape(size, size)

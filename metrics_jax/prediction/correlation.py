@@ -37,10 +37,12 @@ def kendall(x: Numbers, y: Numbers, variant: Literal["a", "b", "c"] = "b") -> fl
     With C concordant and D discordant pairs among all P = N (N - 1) / 2, tau-a is (C - D) / P (Kendall, 1938). Tau-b
     divides by sqrt(pairs not tied in x times pairs not tied in y) instead (Kendall, 1945), tau-c by N^2 (m - 1) / 2m,
     where m is the smaller number of distinct values (Stuart, 1953). If x or y is constant, tau-a is 0, the others NaN.
-    Raises ValueError as `pearson`.
+    Raises ValueError as `pearson`, and for another variant.
     """
     from scipy import stats  # late: it takes a second
 
+    if variant not in ("a", "b", "c"):
+        raise ValueError(f"variant={variant!r}: choose a, b or c")
     x, y = _check_lists(x, y)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"Kendall's tau needs one-dimensional arrays, not {x.shape} and {y.shape}")
@@ -58,7 +60,11 @@ def _num_untied(numbers: np.ndarray) -> int:
 
 
 def _centre(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Subtract the mean from numbers float[..., N]. Returns also the norm float[...], NaN if it is rounding error."""
+    """Scale numbers float[..., N] and subtract their mean. Returns also the norm float[...], NaN if it is rounding.
+
+    The scale is a power of two, which is exact, so that no square is too large or too small.
+    """
+    numbers = np.ldexp(numbers, -np.frexp(np.abs(numbers).max(axis=-1, keepdims=True))[1])
     centred = numbers - numbers.mean(axis=-1, keepdims=True)
     norm = np.sqrt(np.vecdot(centred, centred))
     return centred, np.where(norm > _RELATIVE_ROUNDING * np.linalg.norm(numbers, axis=-1), norm, np.nan)

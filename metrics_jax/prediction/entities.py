@@ -24,7 +24,12 @@ class Entity(NamedTuple):
 
 
 def entities(tags: Sequence[str]) -> list[Entity]:
-    """Entities in the tags of one sentence. Raises ValueError for a tag other than O, B-TYPE and I-TYPE."""
+    """Entities in the tags of one sentence.
+
+    Raises ValueError for a tag other than O, B-TYPE and I-TYPE, and TypeError for a string instead of a sequence.
+    """
+    if isinstance(tags, str):
+        raise TypeError("the tags of a sentence must be a sequence of strings, not a single string")
     found: list[Entity] = []
     before, start = "", 0
     for position, tag in enumerate([*tags, "O"]):
@@ -43,9 +48,11 @@ def entity_f1(hypotheses: TaggedSentences, references: TaggedSentences) -> dict[
     """Precision, recall and F1 by entity type, and under "" for all types, of the predicted tags of N sentences.
 
     An entity is correct if its type, start and end are; scores are 0 where a denominator is 0. Raises ValueError for
-    unequal numbers of sentences or words, or an invalid tag.
+    unequal numbers of sentences or words, no sentences, or an invalid tag; TypeError as `entities`.
     """
     check_lengths(hypotheses, references)
+    if not len(hypotheses):
+        raise ValueError("no sentences: an empty corpus has no score")
     found, true, right = (collections.Counter[str]() for _ in range(3))
     for number, (predicted, reference) in enumerate(zip(hypotheses, references, strict=True)):
         if len(predicted) != len(reference):

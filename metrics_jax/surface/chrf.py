@@ -37,7 +37,7 @@ class ChrF(AdditiveMetric):
 
     char_order: int = 6
     word_order: int = 0
-    beta: int = 2
+    beta: int | float = 2
     lowercase: bool = False
     whitespace: bool = False
     eps_smoothing: bool = False

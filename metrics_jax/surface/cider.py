@@ -71,7 +71,7 @@ class CIDEr(AdditiveMetric):
         check_range("sigma", self.sigma, 0.001, 1e6)
 
     def fitted(self, references: References) -> "CIDEr":
-        groups = [[group] if isinstance(group, str) else list(group) for group in references]
+        groups = check_texts([""] * len(references), references)
         return dataclasses.replace(self, frequencies=DocumentFrequencies.fit(self._count(groups)))
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> np.ndarray:

@@ -66,7 +66,7 @@ class NIST(AdditiveMetric):
         check_range("max_ngram_order", self.max_ngram_order, 1, MOST_ORDER)
 
     def fitted(self, references: References) -> "NIST":
-        texts = [text for group in references for text in ([group] if isinstance(group, str) else group)]
+        texts = [text for group in check_texts([""] * len(references), references) for text in group]
         words = tokenize(texts, self.tokenize, self.lowercase)
         return dataclasses.replace(self, information=Information.fit(words, self.max_ngram_order))
 

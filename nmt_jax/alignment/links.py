@@ -88,7 +88,7 @@ def parse_alignment(line: str, lengths: tuple[int, int], where: str) -> Alignmen
         return Alignment(sorted(parse_links(line, lengths, where).possible), [])
     try:
         rows = sorted((int(i), int(j), float(p)) for i, j, p in json.loads(line)["links"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         form = "links [source, target, posterior], as of nmt-jax align --format=json"
         raise UserError(f'{where}: not {{"links": …}} with {form}; write the file again') from None
     for i, j, p in rows:

@@ -15,6 +15,7 @@ from jax.sharding import Sharding, SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
 from nmt_jax.checkpoints.finite import check_parameters
+from nmt_jax.checkpoints.ranking import METADATA, Score, best_first
 from nmt_jax.checkpoints.train_state import TrainState
 from nmt_jax.checkpoints.verification import check_checkpoint, report_average, shape_differences, tree_shapes
 from nmt_jax.errors import UserError, one_line
@@ -29,7 +30,6 @@ for logger in ("absl", "asyncio"):
 # One for all parameters, or a function that returns those of a tree of parameters.
 Shardings = Sharding | Callable[[Any], Any]
 
-METADATA = "_CHECKPOINT_METADATA"  # the file where Orbax stores the custom metadata
 REPLACED = ".replaced"  # ends the name of a checkpoint while a newer one of the same step is being saved
 ATTEMPTS = 100  # to read checkpoints that a training deletes at the same time
 
@@ -45,13 +45,6 @@ class Restored(NamedTuple):
     state: TrainState
     data_state: Any
     meta: dict[str, Any]
-
-
-class Score(NamedTuple):
-    """The score of a checkpoint, higher is better, and the metric it comes from; None for unknown."""
-
-    value: float | None
-    measure: str | None
 
 
 @contextlib.contextmanager
@@ -88,18 +81,8 @@ class CheckpointReader:
             return []
 
     def best_steps(self) -> list[int]:
-        """The steps of checkpoints with a score, best first; of equal scores, the earlier step comes first.
-
-        Scores of another metric than that of the newest checkpoint are ignored.
-        """
-        scores = [(self._score(step), step) for step in self.steps()]
-        measure = next((score.measure for score, _ in reversed(scores) if score.measure), None)
-        ranked = [
-            (-score.value, step)
-            for score, step in scores
-            if score.value is not None and score.measure in (None, measure)
-        ]
-        return [step for _, step in sorted(ranked)]
+        """The steps of checkpoints with a score, in the order of `best_first`."""
+        return best_first({step: self._score(step) for step in self.steps()})
 
     def restore(self, abstract: TrainState) -> Restored | None:
         """The newest readable checkpoint, with the shapes and shardings of `abstract`; None if there is no checkpoint.

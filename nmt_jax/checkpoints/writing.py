@@ -1,6 +1,7 @@
 """Writing checkpoints: atomically and in the background, keeping the last and the best."""
 
 import contextlib
+import math
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
@@ -12,7 +13,8 @@ import numpy as np
 from jax.experimental import multihost_utils
 from orbax.checkpoint import v1 as ocp
 
-from nmt_jax.checkpoints.reading import REPLACED, CheckpointReader, Score
+from nmt_jax.checkpoints.ranking import Score
+from nmt_jax.checkpoints.reading import REPLACED, CheckpointReader
 from nmt_jax.checkpoints.train_state import TrainState
 from nmt_jax.checkpoints.verification import tree_shapes
 from nmt_jax.errors import UserError
@@ -69,10 +71,12 @@ class Checkpoints(CheckpointReader):
         """Start saving; the arrays are copied before this returns, so that the next step may consume `state`.
 
         data_state and meta are JSON values; floats are restored exactly. score: ranks checkpoints, higher is better,
-        among those with the same meta["measure"].
+        among those with the same meta["measure"]; NaN counts as None.
         Raises UserError if this save or the previous one failed; the finished checkpoints stay.
         """
         self.wait()
+        if score is not None and math.isnan(score):
+            score = None
         parts = state.parts
         record = {"data": data_state, "meta": dict(meta), "score": score, "shapes": tree_shapes(parts)}
         self.set_aside(step)

@@ -106,6 +106,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     streams.check_no_arguments("align", positional)
     _check_request(flag_values)
     inputs = _inputs(flag_values)
+    streams.check_distinct(inputs, [flag_values.output, flag_values.lexicon])
     if flag_values.lexicon:
         streams.check_new(flag_values, flag_values.lexicon)
     workdirs = [flag_values.workdir] if flag_values.workdir else []

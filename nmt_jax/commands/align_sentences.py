@@ -45,8 +45,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         raise UserError("nmt-jax align_sentences needs --source=FILE, --target=FILE and --output=PREFIX, nothing else")
     paths = streams.parallel_files(output, source, target)
     written = [*paths, *([beads] if beads else [])]
-    if len({source, target, *written}) < 2 + len(written):
-        raise UserError(f"--output={output}: a file would be used twice; name another prefix")
+    streams.check_distinct([source, target], written)
     streams.check_new(flag_values, *written)
     documents = read_documents(source, target, flag_values.boundary)
     counts = run(documents, paths, beads, **values(flag_values, "characters", "variance"))

@@ -116,9 +116,8 @@ def change_words(flag_values: flags.FlagValues) -> int:
     """Write the changed copies, print the names of the files, and on stderr what was changed."""
     kind, source, target, output = flag_values.kind, flag_values.source, flag_values.target, flag_values.output
     paths = streams.parallel_files(output, source, target)
-    inputs = [name for name in (source, target, flag_values.links, flag_values.lexicon) if name]
-    if len({*inputs, *paths}) < len(inputs) + len(paths):
-        raise UserError(f"--output={output}: a file would be used twice; name another prefix")
+    inputs = (source, target, flag_values.links, flag_values.lexicon)
+    streams.check_distinct(inputs, paths)
     streams.check_new(flag_values, *paths)
     forms: dict[str, int] = {}
     if kind in SUBSTITUTIONS:

@@ -1,7 +1,6 @@
 """The kind of `nmt-jax augment` that makes questions about paragraphs, for `config.task=span`."""
 
 import json
-import os
 import sys
 from typing import Any
 
@@ -11,7 +10,7 @@ from nmt_jax.augmentation.answer_spans import KINDS
 from nmt_jax.augmentation.cloze_questions import ClozeQuestions, Question
 from nmt_jax.commands import streams
 from nmt_jax.commands.shared_flags import values
-from nmt_jax.data.lines import chunks, find, read_lines
+from nmt_jax.data.lines import chunks, read_lines
 from nmt_jax.distributed.parts import JOB, Part, Parts, digest
 from nmt_jax.errors import UserError
 from nmt_jax.progress import track
@@ -43,8 +42,7 @@ def main(flag_values: flags.FlagValues) -> int:
     if unknown := set(flag_values.answers) - {*KINDS}:
         raise UserError(f"--answers={','.join(sorted(unknown))}: use some of {', '.join(KINDS)}")
     source, parts = flag_values.source, Parts(path_of(f"{flag_values.output}.json"), values(flag_values, *SETTINGS))
-    if os.path.realpath(find(source)) == os.path.realpath(parts.output):
-        raise UserError(f"--output={flag_values.output}: would replace {source}; name another prefix")
+    streams.check_distinct([source], [str(parts.output)])
     if not (parts.folder / JOB).exists():
         streams.check_new(flag_values, parts.output)
     paragraphs = list(track(read_lines(source), "paragraphs read"))

@@ -1,6 +1,5 @@
 """`nmt-jax convert`: reads a checkpoint of PyTorch without unpickling, and writes it as safetensors."""
 
-import pathlib
 import sys
 from collections.abc import Sequence
 
@@ -9,6 +8,7 @@ from absl import flags
 from nmt_jax.commands import streams
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.conversion import convert
+from nmt_jax.storage.paths import local_path_of, path_of
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -25,8 +25,9 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     streams.check_no_arguments("convert", positional, "--input=FILE_OR_FOLDER")
     if not flag_values.input or not flag_values.output:
         raise UserError("nmt-jax convert needs --input=FILE_OR_FOLDER and --output=FOLDER")
-    source, output = (pathlib.Path(name).expanduser().absolute() for name in (flag_values.input, flag_values.output))
-    base = pathlib.Path(flag_values.base).expanduser().absolute() if flag_values.base else None
+    source = local_path_of(flag_values.input).expanduser().absolute()
+    output = path_of(flag_values.output).expanduser().absolute()
+    base = local_path_of(flag_values.base).expanduser().absolute() if flag_values.base else None
     if base and not base.is_dir():
         raise UserError(f"--base={flag_values.base}: no such folder")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):

@@ -44,6 +44,9 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     if config.task not in ("translate", "retrieval", "phrase"):
         raise UserError(f"nmt-jax corpus writes parallel text, but config.task is {config.task!r}")
     streams.check_new(flag_values, *output_files(config, flag_values.output))
+    recordings = path_of(f"{flag_values.output}-wav")
+    if config.data.corpus == SPEECH and recordings.exists() and not flag_values.overwrite:
+        raise UserError(f"{recordings}: already exists; name another prefix, or replace its files with --overwrite")
     for path in run(config, flag_values.split, flag_values.output, flag_values.lines):
         print(path)
     return 0
@@ -63,11 +66,8 @@ def run(config: ConfigDict, split: str, output: str, lines: int = 0) -> tuple[st
     pairs: Iterable[tuple[str, str]] = itertools.islice(open_text(config.data, split), lines or None)
     if config.data.corpus == SPEECH:
         pairs = write_recordings(pairs, f"{output}-wav")
-    try:
-        with whole_file(path_of(paths[0])) as source, whole_file(path_of(paths[1])) as target:
-            for pair in pairs:
-                source.write(f"{pair[0]}\n".encode())
-                target.write(f"{pair[1]}\n".encode())
-    except OSError as error:
-        raise UserError(f"{error.filename or output}: cannot write the file: {error.strerror}") from error
+    with whole_file(path_of(paths[0])) as source, whole_file(path_of(paths[1])) as target:
+        for pair in pairs:
+            source.write(f"{pair[0]}\n".encode())
+            target.write(f"{pair[1]}\n".encode())
     return paths

@@ -13,7 +13,7 @@ from nmt_jax.schema.number_flags import define_integer
 
 LAUNCHERS = {"local": local, "slurm": slurm, "kubernetes": kubernetes, "tpu": tpu}
 SHARING = (  # verbs whose processes share the lines of the input and write one output
-    *("translate", "generate", "mbr", "rerank", "classify", "summarize", "neighbours", "tag", "answer"),
+    *("translate", "generate", "mbr", "rerank", "classify", "summarize", "neighbours", "tag", "answer", "align"),
     *("score", "perturb", "judge"),
 )
 USED_BY = {  # flags that not every launcher uses

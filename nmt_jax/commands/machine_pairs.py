@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import json
-import os
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
@@ -70,8 +69,7 @@ def main(flag_values: flags.FlagValues) -> int:
     parts = Parts(path_of(f"{prefix}.json"), values(flag_values, *SETTINGS))
     if not (parts.folder / JOB).exists():
         streams.check_new(flag_values, *paths)
-    if os.path.realpath(find(name)) in map(os.path.realpath, paths):
-        raise UserError(f"--output={prefix}: would replace {name}; name another prefix")
+    streams.check_distinct([name], paths)
     parts.check(flag_values.overwrite)
     parts.start()
     try:

@@ -65,7 +65,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     with open_output("mbr", flag_values, inputs, CHUNK) as output:
 
         def answer(first: int, group: Sequence[Pair]) -> Iterator[bytes]:
-            choices = choose_texts(decide, group, first)
+            choices = choose_texts(decide, group, flag_values.input or "stdin", first)
             return streams.encoded(_rows(choices, gains, flag_values.format == "json", first))
 
         pairs = paired(_open(flag_values.input), flag_values.references and _open(flag_values.references))

@@ -59,6 +59,7 @@ def open_output(
             raise UserError(f"nmt-jax {verb}: {spec.processes} processes write one file: name it by --output=FILE")
         yield Output(None, block_size)
         return
+    streams.check_distinct(inputs, [flag_values.output])
     if spec:
         check_share(verb, spec, inputs, num_items)
     present = {name: flag_values[name].value for name in flag_values if flag_values[name].present}

@@ -97,7 +97,8 @@ def open_perturbations(
     def perturb(group: Sequence[Numbered]) -> Iterator[list[str]]:
         numbers, texts = zip(*group, strict=True)
         for kind, (name, change) in enumerate(perturbations.items()):
-            candidates = change(texts, [np.random.default_rng((seed, kind, number)) for number in numbers])
+            changed = change(texts, [np.random.default_rng((seed, kind, number)) for number in numbers])
+            candidates = [" ".join(text.split()) for text in changed]  # without tabs and line breaks
             try:
                 values = np.column_stack([_values(metric, candidates, texts) for metric in opened])
             except (ValueError, MemoryError) as error:

@@ -38,7 +38,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "attention: which weights to draw."
     flags.DEFINE_enum("attention", "cross", list(plot_kinds.ATTENTION_KINDS), help_text, flag_values)
     help_text = "attention of a classifier: number of development texts."
-    define_integer(flag_values, "texts", 20, help_text, low=0)
+    define_integer(flag_values, "texts", 20, help_text, low=0, high=100_000)
     streams.define_checkpoint_flags(flag_values)
     help_text = "length: file with the source text; the arguments are files with translations."
     flags.DEFINE_string("source", None, help_text, flag_values)

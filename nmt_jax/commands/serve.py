@@ -12,8 +12,6 @@ from nmt_jax.errors import UserError
 from nmt_jax.schema.number_flags import define_integer
 from nmt_jax.storage.paths import local_path_of
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
 
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax serve`."""
@@ -55,6 +53,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         if error.name not in ("starlette", "uvicorn"):
             raise
         raise UserError("nmt-jax serve needs starlette and uvicorn: pip install 'nmt-jax[serve]'") from None
+    from nmt_jax.serving.guards import LOOPBACK
     from nmt_jax.serving.models import Models
 
     with listen(flag_values.host, flag_values.port) as listening:  # before the models, which take seconds
@@ -79,7 +78,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
 
 def _token(name: str) -> str:
     """Return the token in a file. Raises UserError if it is empty or has a character that headers cannot carry."""
-    token = pathlib.Path(name).expanduser().read_text(encoding="utf-8").strip()
+    token = pathlib.Path(name).expanduser().read_text(encoding="ascii", errors="replace").strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise UserError(f"{name}: must contain a token of printable ASCII characters without spaces")
     return token

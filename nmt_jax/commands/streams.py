@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from absl import flags
 
-from nmt_jax.data.lines import chunks, decode_lines, read_lines
+from nmt_jax.data.lines import chunks, decode_lines, find, read_lines
 from nmt_jax.errors import UserError
 from nmt_jax.progress import track
 from nmt_jax.schema.number_flags import define_integer
-from nmt_jax.storage.paths import path_of
+from nmt_jax.storage.paths import is_remote, path_of
 
 Item = TypeVar("Item")
 
@@ -136,10 +136,29 @@ def define_overwrite_flag(flag_values: flags.FlagValues, default: str = "") -> N
 
 
 def check_new(flag_values: flags.FlagValues, *outputs: str | os.PathLike[str]) -> None:
-    """Raise UserError for an output file that exists, unless `--overwrite` is set."""
+    """Raise UserError for an output file that exists, unless `--overwrite` is set, or that cannot be written."""
     for path in map(path_of, outputs):
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path}: is a {'folder' if path.is_dir() else 'device'}; name a file")
         if not flag_values.overwrite and (path.is_file() or path.is_symlink()):
             raise UserError(f"{path}: already exists; name another file, or replace it with --overwrite")
+        if not is_remote(path):
+            folder = next(parent for parent in path.absolute().parents if parent.exists())
+            if not (folder.is_dir() and os.access(folder, os.W_OK)):
+                raise UserError(f"{path}: cannot be written, because {folder} is not a folder that allows it")
+
+
+def check_distinct(inputs: Iterable[str | None], outputs: Iterable[str | None]) -> None:
+    """Raise UserError if an output file is also an input, or another output; None and "-" are not files."""
+    used = {_identity(find(name)) for name in inputs if name and name != "-"}
+    for output in filter(None, outputs):
+        if (identity := _identity(path_of(output))) in used:
+            raise UserError(f"{output}: a file would be used twice; name another output")
+        used.add(identity)
+
+
+def _identity(path: pathlib.Path) -> str:
+    return str(path) if is_remote(path) else os.path.realpath(path)
 
 
 def parallel_files(prefix: str, source: str, target: str | None) -> list[str]:

@@ -1,6 +1,7 @@
 """`nmt-jax summarize`: reads a text per line, writes an extractive summary."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from absl import flags
 
@@ -44,18 +45,23 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     name, total = flag_values.input, num_lines(flag_values.input)
     with open_output("summarize", flag_values, [name], streams.chunk_size(flag_values), total) as output:
         embed = sentence_embedder(flag_values.encoder) if flag_values.encoder else None
-        options = {"num_sentences": flag_values.sentences, "num_words": flag_values.words, "embed": embed}
+        options = {"method": method, "num_sentences": flag_values.sentences, "num_words": flag_values.words}
+        options |= {"embed": embed, "threshold": flag_values.threshold}
 
         def answer(first: int, lines: Sequence[str]) -> Iterator[bytes]:
-            summaries = summarize(lines, method=method, threshold=flag_values.threshold, **options)
-            return streams.encoded(_rows(summaries, flag_values.format == "json"))
+            return streams.encoded(_rows(lines, name or "stdin", first, flag_values.format == "json", **options))
 
         output.write(streams.open_lines(name), answer, "summarized", total)
     return 0
 
 
-def _rows(summaries: Iterable[tuple[list[str], list[int]]], as_json: bool) -> Iterator[str]:
-    for sentences, chosen in summaries:
+def _rows(lines: Sequence[str], name: str, first: int, as_json: bool, **options: Any) -> Iterator[str]:
+    """Yield the summary of each line of a file, as text or JSON. Raises UserError, naming the line."""
+    for number, line in enumerate(lines, start=first + 1):
+        try:
+            ((sentences, chosen),) = summarize([line], **options)
+        except UserError as error:
+            raise UserError(f"{name}:{number}: {error}") from None
         summary = " ".join(sentences[index] for index in chosen)
         numbers = [index + 1 for index in chosen]
-        yield streams.json_row(summary=summary, sentences=numbers) if as_json else summary
+        yield streams.json_row(line=number, summary=summary, sentences=numbers) if as_json else summary

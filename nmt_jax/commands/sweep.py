@@ -1,5 +1,6 @@
 """`nmt-jax sweep`: trains the points of the sweep of a config file, and prints a table of their results."""
 
+import itertools
 import shlex
 import sys
 from collections.abc import Container, Sequence
@@ -53,6 +54,12 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
     # Resolved before anything is trained, so that errors are reported at once.
     settings = [configs.load(spec, {**changes, **point}) for point in chosen]
     runs = [Run(point, Workdir(folder / name(point))) for point in chosen]
+    for one, other in itertools.combinations(runs, 2):
+        if one.workdir.path == other.workdir.path:
+            raise UserError(
+                f"{spec}: the points {one.point} and {other.point} would both be trained in {one.workdir.path}; "
+                "a sweep cannot change two keys whose last parts are equal"
+            )
     commands = [training_command(spec, folder, changes, point) for point in chosen]
     if flag_values.dry_run:
         print("\n".join(shlex.join(["nmt-jax", *arguments]) for arguments in commands))

@@ -22,6 +22,8 @@ MOST_BYTES = 1 << 26  # in a line: a stream without line ends, such as /dev/zero
 
 def find(path: str | os.PathLike[str]) -> pathlib.Path:
     """The path itself, or with .gz appended if only that file exists. Raises UserError if neither is a file."""
+    if not os.fspath(path):
+        raise UserError("the name of an input file is empty")
     for candidate in (path_of(path), path_of(f"{os.fspath(path)}.gz")):
         if candidate.exists() and not candidate.is_dir():
             return candidate
@@ -128,7 +130,10 @@ def num_lines(name: str | None) -> int | None:
     """Number of lines of a file, or of stdin if `name` is None; None if `count_lines` cannot know it."""
     if name is None:
         return count_lines(sys.stdin.buffer)
-    with find(name).open("rb") as file:
+    path = find(name)
+    if not path.is_file():  # a pipe can be opened only once
+        return None
+    with path.open("rb") as file:
         return count_lines(file)
 
 

@@ -31,7 +31,7 @@ Step = Callable[[Array, Any], tuple[NextLogits, Any]]
 def predict(logits: Array, suppressed: tuple[int, ...]) -> NextLogits:
     """Logits float[N, V] of a model -> NextLogits; suppressed pieces keep their probability mass but are IMPOSSIBLE."""
     logits = logits.astype(jnp.float32)
-    # `top_k` needs the maxima of blocks, too, so this maximum is free.
+    # Where `Platform.top_k` is "blocks", `top_k` needs the maxima of blocks, too, so this maximum is free.
     maximum = block_maxima(logits).max(axis=-1)
     log_normalizer = maximum + jnp.log(jnp.sum(jnp.exp(logits - maximum[:, None]), axis=-1))
     log_normalizer = jnp.where(jnp.isfinite(log_normalizer), log_normalizer, jnp.nan)
@@ -64,8 +64,9 @@ def token_log_probs(
 ) -> tuple[Array, Array]:
     """Return log p(y_t | y_1 .. y_{t-1}) of given int[B, T], float[B, T], and the attention weights float[B, T, S].
 
-    Both are 0 where given is 0. step: maps the previous tokens, int[B] (`start` at first), and the cache to the next
-    logits and a new cache. attention: extracts the weights float[B, S] of the step from the cache; S = 0 without it.
+    The log-probabilities are 0 where given is 0; the weights there have no meaning. step: maps the previous tokens,
+    int[B] (`start` at first), and the cache to the next logits and a new cache. attention: extracts the weights
+    float[B, S] of the step from the cache; S = 0 without it.
     """
 
     def advance(carry: tuple[Array, Any], tokens: Array) -> tuple[tuple[Array, Any], tuple[Array, Array]]:

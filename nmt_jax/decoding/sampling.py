@@ -96,11 +96,10 @@ class Sampling:
 
     def expand(self, request: SearchRequest, seeds: Array, max_length: int) -> tuple[Array, Array, Array]:
         """The prefix, limit and random key of each of the B * n texts, as `sample` takes them."""
-        number = jnp.arange(self.num_samples)
-        fold = jax.vmap(jax.vmap(jax.random.fold_in, in_axes=(None, 0)), in_axes=(0, None))
         repeat = functools.partial(jnp.repeat, repeats=self.num_samples, axis=0)
-        prefix, keys = self._prefix(request, max_length), fold(self._keys(seeds), number)
-        return repeat(prefix), repeat(request.limits), keys.reshape(-1)
+        numbers = jnp.tile(jnp.arange(self.num_samples), len(seeds))
+        keys = sample_keys(self.seed, repeat(seeds), numbers)
+        return repeat(self._prefix(request, max_length)), repeat(request.limits), keys
 
     def by_sentence(self, tokens: Array, log_probs: Array) -> tuple[Array, Array]:
         """The texts of `sample` by sentence: tokens int32[B, n, T], log-probabilities float32[B, n]."""

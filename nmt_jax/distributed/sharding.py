@@ -20,7 +20,8 @@ from nmt_jax.errors import UserError
 RULES: tuple[tuple[str, tuple[int, ...]], ...] = (
     # Columns: each device computes some heads, units or filters, with their biases (Shoeybi et al., 2019, section 3).
     (r"(query|key|value|weight)/(kernel|bias)", (-1,)),  # attention; `weight` belongs to the score `general`
-    (r"(hidden|hidden_\d+|ffn/gate|transform|pooler_dense)/(kernel|bias)", (-1,)),
+    (r"(hidden|hidden_\d+|ffn/gate|transform|pooler_dense|colour)/(kernel|bias)", (-1,)),
+    (r"subsampling/layers_\d+/(kernel|bias)", (-1,)),
     (r"(convolutions_\d+|highways_\d+/(gate|change))/(kernel|bias)", (-1,)),  # the character encoder of ELMo
     (r"(decoder_layers/output|bridges_\d+_\d+|common_\d+)/(kernel|bias)", (-1,)),  # recurrent decoders
     # Gates of recurrent cells: at each step the devices exchange gates, so that each updates some hidden units. If rows
@@ -28,7 +29,8 @@ RULES: tuple[tuple[str, tuple[int, ...]], ...] = (
     (r"(cell|cells_\d+|layers_\d+_\d+|(forward|backward)_\d+)/(input/)?(kernel|bias)", (-1,)),
     # Rows: each device multiplies the units that it has computed; their products are summed once.
     (r"(?<!decoder_layers/)output/kernel", (0,)),  # attention, feed-forward layers, task heads
-    (r"(projection|projection/kernel|next_sentence_dense/kernel|position_vector/kernel|copier/gate/kernel)", (0,)),
+    (r"(projection|projection(_\d+)?/kernel|next_sentence_dense/kernel|position_vector/kernel)", (0,)),
+    (r"(copier|decoder_layers)/gate/kernel", (0,)),
     # The vocabulary, or else the width: 4 does not divide BERT's 30,522 words. Then logits are summed over devices.
     (r"(embedding/table|embeddings/word|output_table|output_table/table)", (0, 1)),
     (r"output_bias", (0,)),

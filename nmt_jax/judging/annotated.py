@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from metrics_jax.judging.error_weights import WEIGHTS, error_weight
+from metrics_jax.judging.error_weights import WEIGHTS, error_weight, key_parts
 from metrics_jax.judging.ratings import Ratings
 from nmt_jax.data.readers.annotations import Annotation
 from nmt_jax.errors import UserError
@@ -24,7 +25,7 @@ def parse_weights(options: Sequence[str]) -> dict[str, float]:
             weight = -1.0
         if not key.strip() or not 0 <= weight < float("inf"):
             raise UserError(f"--weights={option}: must be SEVERITY=WEIGHT or SEVERITY/CATEGORY=WEIGHT, such as major=5")
-        weights[key.strip().lower()] = weight
+        weights["/".join(key_parts(key))] = weight
     return weights
 
 
@@ -34,25 +35,35 @@ def make_ratings(
     """Ratings by name, higher is better: `mqm`; `esa` and `esa_spans`; or the columns of scores.
 
     `mqm` and `esa_spans` are the negated sums of the weights of the errors. Raises UserError, with FILE:LINE, for an
-    error whose severity has no weight. Warns if a text differs between two annotations.
+    error whose severity has no weight. Warns if a text differs between two annotations, and if no error is one of those
+    that were given a weight in addition to the defaults.
     """
     _check_texts(annotations)
     by_name = {name: [one.scores[name] for one in annotations] for name in annotations[0].scores}
     if kind != "scores":
         by_name["mqm" if kind == "mqm" else "esa_spans"] = [0 - _sum_of_weights(one, weights) for one in annotations]
+        _check_weights(annotations, weights)
     raters, systems, items = ([getattr(one, name) for one in annotations] for name in ("rater", "system", "item"))
     return {name: Ratings(np.array(scores), raters, systems, items) for name, scores in by_name.items()}
 
 
 def _sum_of_weights(annotation: Annotation, weights: Mapping[str, float]) -> float:
-    total = 0.0
+    found = []
     for error in annotation.errors:
         try:
-            total += error_weight(error.severity, error.category, weights)
+            found.append(error_weight(error.severity, error.category, weights))
         except ValueError as problem:
             hint = f"--weights={error.severity.lower()}=NUMBER"
             raise UserError(f"{error.location}: {problem}; give it one with {hint}") from None
-    return total
+    return math.fsum(found)  # the same for any order of the errors
+
+
+def _check_weights(annotations: Sequence[Annotation], weights: Mapping[str, float]) -> None:
+    """Warn about weights of errors that do not occur: they may be misspelt."""
+    errors = {"/".join(key_parts(f"{error.severity}/{error.category}/")) for one in annotations for error in one.errors}
+    unused = [key for key in weights if key not in WEIGHTS and not any(one.startswith(f"{key}/") for one in errors)]
+    if unused:
+        warnings.warn(f"--weights: there are no errors {', '.join(unused)}", stacklevel=3)
 
 
 def _check_texts(annotations: Sequence[Annotation]) -> None:

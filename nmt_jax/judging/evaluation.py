@@ -21,7 +21,7 @@ from nmt_jax.distributed.shared_output import SharedOutput
 from nmt_jax.distributed.tables import Tables
 from nmt_jax.errors import UserError
 from nmt_jax.judging.agreement_table import Column
-from nmt_jax.judging.judgement_files import Protocol, read_judged_files
+from nmt_jax.judging.judgement_files import JudgedFiles, Protocol, read_judged_files
 from nmt_jax.judging.metric_scores import JudgedTexts, given_scores
 from nmt_jax.pretrained.metrics import check_sources, open_metric
 
@@ -107,19 +107,23 @@ def evaluate_metrics(
         raise UserError("nmt-jax judge needs judged texts: nmt-jax judge FILE --human=COLUMN")
     if not metrics and not scores:
         raise UserError("nmt-jax judge needs metrics: --metrics=NAME, or --scores=COLUMN")
+    given = {one.removeprefix("-").partition("=")[0]: one for one in scores}
+    names = [*metrics, *given]
+    if repeated := [name for k, name in enumerate(names) if name in names[:k]]:
+        raise UserError(f"two metrics have the name {repeated[0]}: remove or rename one")
     inference = inference or Inference()
     if metrics and not scores and not any("references" in _needs(spec) for spec in metrics):
         columns = dataclasses.replace(columns, reference=())  # a file for quality estimation has none
     score_columns = tuple(one.removeprefix("-") for one in scores if "=" not in one)
     found = read_judged_files(arguments, dataclasses.replace(columns, scores=score_columns), protocol, system_scores)
     inference.check([entry.protocol for entry in found], average)
+    for entry in found:
+        _check_coefficients(entry)
     num_files = sum(len(entry.files) for entry in found)
-    given = {one.removeprefix("-").partition("=")[0]: one for one in scores}
     tables = Tables(shared)
     sources = all(judged.sources is not None for entry in found for judged in entry.files)
     with opened_metrics(metrics, {**options, "sources": sources}) as opened:
         check_sources(opened.values(), sources)
-        names = [*opened, *given]
         texts = [[JudgedTexts(judged) for judged in entry.files] for entry in found]
         for one, (name, metric) in itertools.product(itertools.chain(*texts), opened.items()):
             one.add_table(tables, name, metric)
@@ -142,6 +146,15 @@ def evaluate_metrics(
             for coefficient in entry.protocol.correlation:
                 result.columns.append(_column(name, coefficient, names, group, entry.protocol, inference))
     return result
+
+
+def _check_coefficients(entry: JudgedFiles) -> None:
+    """Raise UserError for a coefficient that does not exist, or not for these judgements."""
+    protocol = entry.protocol
+    with _user_errors():
+        for judged in entry.files:
+            for human, coefficient in itertools.product(judged.human, protocol.correlation):
+                agreement(protocol.judgements(judged, human)[0], coefficient, protocol.level, protocol.grouping)
 
 
 def _needs(spec: str) -> tuple[str, ...]:

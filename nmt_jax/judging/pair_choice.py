@@ -63,8 +63,9 @@ def score_texts(
     number of metrics, and if a metric needs sources and there are none, or none reads those that are given.
     """
     names = [*metrics, *(one.removeprefix("-").partition("=")[0] for one in scores)]
-    if len(set(names)) != 2 or len(names) != 2:
-        raise UserError(f"two metrics are needed, not {len(names)}: --metrics=A,B, or --scores=COLUMN")
+    if len(names) != 2 or names[0] == names[1]:
+        same = " with the same name" if len(names) == 2 else ""
+        raise UserError(f"two metrics are needed, not {len(names)}{same}: --metrics=A,B, or --scores=COLUMN")
     columns = dataclasses.replace(columns, scores=tuple(one.removeprefix("-") for one in scores if "=" not in one))
     files = judged_files(path)
     if len(files) > 1:

@@ -17,6 +17,7 @@ from nmt_jax import config as configs
 from nmt_jax.distributed.parts import Parts
 from nmt_jax.errors import UserError
 from nmt_jax.launchers.names import NAME, OPTION, check_one_line, checked, value_of
+from nmt_jax.storage.paths import is_remote, path_of
 
 REQUEUE = 138  # exit code of a run ended by SIGUSR1: 128 + 10
 
@@ -48,7 +49,7 @@ def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:
         print(script, end="")
         return 0
     output = value_of("output", command) if flag_values.array else None
-    if output and Parts(pathlib.Path(output), {}).is_complete():  # the jobs cannot tell whether one of them wrote it
+    if output and Parts(path_of(output), {}).is_complete():  # the jobs cannot tell whether one of them wrote it
         raise UserError(f"{output}: exists and is complete; delete it, or use another --output")
     pathlib.Path(_logs(command)).parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -112,9 +113,13 @@ def _points(command: Sequence[str]) -> list[list[str]]:
 
 
 def _logs(command: Sequence[str]) -> str:
-    """Returns where logs begin: `slurm` in the workdir of a training, or the output of another verb and `.slurm`."""
-    if command[0] not in ("train", "sweep") and (output := value_of("output", command)):
-        return f"{pathlib.Path(output).absolute()}.slurm"
-    if workdir := value_of("workdir", command):
-        return f"{pathlib.Path(workdir).absolute()}/slurm"
+    """Returns where logs begin: `slurm` in the workdir of a training, or the output of another verb and `.slurm`.
+
+    It is `slurm` in the current folder if these are in an object store.
+    """
+    output = value_of("output", command) if command[0] not in ("train", "sweep") else None
+    if place := output or value_of("workdir", command):
+        if is_remote(place):
+            return f"{pathlib.Path.cwd()}/slurm"
+        return f"{pathlib.Path(place).absolute()}{'.slurm' if output else '/slurm'}"
     raise UserError(f"nmt-jax launch: the command needs --workdir=FOLDER: {shlex.join(command)}")

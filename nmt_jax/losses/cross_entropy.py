@@ -1,4 +1,4 @@
-"""Cross-entropy, computed in chunks, and the expected risk; each loss returns (sum, weight)."""
+"""Cross-entropy and log-probabilities of sequences, computed in chunks, and the expected risk."""
 
 import functools
 import math

@@ -14,8 +14,9 @@ def hard_attention(
     lambda_r and lambda_e.
 
     Step t is rewarded with the log-probability of the tokens from t on, since it does not change earlier ones. The
-    baseline is the mean of the other rows instead of a moving average, so that no state is kept. The entropy is that of
-    the positions drawn, -log a, which has the gradient of the entropy in expectation.
+    baseline is the mean of the other rows of the batch, or of the micro-batch if `train.accumulate` is above 1, instead
+    of a moving average, so that no state is kept. The entropy is that of the positions drawn, -log a, which has the
+    gradient of the entropy in expectation.
     """
     drawn = jnp.log(jnp.where(weights > 0, attention.sum(axis=-1), 1.0))
     to_go = jnp.flip(jnp.cumsum(jnp.flip(log_probs * weights, axis=1), axis=1), axis=1)

@@ -87,10 +87,13 @@ class MinimumRisk:
     def draw(self, params: Any, batch: dict[str, Array], key: Array) -> Array:
         """Sample candidates of each line, without dropout: int32[B, N, T + decode.max_length_offset], PAD after EOS.
 
-        Uses the sampler of translation. Candidates that reach the maximum length are cut off.
+        Uses the sampler of translation. Candidates that reach the maximum length are cut off; it is shorter if the
+        model has fewer positions.
         """
         source, target = batch_source(batch), batch["target"]
-        max_length = target.shape[1] + self.translator.config.decode.max_length_offset
+        offset = self.translator.config.decode.max_length_offset
+        length = target.shape[1]
+        max_length = max(length, min(length + offset, self.translator.max_length))
         limits = jnp.where(jnp.any(target != PAD, axis=1), max_length, 0)  # 0 for rows of padding
         sampling = Sampling(self.settings.num_samples, self.settings.temperature)
         seeds = jax.random.bits(key, (len(source),), jnp.uint32)

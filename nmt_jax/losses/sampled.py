@@ -25,7 +25,8 @@ class Alias(NamedTuple):
         """The tables of p(v) proportional to weights[v] >= 0, float[V], at least one of them positive."""
         share = np.asarray(weights, np.float64) * len(weights) / np.sum(weights)
         keep, other = share.copy(), np.arange(len(share), dtype=np.int32)
-        order = np.argsort(-share, kind="stable")  # zero weights come first, so that rounding cannot affect them
+        # Zero weights come last and are taken first, so that rounding cannot affect them.
+        order = np.argsort(-share, kind="stable")
         small, large = [v for v in order if share[v] < 1], [v for v in order if share[v] >= 1]
         while small and large:
             poor, rich = small.pop(), large[-1]

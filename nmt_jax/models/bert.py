@@ -1,7 +1,5 @@
 """BERT pretraining (Devlin et al., 2019): the encoder with the masked-token and next-sentence heads."""
 
-import dataclasses
-
 import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
@@ -9,6 +7,7 @@ from jax import Array
 from nmt_jax.models.layers.activations import activation
 from nmt_jax.models.layers.bert_stack import Bert
 from nmt_jax.models.layers.dense import Dense, matmul
+from nmt_jax.models.layers.hyperparameters import shared_fields
 from nmt_jax.models.layers.normalization import LayerNorm
 
 
@@ -50,9 +49,7 @@ class Model(nn.Module):
 
     def bert(self) -> Bert:
         """The encoder, unbound; its parameters are `encoder`."""
-        names = {field.name for field in dataclasses.fields(Bert)} - {"parent", "name"}
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name in names}
-        return Bert(**fields, pooler=self.next_sentence, parent=None)
+        return Bert(**shared_fields(self, Bert), pooler=self.next_sentence, parent=None)
 
     def setup(self) -> None:
         init = nn.initializers.truncated_normal(stddev=self.init_stddev)

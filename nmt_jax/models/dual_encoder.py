@@ -18,7 +18,7 @@ from nmt_jax.models.layers.features import Features, Mixed, Source, columns_of, 
 from nmt_jax.models.layers.hyperparameters import check_choices, check_heads, check_positive, check_rates, shared_fields
 from nmt_jax.models.layers.images import IMAGE_ENCODERS, ConvolutionalEncoder
 from nmt_jax.models.layers.normalization import LayerNorm
-from nmt_jax.models.layers.pooling import pool
+from nmt_jax.models.layers.pooling import pool, unit_vectors
 from nmt_jax.models.layers.transformer_layers import EncoderLayer
 
 LARGEST_SCALE = 100.0  # of the cosines (Radford et al., 2021, section 2.5)
@@ -73,10 +73,25 @@ class Encoder(nn.Module):
         x = self.drop((x + jnp.asarray(places)[None]).astype(activation_type(self.dtype)), train)
         for layer in self.layers:
             x, _ = layer(x, mask[:, None, None, :], train)
-        pooled = self.projection(pool(self.norm(x).astype(jnp.float32), mask, "mean")).astype(jnp.float32)
-        # The zero vector of an empty text has no direction: its cosine is 0, and so is the gradient.
-        squares = jnp.sum(jnp.square(pooled), axis=-1, keepdims=True)
-        return pooled * jax.lax.rsqrt(jnp.maximum(squares, 1e-12))
+        pooled = self.projection(pool(self.norm(x).astype(jnp.float32), mask, "mean"))
+        return unit_vectors(pooled.astype(jnp.float32))
+
+
+@jax.custom_vjp
+def bounded(scale: Array) -> Array:
+    """min(scale, LARGEST_SCALE), float32[].
+
+    Above the bound, the gradient is that of `scale` if descent lowers it, and 0 if descent would raise it further. With
+    the gradient of the minimum, a scale above the bound would stay there.
+    """
+    return jnp.minimum(scale, LARGEST_SCALE)
+
+
+def _bounded_backward(scale: Array, gradient: Array) -> tuple[Array]:
+    return (jnp.where((scale > LARGEST_SCALE) & (gradient < 0), 0.0, gradient),)
+
+
+bounded.defvjp(lambda scale: (bounded(scale), scale), _bounded_backward)
 
 
 class Model(nn.Module):
@@ -131,7 +146,7 @@ class Model(nn.Module):
         """1 / temperature, float32."""
         if not self.learn_temperature:
             return jnp.float32(1 / self.temperature)
-        return jnp.minimum(jnp.exp(self.log_scale), LARGEST_SCALE)
+        return bounded(jnp.exp(self.log_scale))
 
     def __call__(self, source: Source, target: Array, train: bool = False) -> tuple[Array, Array, Array]:
         """Source int[B, S] or features, target int[B, T] -> unit vectors of both, and the scale of their cosines."""

@@ -307,7 +307,8 @@ class Model(nn.Module):
     def decode_step(self, tokens: Array, cache: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
         """The tokens chosen last, int[B*K] -> logits float[B*K, V] of the next ones, as of a call, and the new cache.
 
-        Sows the attention weights, if any, `cross` float[B, K, S], into "attention".
+        Sows the attention weights, if any, `cross` float[B, K, S], of several sources float[B, K, N, S], into
+        "attention".
         """
         rows = tokens.shape[0]
         batch_size = jax.tree.leaves(cache["memory"])[0].shape[0] if cache["memory"] else rows

@@ -1,12 +1,11 @@
 """A pretrained encoder applied to two texts separately: their vectors can be stored, searched and compared."""
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from nmt_jax.models.layers.fine_tuned import FineTuned
 from nmt_jax.models.layers.hyperparameters import check_choices
-from nmt_jax.models.layers.pooling import POOLING, pool
+from nmt_jax.models.layers.pooling import POOLING, pool, unit_vectors
 
 
 class Model(FineTuned):
@@ -26,8 +25,5 @@ class Model(FineTuned):
         segments = None if segments is None else segments.reshape(-1, length)
         states = self.states(ids.reshape(-1, length), mask, segments, train)
         pooled = self.drop(pool(states, mask, self.pooling), train)
-        # The zero vector of an empty text has no direction: its cosine is 0, and so is the gradient.
-        squares = jnp.sum(jnp.square(pooled), axis=-1, keepdims=True)
-        directions = pooled * jax.lax.rsqrt(jnp.maximum(squares, 1e-12))
-        first, second = jnp.moveaxis(directions.reshape(len(ids), 2, -1), 1, 0)
+        first, second = jnp.moveaxis(unit_vectors(pooled).reshape(len(ids), 2, -1), 1, 0)
         return jnp.sum(first * second, axis=-1, keepdims=True)

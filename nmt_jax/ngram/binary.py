@@ -63,7 +63,7 @@ def read_binary(path: str | os.PathLike[str]) -> NgramModel:
         names = ["words"] + ["keys"] * (order - 1) + ["log_probabilities"] * order + ["backoffs"] * (order - 1)
         if [name for name, _ in listed] != names:
             raise ValueError
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise UserError(f"{path}:2: damaged list of arrays; copy the file again, or estimate the model again") from None
     places = []
     for name, length in listed:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import pathlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import yaml
@@ -24,7 +25,7 @@ TOKENIZERS = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.txt", "vocab.json", "merges.txt", *SENTENCEPIECE),
 )
-MOST_DEEP = 8  # levels of nested settings
+MOST_DEEP, MOST_VALUES = 8, 100_000  # levels and values of nested settings, in which a list can occur many times
 
 
 class Conversion(NamedTuple):
@@ -53,7 +54,7 @@ def convert(source: pathlib.Path, output: pathlib.Path, base: pathlib.Path | Non
             file = stack.enter_context(contextlib.closing(TorchFile(path)))
             content = file.content
             if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
-                settings |= _plain(content.get("hyper_parameters", {}), skipped)
+                settings |= _plain(content.get("hyper_parameters", {}), skipped, path)
                 content = content["state_dict"]
             tensors |= tensors_of(file, content)
         config = _config(folder, settings, base)
@@ -114,27 +115,36 @@ def _read_yaml(path: pathlib.Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        return _plain(yaml.safe_load(path.read_bytes()), set())
+        return _plain(yaml.safe_load(path.read_bytes()), set(), path)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: not plain YAML ({error}): copy it again") from error
 
 
-def _plain(values: Any, skipped: set[str]) -> dict[str, Any]:
-    """The settings of a dict that JSON can hold; the classes of all others are added to `skipped`."""
+def _plain(values: Any, skipped: set[str], path: pathlib.Path) -> dict[str, Any]:
+    """The settings of a dict that JSON can hold; the classes of all others are added to `skipped`.
+
+    Raises UserError, naming the file, if there are too many values.
+    """
     found = {}
+    visited = itertools.count(1)
     for name, value in (values if isinstance(values, dict) else {}).items():
-        if _is_plain(value, MOST_DEEP):
+        if _is_plain(value, MOST_DEEP, visited, path):
             found[str(name)] = value
         else:
             skipped.add(getattr(value, "name", type(value).__name__))
     return found
 
 
-def _is_plain(value: Any, depth: int) -> bool:
+def _is_plain(value: Any, depth: int, visited: Iterator[int], path: pathlib.Path) -> bool:
+    if next(visited) > MOST_VALUES:
+        raise UserError(
+            f"{path}: more than {MOST_VALUES:,} values in the settings; remove what the model does not need"
+        )
+    options = (depth - 1, visited, path)
     if isinstance(value, Mapping):
-        return depth > 0 and all(isinstance(key, str) and _is_plain(one, depth - 1) for key, one in value.items())
+        return depth > 0 and all(isinstance(key, str) and _is_plain(one, *options) for key, one in value.items())
     if isinstance(value, list | tuple):
-        return depth > 0 and len(value) < 1000 and all(_is_plain(one, depth - 1) for one in value)
+        return depth > 0 and len(value) < 1000 and all(_is_plain(one, *options) for one in value)
     return value is None or isinstance(value, str | int | float | bool)
 
 

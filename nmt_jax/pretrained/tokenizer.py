@@ -8,7 +8,7 @@ import json
 import math
 import pathlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import sentencepiece
@@ -90,7 +90,7 @@ class Tokenizer:
         if algorithm == "unigram":
             normalizer = tokenizers.normalizers.Sequence([tokenizers.normalizers.NFKC(), *lower])
             texts = (normalizer.normalize_str(text) for text in whole)
-            vocab = Vocab.train(_short(texts), size=size + BYTES - 1, algorithm="unigram")  # 4 specials there, 5 here
+            vocab = Vocab.train(texts, size=size + BYTES - 1, algorithm="unigram")  # 4 specials there, 5 here
             scores = [(piece, 0.0) for piece in FIRST] + _trained(vocab)
             ids = {piece: number for number, (piece, _) in enumerate(scores)}
             tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(scores, ids["[UNK]"]))
@@ -100,7 +100,7 @@ class Tokenizer:
         bert = tokenizers.normalizers.BertNormalizer(lowercase=lower_case)
         split = tokenizers.pre_tokenizers.BertPreTokenizer()
         texts = (" ".join(word for word, _ in split.pre_tokenize_str(bert.normalize_str(text))) for text in whole)
-        pieces = [piece for piece, _ in _trained(Vocab.train(_short(texts), size=size + BYTES, algorithm="bpe"))]
+        pieces = [piece for piece, _ in _trained(Vocab.train(texts, size=size + BYTES, algorithm="bpe"))]
         letters = sorted({piece for piece in pieces if len(piece) == 1} - {SPACE})
         if len(FIRST) + 2 * len(letters) > size:
             raise UserError(
@@ -209,13 +209,6 @@ def longest_text(folder: pathlib.Path) -> float:
     """The maximum length in tokens according to the tokenizer of a folder; infinity if it is not specified."""
     length = read_settings(folder).get("model_max_length")
     return length if isinstance(length, int) and length > 0 else math.inf
-
-
-def _short(texts: Iterable[str]) -> Iterator[str]:
-    """Splits texts into parts of at most 256 words, because SentencePiece ignores lines of more than 4,192 bytes."""
-    for text in texts:
-        words = text.split(" ")
-        yield from (" ".join(words[start : start + 256]) for start in range(0, len(words), 256))
 
 
 def _trained(vocab: Vocab) -> list[tuple[str, float]]:

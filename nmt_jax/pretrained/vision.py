@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from nmt_jax.pretrained.model_files import read_json, read_tensors, tensor_names
 from nmt_jax.pretrained.reproducibility import exact_products
 from nmt_jax.pretrained.weight_names import family_of, read_config, tensor_name
 
+MOST_PIXELS = 1 << 24  # of an image after resizing
 VIT_LAYER, CLIP_LAYER = "encoder.layer.{}", "encoder.layers.{}"
 SIZES = {
     "image_size": "image_size",
@@ -86,7 +88,8 @@ class Preparation:
     """How the pixels of an image are prepared, as preprocessor_config.json says.
 
     size: width and height; of one number, the shorter side. crop: sides of the square cut out of the middle, 0 for the
-    whole image. resample: Pillow's number of the filter. mean, std: of red, green and blue, from 0 to 1.
+    whole image. resample: Pillow's number of the filter. mean, std: of red, green and blue, from 0 to 1. Raises
+    ValueError if one of them is impossible.
     """
 
     size: tuple[int, ...]
@@ -94,6 +97,14 @@ class Preparation:
     resample: int
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.size) not in (1, 2) or min(self.size) < 1:
+            raise ValueError(f"size must have one or two positive numbers, not {list(self.size)}")
+        if self.resample not in range(6):
+            raise ValueError(f"resample must be from 0 to 5, not {self.resample}")
+        if len(self.mean) != 3 or len(self.std) != 3 or not all(0 < one < math.inf for one in self.std):
+            raise ValueError("image_mean and image_std must have three numbers, those of image_std above 0")
 
     def read(self, path: str) -> np.ndarray:
         """An image as float32[H, W, 3]. Raises UserError, naming the file."""
@@ -104,6 +115,10 @@ class Preparation:
         if len(size) == 1:
             shorter = min(image.size)
             size = (int(size[0] * image.width / shorter), int(size[0] * image.height / shorter))
+        if math.prod(size) > MOST_PIXELS:
+            raise UserError(
+                f"{path}: would be resized to {size[0]:,} x {size[1]:,} pixels, which is too large; crop it"
+            )
         image = image.resize(size, Image.Resampling(self.resample))
         if self.crop:
             left, top = (image.width - self.crop) // 2, (image.height - self.crop) // 2
@@ -216,7 +231,7 @@ def _preparation(path: pathlib.Path, image_size: int) -> Preparation:
             tuple(map(float, content["image_mean"])),
             tuple(map(float, content["image_std"])),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise UserError(f"{path}: not the settings of an image processor: {error}") from None
     made = found.crop or (found.size[0] if len(set(found.size)) == 1 and len(found.size) == 2 else 0)
     if made != image_size:

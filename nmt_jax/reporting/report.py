@@ -21,10 +21,10 @@ from nmt_jax.reporting.html_page import Section, code, facts, picture, report_pa
 from nmt_jax.reporting.plots.curves import draw_curves
 from nmt_jax.reporting.plots.style import check_output, drawing, save_page
 from nmt_jax.reporting.plots.sweep_panels import draw_progress, draw_sweep
-from nmt_jax.reporting.sweep_table import Row, Table, best, cell, cells, collect, columns, has_seeds, heading
+from nmt_jax.reporting.sweep_table import Row, Table, best, cell, cells, collect, columns, has_seeds, heading, row_of
 from nmt_jax.reporting.translation_report import is_translator, translation_sections
 from nmt_jax.sweeps.jobs import last_line
-from nmt_jax.sweeps.runs import Run, base_values, find_runs, has_finished, main_measure
+from nmt_jax.sweeps.runs import Run, base_values, find_runs, has_finished, main_measure, read_log
 from nmt_jax.training.record import best_step, has_ended, read_record
 from nmt_jax.workdir import Workdir
 
@@ -236,8 +236,8 @@ def sweep_runs(found: Table) -> Section:
             name = html.escape(folder)
             if (run.workdir.path / "report.html").is_file():
                 name = f'<a href="{urllib.parse.quote(folder)}/report.html">{name}</a>'
-            (row_of_run,) = collect([run], found.measures).rows
-            values = (html.escape(cell(found, row_of_run, measure)) for measure in found.measures)
+            own = row_of(row.name, [run], found.measures, [read_log(run)])
+            values = (html.escape(cell(found, own, measure)) for measure in found.measures)
             lines.append([name, "finished" if has_finished(run) else "not finished", *values])
     headings = ["run", "state", *map(heading, found.measures)]
     return Section("Runs", "runs", table("Runs", headings, lines, numbers=len(found.measures), anchors=anchors))

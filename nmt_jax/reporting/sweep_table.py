@@ -11,7 +11,7 @@ import numpy as np
 from nmt_jax import config as configs
 from nmt_jax.errors import UserError
 from nmt_jax.reporting.latex import latex_arrow, latex_table, latex_text
-from nmt_jax.sweeps.runs import Point, Run, by_setting, has_finished, keys_of, main_measure, measured, read_log
+from nmt_jax.sweeps.runs import Log, Point, Run, by_setting, has_finished, keys_of, main_measure, measured, read_log
 from nmt_jax.training.record import higher_is_better
 
 COUNTED = ("steps", "parameters", "minutes")  # like speeds, shown without standard deviation or best value
@@ -62,10 +62,16 @@ def collect(runs: Sequence[Run], measures: Sequence[str] = ()) -> Table:
     measures = measures or ["steps", main_measure(runs), speed, "minutes"]
     rows = []
     for name, group in by_setting(runs).items():
-        found = {measure: [measured(run, logs[run.workdir.path], measure) for run in group] for measure in measures}
-        values = {measure: [v for v in column if v is not None] for measure, column in found.items()}
-        rows.append(Row(name, group[0].setting, group, values))
+        rows.append(row_of(name, group, measures, [logs[run.workdir.path] for run in group]))
     return Table(keys_of(runs), measures, rows)
+
+
+def row_of(name: str, runs: Sequence[Run], measures: Sequence[str], logs: Sequence[Log]) -> Row:
+    """Returns the row of runs that differ only in the seed, given their logs."""
+    pairs = [*zip(runs, logs, strict=True)]
+    found = {measure: [measured(run, log, measure) for run, log in pairs] for measure in measures}
+    values = {measure: [v for v in column if v is not None] for measure, column in found.items()}
+    return Row(name, runs[0].setting, runs, values)
 
 
 def cell(table: Table, row: Row, measure: str) -> str:

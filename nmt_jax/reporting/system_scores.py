@@ -61,6 +61,8 @@ def score_files(
         raise UserError("--paired compares systems: give the baseline first, then the others")
     if repeated := [name for i, name in enumerate(hypotheses) if name in hypotheses[:i]]:
         raise UserError(f"{repeated[0]} is given twice; systems are named by their files")
+    if [*hypotheses, *references, source, documents].count("-") > 1:
+        raise UserError("stdin (-) can be only one of the files; give the names of the others")
     opened = [(spec, open_metric(spec, sources=source is not None, **options)) for spec in metrics]
     if not references and any("references" in metric.needs for _, metric in opened):
         raise UserError("nmt-jax score needs references: --reference=FILE, once or several times")

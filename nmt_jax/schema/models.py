@@ -107,7 +107,9 @@ MODELS: dict[str, dict[str, Key]] = {
         "bidirectional": Key(True, "The encoder reads in both directions."),
         "residual": Key(False, "Add residual connections around layers whose input and output widths are equal."),
         "dropout": rate(0.2, "Dropout."),
-        "variational_dropout": VARIATIONAL,
+        "variational_dropout": Key(
+            False, "Use one dropout mask for all steps of the embeddings and the encoder (Gal and Ghahramani, 2016)."
+        ),
         "word_dropout": HIDDEN_WORDS,
         **IMAGES,
         "decoder": choice(

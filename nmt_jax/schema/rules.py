@@ -1,11 +1,13 @@
 """Rules about several keys of a config."""
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from nmt_jax.schema.filters import problem_of_filters
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # pieces of every vocabulary
+BYTE = re.compile("<0x[0-9A-F]{2}>")  # pieces of SentencePiece
 EMBEDDED = ("en", "de")  # the languages of the embedded corpora
 SOURCE_KINDS = ("text", "features", "image", "audio")
 SEQUENCES = ("features", "audio")  # kinds of source whose rows follow each other in time
@@ -100,10 +102,10 @@ def _auxiliary_language_model(config: dict[str, Any]) -> str:
     return ""
 
 
-def _packing_positions(config: dict[str, Any]) -> str:
+def _learned_positions(config: dict[str, Any]) -> str:
     length, positions = config["data.max_length"], config["model.max_positions"]
-    if config["data.packing"] and config["model.positions"] == "learned" and length > positions:
-        return f"config.model.max_positions={positions}: packed rows have data.max_length={length} positions"
+    if config["model.positions"] == "learned" and length > positions:
+        return f"config.model.max_positions={positions}: sequences have up to data.max_length={length} positions"
     return ""
 
 
@@ -112,6 +114,15 @@ def _packing_next_sentence(config: dict[str, Any]) -> str:
         return (
             "config.model.next_sentence=True: the lengths of random next sentences are not known when packed rows are "
             "planned; set it to false, or data.packing=false"
+        )
+    return ""
+
+
+def _hard_attention_risk(config: dict[str, Any]) -> str:
+    if config["model.attention"] == "hard" and config["loss.risk.metric"]:
+        return (
+            f"config.loss.risk.metric={config['loss.risk.metric']!r}: minimum risk does not train hard attention; "
+            "set model.attention=global"
         )
     return ""
 
@@ -164,6 +175,8 @@ def _symbols(config: dict[str, Any]) -> str:
     for symbol in symbols:
         if symbol.split() != [symbol] or "▁" in symbol or symbol in SPECIAL or symbols.count(symbol) > 1:
             return f"config.vocab.symbols={symbols!r}: {symbol!r} must be one word, named once, and none of {SPECIAL}"
+        if BYTE.fullmatch(symbol):
+            return f"config.vocab.symbols={symbols!r}: {symbol!r} is the name of a byte; use another word"
     return ""
 
 
@@ -341,8 +354,9 @@ RULES = (
     Rule(("model_name", "data.carry_state", "loss.activation_penalty", "loss.temporal_penalty"), _recurrent_only),
     Rule(("data.carry_state", "model.cell"), _carried_cell),
     Rule(("model_name", "loss.language_model", "encoder.frozen"), _auxiliary_language_model),
-    Rule(("data.packing", "data.max_length", "model.positions", "model.max_positions"), _packing_positions),
+    Rule(("data.max_length", "model.positions", "model.max_positions"), _learned_positions),
     Rule(("data.packing", "loss.risk.metric"), _packing_risk),
+    Rule(("model.attention", "loss.risk.metric"), _hard_attention_risk),
     Rule(("model_name", "loss.coverage", "model.copying"), _coverage_of_copies),
     Rule(("loss.coverage", "model.attention"), _coverage_of_attention),
     Rule(("data.packing", "model.next_sentence"), _packing_next_sentence),

@@ -3,10 +3,10 @@
 import asyncio
 import collections
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-Compute = Callable[[Any, Sequence[Any]], Sequence[Any]]
+Compute = Callable[[Any, Sequence[Any]], Iterable[Any]]
 
 
 class QueueFullError(Exception):
@@ -40,8 +40,8 @@ class Batcher:
     """Computes `compute(call, items)`, one result per item, for requests in the order of their arrival.
 
     The oldest request is computed together with those behind it that have an equal call, `batch_size` items at most. A
-    request that fails in a batch is computed alone, so that it does not affect the others. capacity: of the queue, in
-    items.
+    request that fails in a batch is computed alone, so that it does not affect the others. A batch is given up after
+    the next result that `compute` yields if all its clients have gone. capacity: of the queue, in items.
     """
 
     def __init__(self, compute: Compute, capacity: int, batch_size: int) -> None:
@@ -104,8 +104,12 @@ class Batcher:
 
     def _run(self, batch: Sequence[_Waiting]) -> None:
         items = [item for request in batch for item in request.items]
+        results = []
         try:
-            results = list(self._compute(batch[0].call, items))
+            for result in self._compute(batch[0].call, items):
+                results.append(result)
+                if all(request.future.cancelled() for request in batch):
+                    return
         except Exception as error:
             if len(batch) == 1:
                 batch[0].set(None, error)

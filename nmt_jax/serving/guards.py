@@ -59,12 +59,13 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        status, began = 0, asyncio.get_running_loop().time()
+        status, streamed, began = 0, False, asyncio.get_running_loop().time()
 
         async def send_with_headers(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
+            nonlocal status, streamed
             if message["type"] == "http.response.start":
                 status = message["status"]
+                streamed = dict(message["headers"]).get(b"content-type", b"").startswith(b"text/event-stream")
                 message = {**message, "headers": [*message["headers"], *_encoded(HEADERS.items())]}
             await send(message)
 
@@ -77,9 +78,11 @@ class Guard:
             await _discard(receive)
             await _refuse(send_with_headers, refused)
         except TimeoutError:
+            reason = f"no answer within {ANSWER_SECONDS:g} seconds; send fewer or shorter lines"
             if not status:
-                reason = f"no answer within {ANSWER_SECONDS:g} seconds; send fewer or shorter lines"
                 await _refuse(send_with_headers, RefusedError(504, reason))
+            elif streamed:
+                await send({"type": "http.response.body", "body": event("error", {"error": reason}).encode()})
         finally:
             self._counted(scope["path"], status, asyncio.get_running_loop().time() - began)
 
@@ -177,6 +180,11 @@ async def _refuse(send: Send, refused: RefusedError) -> None:
         headers.append(("www-authenticate", "Bearer"))
     await send({"type": "http.response.start", "status": refused.status, "headers": _encoded(headers)})
     await send({"type": "http.response.body", "body": body})
+
+
+def event(name: str, data: Any) -> str:
+    """Return a server-sent event."""
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False, allow_nan=False)}\n\n"
 
 
 def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:

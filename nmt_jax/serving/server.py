@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import dataclasses
-import json
 import logging
 import math
 import pathlib
@@ -30,7 +29,7 @@ from nmt_jax.serving.bodies import read_body
 from nmt_jax.serving.connections import Connection
 from nmt_jax.serving.endpoints import ENDPOINTS
 from nmt_jax.serving.endpoints.endpoint import Endpoint
-from nmt_jax.serving.guards import Guard
+from nmt_jax.serving.guards import Guard, event
 from nmt_jax.serving.models import Models
 from nmt_jax.serving.openapi import describe
 
@@ -137,12 +136,12 @@ class Server:
                 if (message := "the server is busy" if isinstance(error, QueueFullError) else explain(error)) is None:
                     print_failure(stream.path, error)
                     message = FAILED
-                yield _event("error", {"error": message})
+                yield event("error", {"error": message})
                 return
-            yield _event("result" if following is END else "part", part)
+            yield event("result" if following is END else "part", part)
             part = following
 
-    def _compute(self, called: "tuple[Endpoint, Any] | _Stream", items: Sequence[Any]) -> list[Any]:
+    def _compute(self, called: "tuple[Endpoint, Any] | _Stream", items: Sequence[Any]) -> Iterable[Any]:
         if isinstance(called, _Stream):
             return [next(called.parts, END)]
         endpoint, call = called
@@ -238,12 +237,7 @@ def print_failure(path: str, error: Exception) -> None:
     traceback.print_exception(error)
 
 
-def _event(name: str, data: Any) -> str:
-    """A server-sent event."""
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False, allow_nan=False)}\n\n"
-
-
 async def _chain(first: str, others: AsyncIterator[str]) -> AsyncIterator[str]:
     yield first
-    async for event in others:
-        yield event
+    async for one in others:
+        yield one

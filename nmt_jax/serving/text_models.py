@@ -87,9 +87,10 @@ class MaskedModel(TextModel):
     def __init__(self, folder: Workdir, checkpoint: str | int | None) -> None:
         self._task, self._params = open_trained(folder, "pretrain", checkpoint=checkpoint)
         super().__init__(folder.path.name, open_text_attention(folder, checkpoint))
+        self.mask = str(self._task.mask)
 
     def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "mask": self._task.mask}
+        return {**super().describe(), "mask": self.mask}
 
     def fill(self, text: str, count: int) -> list[list["Filling"]]:
         """Return the `count` best pieces for each mask of a text. Raises UserError if there is none."""
@@ -97,7 +98,7 @@ class MaskedModel(TextModel):
 
     def warm_up(self) -> None:
         super().warm_up()
-        self.fill(self._task.mask, 1)
+        self.fill(self.mask, 1)
 
 
 def open_text_model(folder: Workdir, checkpoint: str | int | None = None) -> TextModel:

@@ -10,6 +10,7 @@ import numpy as np
 
 from metrics_jax.surface.stop_words import smart
 from metrics_jax.surface.tokenizers import tokenize
+from nmt_jax.errors import UserError
 from nmt_jax.pretrained.sentence_vectors import Embed
 
 METHODS = ("lead", "sumbasic", "lexrank", "textrank")
@@ -17,6 +18,7 @@ DAMPING = 0.85  # damping factor of the random walk (Brin and Page, 1998)
 THRESHOLD = 0.1  # minimum similarity of neighbours (Erkan and Radev, 2004, section 5.3)
 EMBEDDING_THRESHOLD = 0.5  # cosine of neighbours for lexrank with an encoder
 TOLERANCE, ITERATIONS = 1e-9, 1000
+MOST_SENTENCES = 5000  # of a text whose sentences are compared with each other
 # A sentence ends at a full stop or the like, if no lower-case letter follows.
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*[^\W\d_a-z])")
 
@@ -36,10 +38,15 @@ def summarize(
 
     num_sentences: maximum number of sentences; num_words: maximum number of words, 0 for any number. embed: vectors of
     sentences, as `sentence_embedder` makes them, by which they are compared instead of by their words. threshold:
-    cosine from which on lexrank treats sentences as neighbours.
+    cosine from which on lexrank treats sentences as neighbours. Raises UserError if a line has too many sentences.
     """
     for line in lines:
         sentences = split_sentences(line)
+        if len(sentences) > MOST_SENTENCES and method != "lead":
+            raise UserError(
+                f"{len(sentences):,} sentences are too many for {method}; at most {MOST_SENTENCES:,} are possible: "
+                "divide the text, or use lead"
+            )
         order = rank_sentences(sentences, method, embed, threshold)
         lengths = [len(sentence.split()) for sentence in sentences]
         yield sentences, choose(order, lengths, num_sentences, num_words)

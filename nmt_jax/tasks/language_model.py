@@ -32,6 +32,7 @@ from nmt_jax.tasks.task import BatchSource, Task, in_order
 from nmt_jax.tasks.vocab_files import load_or_train_vocab
 
 ROWS = 32  # samples drawn together; the number is fixed, so that one program serves all
+MOST_PIECES, MOST_LOGITS = 4096, 1 << 28  # of a text that a model without max_positions reads at once
 
 
 class RunningText(Task):
@@ -345,7 +346,7 @@ class LanguageModel(RunningText):
 
     def _after_line_end(self, ids: np.ndarray) -> np.ndarray:
         """A text int[T] as the model reads it, after the end of a line: int32[1, S]. Raises UserError if too long."""
-        most = getattr(self.model, "max_positions", 1 << 20)
+        most = getattr(self.model, "max_positions", min(MOST_PIECES, MOST_LOGITS // len(self.vocab)))
         if len(ids) + 1 > most:
             raise UserError(f"the text has {len(ids)} pieces, but the model reads at most {most - 1}")
         return padded(np.append(np.int32(self.text_start), ids), most, PAD)

@@ -16,7 +16,7 @@ from nmt_jax.data.vocabulary.words import Words
 from nmt_jax.errors import UserError
 from nmt_jax.storage.files import whole_file
 
-VOCAB_FORMAT = 1  # increase it whenever equal texts and settings give another vocabulary
+VOCAB_FORMAT = 2  # increase it whenever equal texts and settings give another vocabulary
 
 
 def write_text(path: Path, text: str) -> None:

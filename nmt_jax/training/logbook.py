@@ -38,7 +38,7 @@ class Logbook:
             (self._local / path.name).write_bytes(path.read_bytes() if path.exists() else b"")
         self._file = (self._local / path.name).open("a", encoding="utf-8")
         # With purge_step, TensorBoard ignores the events that will be written again.
-        self._events = SummaryWriter(str(self._local / "tensorboard"), purge_step=step + 1 if step else None)
+        self._events = SummaryWriter(str(self._local / "tensorboard"), purge_step=step + 1)
 
     def __enter__(self) -> "Logbook":
         return self

@@ -84,7 +84,8 @@ def make_optimizer(config: ConfigDict) -> optax.GradientTransformation:
 def scale_by_depth(decay: float) -> optax.GradientTransformation:
     """Multiply updates by decay^(number of layers above): Howard and Ruder (2018), 3.1; Clark et al. (2020), A.2.
 
-    Embeddings are below all layers, other parameters above. Raises UserError for a model without modules `layers_N`.
+    Embeddings are below all layers. Other parameters, such as the head, are above and count as one layer: the updates
+    of the top layer are multiplied by decay. Raises UserError for a model without modules `layers_N`.
     """
 
     def scale(updates: Any, _: Any) -> Any:

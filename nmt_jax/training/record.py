@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
+from metrics_jax.registry import REGISTRY, metric_class
+from nmt_jax.checkpoints.ranking import METADATA, Score, best_first
 from nmt_jax.storage.files import is_complete
 from nmt_jax.workdir import Workdir
 
-LOWER_IS_BETTER = ("loss", "perplexity", "/ter", "/cder", "/wer", "/cer", "/per", "/wmd")  # and names that end in these
+LOWER_IS_BETTER = ("loss", "perplexity", "median_rank")  # and names that end in these
 
 
 class Record(NamedTuple):
@@ -47,17 +49,15 @@ def dev_metrics(workdir: Workdir, which: str | int = "best") -> dict[str, float]
 
     which: "best", or "last" and any number for those of the newest checkpoint.
     """
-    found = []
+    found: dict[int, tuple[Score, dict[str, float]]] = {}  # the newest first
     for step, metadata in _metadata(workdir):
         try:
-            meta, score = metadata["meta"], metadata["score"]
-            found.append((meta.get("measure", ""), score, step, dict(meta["metrics"])))
+            meta = metadata["meta"]
+            found[step] = Score(metadata["score"], meta.get("measure") or None), dict(meta["metrics"])
         except (ValueError, LookupError, TypeError, AttributeError):
             continue
-    scored = [one for one in found if one[1] is not None and one[0] == found[0][0]]
-    if which == "best" and scored:
-        return max(scored, key=lambda one: (one[1], -one[2]))[3]
-    return found[0][3] if found else {}
+    best = best_first({step: score for step, (score, _) in found.items()}) if which == "best" else []
+    return next((found[step][1] for step in (*best, *found)), {})
 
 
 def _metadata(workdir: Workdir) -> Iterator[tuple[int, Any]]:
@@ -67,8 +67,7 @@ def _metadata(workdir: Workdir) -> Iterator[tuple[int, Any]]:
     steps = [int(path.name) for path in workdir.checkpoints.iterdir() if path.name.isdigit() and is_complete(path)]
     for step in sorted(steps, reverse=True):
         try:
-            # The file where Orbax stores the custom metadata of `checkpoints.writing.Checkpoints`.
-            text = (workdir.checkpoints / str(step) / "_CHECKPOINT_METADATA").read_text(encoding="utf-8")
+            text = (workdir.checkpoints / str(step) / METADATA).read_text(encoding="utf-8")
             metadata = json.loads(text)["custom_metadata"]
         except (OSError, ValueError, LookupError, TypeError, RecursionError):  # the run reports it
             continue
@@ -95,8 +94,11 @@ def has_ended(config: ConfigDict, record: Record | None) -> bool:
 
 
 def higher_is_better(measure: str) -> bool:
-    """Whether higher values of a measure are better; False for losses and perplexities."""
-    return not measure.endswith(LOWER_IS_BETTER)
+    """Whether higher values of a measure are better; False for losses, perplexities, ranks and error rates."""
+    name = measure.rpartition("/")[2]
+    if name.endswith(LOWER_IS_BETTER):
+        return False
+    return name not in REGISTRY or bool(metric_class(name).higher_is_better)
 
 
 def best_step(rows: Sequence[Mapping[str, Any]], measure: str) -> float:

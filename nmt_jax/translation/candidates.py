@@ -56,7 +56,7 @@ def _rows(lines: Iterable[str], name: str) -> Iterator[tuple[int, int, Candidate
             else:
                 line, score, single = text.split("\t", 2)
                 row = number, int(line), Candidates([single], [float(score)], [{}])
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             raise UserError(
                 f'{name}:{number}: neither tab-separated LINE, SCORE, TEXT nor a JSON object with "line" and '
                 '"hypotheses": use the output of nmt-jax translate --nbest=N'

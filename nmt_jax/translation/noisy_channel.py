@@ -118,7 +118,7 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, float]:
         weights = {feature: float(value) for feature, value in content.items()}
         if not weights or not np.isfinite(list(weights.values())).all():
             raise ValueError
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         form = '{"weights": {"direct": 1, "channel": 0.5}}'
         raise UserError(f"{path}: not a file of weights such as {form}; nmt-jax rerank --tune writes one") from None
     return weights

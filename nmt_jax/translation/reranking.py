@@ -91,8 +91,10 @@ def paired(candidates: Iterable[Candidates], references: Iterable[Candidates] | 
         yield Pair(own, other)
 
 
-def choose_texts(decide: MinimumBayesRisk, group: Sequence[Pair], first: int = 0) -> Iterator[tuple[str, Choice]]:
-    """Yield the text chosen for each line of a group, and the choice; first: number of lines before.
+def choose_texts(
+    decide: MinimumBayesRisk, group: Sequence[Pair], name: str = "stdin", first: int = 0
+) -> Iterator[tuple[str, Choice]]:
+    """Yield the text chosen for each line of a group of the file `name`, and the choice; first: number of lines before.
 
     Raises UserError if weights="probability" lacks a score, and if a metric rejects a text.
     """
@@ -101,7 +103,7 @@ def choose_texts(decide: MinimumBayesRisk, group: Sequence[Pair], first: int = 0
     if decide.weights == "probability":
         for line, one in enumerate(weighted, start=first + 1):
             if np.isnan(one.scores).any():
-                raise UserError(f"line {line}: --weights=probability needs a score for every candidate")
+                raise UserError(f"{name}:{line}: --weights=probability needs a score for every candidate of a line")
     sources = [pair.source for pair in group] if decide.reads_sources else None
     choices = _decided(decide, texts, [one.scores for one in weighted], [one.texts for one in weighted], sources)
     yield from ((own[choice.index], choice) for own, choice in zip(texts, choices, strict=True))

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -58,12 +59,13 @@ class _LengthLimit(NamedTuple):
     ratio: float
     offset: int
     minimum: int
+    maximum: int
 
     def of_length(self, source_length: int) -> int:
-        return max(math.ceil(self.ratio * source_length) + self.offset, 1)
+        return min(max(math.ceil(self.ratio * source_length) + self.offset, 1), self.maximum)
 
     def of(self, part: _Part) -> int:
-        return max(self.of_length(part.length), self.minimum)
+        return min(max(self.of_length(part.length), self.minimum), self.maximum)
 
 
 def _join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
@@ -107,6 +109,8 @@ class Translator:
         self.reader = SourceReader.of(config.data)
         self.reduction = reduction_of(models[0])  # rows for each state that is attended to
         self.num_unknown = max(getattr(model, "num_unknown", 0) for model in models)
+        learned = (model.max_positions for model in models if getattr(model, "positions", "") == "learned")
+        self.max_length = min(learned, default=sys.maxsize) - 1  # of a translation, to which EOS may be added
 
     def search(self, **options: Any) -> Search:
         """Return the search of `config.decode` with some options changed, None for no change.
@@ -134,12 +138,15 @@ class Translator:
         params: the parameters of each model. Options that are None are taken from `config.decode`. The hypotheses of a
         line depend only on the line (and those of sampling on the seed), not on other lines: a line that occurs twice
         has the same samples. A line of `data.max_length` pieces or more is translated in parts if it has one source and
-        no constraints. Raises UserError if a constraint cannot be met.
+        no constraints. Raises UserError if a constraint cannot be met, or if the method needs attention and a model has
+        none.
         """
+        if method.needs_attention:
+            self.check_attention()
         decode = self.config.decode
         ratio = decode.max_length_ratio if max_length_ratio is None else max_length_ratio
         offset = decode.max_length_offset if max_length_offset is None else max_length_offset
-        limit = _LengthLimit(ratio, offset, method.min_limit)
+        limit = _LengthLimit(ratio, offset, method.min_limit, self.max_length)
         requests = as_lines(lines)
         split = [self._parts(line) for line in requests]
         for line, line_parts in zip(requests, split, strict=True):
@@ -163,8 +170,10 @@ class Translator:
 
         A line that `translate` divides, and an empty one, have the end only.
         """
+        if method.needs_attention:
+            self.check_attention()
         decode = self.config.decode
-        limit = _LengthLimit(decode.max_length_ratio, decode.max_length_offset, method.min_limit)
+        limit = _LengthLimit(decode.max_length_ratio, decode.max_length_offset, method.min_limit, self.max_length)
         parts = self._parts(line)
         if len(parts) > 1 or parts[0].empty:
             yield self.translate(params, [line], method)[0]
@@ -207,7 +216,8 @@ class Translator:
         for numbers, batch in self._scoring_batches(ids, targets):
             source = batch_source(batch)
             longest = max(len(targets[number]) for number in numbers)
-            target = np.full((len(source), 1 << (longest - 1).bit_length()), PAD, np.int32)
+            width = min(1 << (longest - 1).bit_length(), self.max_length + 1)
+            target = np.full((len(source), width), PAD, np.int32)
             for row, number in enumerate(numbers):
                 target[row, : len(targets[number])] = targets[number]
             force, batch = self.programs.kept("force", self.mesh.size), (source, target)
@@ -228,14 +238,14 @@ class Translator:
         self, params: Sequence[Any], lines: Sequence[Line], with_attention: bool = False
     ) -> list[list[Hypothesis]]:
         """Return the given translation of each line as its only hypothesis, with its log-probability as the score."""
-        limit = LONGEST * self.config.data.max_length
+        limit = min(LONGEST * self.config.data.max_length, self.max_length)
         texts = slice(0 if self.reader.only_text else 1, 2)
         for line in lines:
             for text, vocab in [*zip((line.text, line.translation), self.vocabularies, strict=True)][texts]:
                 if len(text) > limit and (count := len(vocab.encode(text))) > limit:
                     raise UserError(
                         f"{line.location}a text of {count:,} pieces is too long to be scored; at most {limit:,} are "
-                        f"possible, {LONGEST} times data.max_length"
+                        "possible"
                     )
         translations = [line.translation for line in lines]
         scored = self.score(params, lines, translations, with_attention)
@@ -273,7 +283,9 @@ class Translator:
     def check_attention(self) -> None:
         """Raise UserError if a model has no attention."""
         if any(getattr(model, "attention", "") == "none" for model in self.models):
-            raise UserError("a model without attention gives no alignment and cannot replace unknown words")
+            raise UserError(
+                "a model without attention gives no alignment, cannot replace unknown words and has no coverage penalty"
+            )
 
     # Parts and batches
 

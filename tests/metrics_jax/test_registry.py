@@ -15,6 +15,7 @@ from metrics_jax.registry import metric_class, needs
         ("chrf++", ChrF(word_order=2)),
         ("spBLEU", BLEU("flores200")),
         ("chrf++|beta:1", ChrF(word_order=2, beta=1)),
+        ("chrf|beta:0.5", ChrF(beta=0.5)),
     ],
 )
 def test_the_beginning_of_a_signature_is_enough(text, metric):
@@ -38,6 +39,11 @@ def test_invalid_signatures(text, line):
         parse(text)
 
 
+def test_unknown_options_by_keyword():
+    with pytest.raises(ValueError, match="bleu has no option 'foo'; its options are tokenize, lowercase, "):
+        load("bleu", foo=1)
+
+
 def test_warning_for_another_version():
     with pytest.warns(UserWarning, match="signature is of version 0.0"):
         assert parse("bleu|version:0.0") == BLEU()
@@ -56,7 +62,9 @@ def test_options_without_a_default():
 def test_numbers_that_make_no_sense_are_refused(name):
     kind = metric_class(name)
     kinds = typing.get_type_hints(kind)
-    numbers = [field.name for field in dataclasses.fields(kind) if kinds[field.name] in (int, float, float | None)]
+    numbers = [
+        field.name for field in dataclasses.fields(kind) if kinds[field.name] in (int, float, float | None, int | float)
+    ]
     for option in set(numbers) - {"skip_distance"}:  # any distance is possible
         for text in ("-1", "5000") if kinds[option] is int else ("-1", "nan", "inf"):
             with pytest.raises(ValueError, match=f"^{option}="):

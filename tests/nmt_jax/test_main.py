@@ -91,6 +91,10 @@ def test_an_invalid_model_creates_no_workdir(mistake, tmp_path, override, words)
     assert not (tmp_path / "w").exists()
 
 
+def test_a_home_directory_that_does_not_exist(mistake):
+    assert "there is no home directory" in mistake("train", f"--config={QUICKSTART}", "--workdir=~no-such-user/w")
+
+
 def test_missing_flags(mistake, tmp_path):
     assert "--workdir" in mistake("train", f"--config={QUICKSTART}")
     assert "--config=FILE" in mistake("train", f"--workdir={tmp_path}")

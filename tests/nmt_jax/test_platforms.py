@@ -13,12 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nmt_jax import config as configs
 from nmt_jax import platforms
 from nmt_jax.decoding.topk import top_k
+from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.cross_entropy import cross_entropy
 from nmt_jax.losses.sampled import negative_sampling
+from nmt_jax.losses.step import Step
 from nmt_jax.models.registry import model_class
+from nmt_jax.tasks.registry import make_task
 from tests.conftest import ROOT
 
 
@@ -258,3 +262,17 @@ def test_a_platform_without_its_plugin_is_an_error(monkeypatch, names):
     monkeypatch.setenv("JAX_PLATFORMS", names)
     with pytest.raises(UserError, match=f"JAX_PLATFORMS={names[-4:].strip(',')}: JAX is installed without support"):
         platforms.check_environment()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"loss.r_drop": 1.0}, {"model.copying": "pointer", "loss.label_smoothing": 0.0}, {"loss.risk.metric": "chrf"}],
+)
+def test_a_shared_word_table_has_one_type_of_gradient_in_bfloat16(changes, tmp_path):
+    config = configs.load(f"{ROOT}/configs/quickstart.py:smoke=true", {"model.dtype": "bfloat16", **changes})
+    task = make_task(config, tmp_path / "workdir", sharding.make_mesh())
+    batch, step = task.batches(1)[0], Step(0, jax.random.key(0), ())
+    with platforms.use(platforms.ACCELERATOR):
+        params = jax.eval_shape(task.init, jax.random.key(0))
+        gradient = jax.eval_shape(jax.grad(lambda params: task.loss_fn(params, batch, step)[0]), params)
+    assert {array.dtype.name for array in jax.tree.leaves(gradient)} == {"float32"}

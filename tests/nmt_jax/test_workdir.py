@@ -49,6 +49,14 @@ def test_an_edited_model_is_an_error_that_names_the_key(by, folder):
         opened(folder, by)
 
 
+@pytest.mark.parametrize(("task", "needed"), [("translate", " of config.task=translate"), ("phrase", "")])
+def test_a_phrase_based_model_is_not_a_neural_one(task, needed, tmp_path):
+    folder = Workdir(tmp_path)
+    configs.save(configs.load(f"{ROOT}/configs/phrase.py"), folder.config_file)
+    with pytest.raises(UserError, match=f"a phrase-based model, but this needs a neural model{needed}$"):
+        folder.trained_config(task)
+
+
 @pytest.mark.parametrize("by", ["translate", "train"])
 def test_other_keys_may_be_edited(by, folder):
     config = json.loads(folder.config_file.read_text())

@@ -104,8 +104,8 @@ def _samples(path: str) -> np.ndarray:
         content = path_of(path).read_bytes()
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot read the file: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        raise UserError(f"{path}: cannot read the file: {getattr(error, 'strerror', None) or error}") from None
     try:
         file = soundfile.SoundFile(io.BytesIO(content))
     except soundfile.SoundFileError:

@@ -90,6 +90,8 @@ class TextFile(SingleFile):
             label.append(str(value))
         if not all(value.strip() for value in label):
             raise UserError(f"{row.location}: the label is empty")
+        if any(mark in value for value in label for mark in "\t\n"):
+            raise UserError(f"{row.location}: the label has a tab or a line break; remove it")
         sentences = [sentence for names in self.texts for sentence in row.texts(names)]
         return Labelled("\t".join(label), sentences, row.location, columns)
 

@@ -166,8 +166,9 @@ class PathCorpus(TextCorpus):
                     continue
                 try:
                     status = path_of(path).stat()
-                except OSError as error:
-                    raise UserError(f"{source}:{number}: {path}: {error.strerror or error}") from None
+                except (OSError, ValueError) as error:  # ValueError: a null character in the path
+                    reason = getattr(error, "strerror", None) or error
+                    raise UserError(f"{source}:{number}: {path}: {reason}") from None
                 whole.update(f"{path}\t{status.st_size}\t{status.st_mtime_ns}\n".encode())
         return whole.hexdigest()
 

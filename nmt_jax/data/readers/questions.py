@@ -64,7 +64,7 @@ class SquadFile(SingleFile):
             articles = json.loads(gzip.decompress(content) if self.path.suffix == ".gz" else content)["data"]
         except json.JSONDecodeError as error:
             raise UserError(f"{self.path}:{error.lineno}: not JSON ({error.msg})") from None
-        except (OSError, EOFError, zlib.error, UnicodeDecodeError, RecursionError) as error:
+        except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:  # also numbers of many digits
             raise UserError(f"{self.path}: cannot read it: {error}") from None
         except (KeyError, TypeError):
             raise UserError(f'{self.path}: not in SQuAD 1.1 format: no field "data"') from None
@@ -96,8 +96,9 @@ class SquadFile(SingleFile):
                     f"{location}: its answer {text!r} is not at character {start} of the context, which has "
                     f"{context[max(start, 0) :][: max(len(text), 1)]!r} there: correct answer_start (in code points)"
                 )
-        if not isinstance(qa["question"], str):
-            raise TypeError("the question is not a string")
+        for what, text in (("question", qa["question"]), ("context", context)):
+            if not isinstance(text, str):
+                raise TypeError(f"the {what} is not a string")
         return Question(str(qa["id"]), qa["question"], context, answers, title)
 
 

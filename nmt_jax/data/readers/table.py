@@ -74,6 +74,8 @@ def read_table(path: str | os.PathLike[str], what: str) -> Iterator[Row]:
 def _of_tsv(path: str | os.PathLike[str]) -> Iterator[Row]:
     lines = read_lines(path)
     header = next(lines).split("\t")
+    if twice := [name for name in dict.fromkeys(header) if header.count(name) > 1]:
+        raise UserError(f"{path}:1: the column {twice[0]!r} occurs twice; rename one")
     for number, line in enumerate(lines, start=2):
         fields = line.split("\t")
         if len(fields) != len(header):

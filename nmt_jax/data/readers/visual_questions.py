@@ -95,7 +95,7 @@ def _rows(path: pathlib.Path, key: str, fields: dict[str, type]) -> Sequence[dic
         content = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise UserError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # also text that is not UTF-8, and numbers of many digits
         raise UserError(f"{path}: cannot read it: {error}") from None
     rows = content.get(key) if isinstance(content, dict) else None
     if not isinstance(rows, list):

@@ -35,6 +35,7 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3
 ALGORITHMS = {"unigram": "unigram", "bpe": "bpe", "word": "word", "character": "char"}  # names in SentencePiece
 # More sentences hardly change the vocabulary, and the trainer holds all of them in memory.
 MAX_SENTENCES = 2_000_000
+MAX_BYTES = 1 << 30  # of a sentence; by default, SentencePiece ignores those of more than 4,192
 
 # SentencePiece seeds the generator of each thread once, from a global seed, which is set under this lock.
 _seed_lock = threading.Lock()
@@ -94,6 +95,7 @@ class Vocab:
                 # The rarest characters of a large corpus are spelled as bytes instead of one untrained piece each.
                 character_coverage=0.9999 if byte_fallback else 1.0,
                 normalization_rule_name="identity",
+                max_sentence_length=MAX_BYTES,
                 num_threads=4,  # fixed, because the order of summation decides ties
                 minloglevel=3,
             )

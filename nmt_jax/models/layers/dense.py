@@ -78,7 +78,7 @@ def _matmul_backward(dtype: str, x_dtype: str, saved: tuple[Array, Array], gradi
     x, kernel = saved
     rows = gradient.reshape(-1, gradient.shape[-1]).astype(dtype)
     d_x = product(rows, transposed(kernel, dtype), dtype).reshape(x.shape).astype(x_dtype)
-    return d_x, product(transposed(x.reshape(-1, x.shape[-1]), dtype), rows, dtype)
+    return d_x, product(transposed(x.reshape(-1, x.shape[-1]), dtype), rows, dtype).astype(kernel.dtype)
 
 
 _matmul.defvjp(_matmul_forward, _matmul_backward)

@@ -14,12 +14,14 @@ from nmt_jax import platforms
 def dropout(x: Array, rate: float, key: Array) -> Array:
     """Set units of x float[..., D] to zero with probability `rate`, and scale up the others by 1 / (1 - rate).
 
-    The mask is the same on any number of devices. On CPUs the rate is rounded to a multiple of 1/256.
+    The mask is the same on any number of devices. On CPUs the rate is rounded to a multiple of 1/256 below 1.
     """
     if platforms.current().dropout == "hash":
         return _hashed_dropout(x, jax.random.key_data(key), rate)
     # One random byte per unit: a quarter of the random bits of a Bernoulli draw, the main cost of dropout on a CPU.
-    keep = round(256 * (1 - rate))
+    keep = max(round(256 * (1 - rate)), 1)
+    if keep == 256:  # no byte is as large
+        return x
     words = jax.random.bits(key, (*x.shape[:-1], -(-x.shape[-1] // 4)), jnp.uint32)
     units = jax.lax.bitcast_convert_type(words, jnp.uint8).reshape(*x.shape[:-1], -1)[..., : x.shape[-1]]
     return jnp.where(units < keep, x * (256 / keep), 0.0)

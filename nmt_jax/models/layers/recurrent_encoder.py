@@ -58,9 +58,9 @@ class Encoder(nn.Module):
 
 
 class Unordered(nn.Module):
-    """What stands for an encoder of vectors without order, such as the cells of an image: they are its states.
+    """Passes on vectors without order, such as the cells of an image; the last state of each layer is their mean.
 
-    The decoder attends to them directly (Xu et al., 2015, section 3.1). The last states are their mean.
+    The decoder attends to the vectors directly (Xu et al., 2015, section 3.1).
     """
 
     cell: str

@@ -31,8 +31,9 @@ def attend(
 
     query float[B, H, T, Dk], keys float[B, H, S, Dk], values float[B, H, S, Dv], mask bool broadcast to [B, H, T, S]
     -> context [B, H, T, Dv] of the type of the query, weights float32[B, H, T, S]; masked positions have weight exactly
-    0. With a random key, dropout of this rate is applied to the weights that average the values, not to those returned.
-    bias: float[1 or B, H, T, S], added to the scores. scale: of the scores, instead of 1 / sqrt(d_k).
+    0, except in a row without any other position, whose weights are uniform. With a random key, dropout of this rate is
+    applied to the weights that average the values, not to those returned. bias: float[1 or B, H, T, S], added to the
+    scores. scale: of the scores, instead of 1 / sqrt(d_k).
     """
     plain = key is None and bias is None and scale is None
     if plain and (context := fused_context(query, keys, values, mask)) is not None:

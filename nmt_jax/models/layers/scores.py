@@ -15,7 +15,7 @@ Array = jax.Array
 
 
 class Dot(nn.Module):
-    """e = s^T h (Luong et al., 2015, eq. 8, `dot`); query and key must have the same width."""
+    """e = s^T h (Luong et al., 2015, section 3.1, `dot`); query and key must have the same width."""
 
     def prepare(self, keys: Array) -> Array:
         """The keys themselves."""
@@ -38,7 +38,7 @@ class ScaledDot(Dot):
 
 
 class General(nn.Module):
-    """e = s^T W h (Luong et al., 2015, eq. 8, `general`; multiplicative or bilinear attention)."""
+    """e = s^T W h (Luong et al., 2015, section 3.1, `general`; multiplicative or bilinear attention)."""
 
     d_query: int
     dtype: str = "float32"
@@ -104,7 +104,7 @@ class Additive(nn.Module):
 
 
 class Concat(Additive):
-    """e = w2^T tanh(W1 [s; h] + b) (Luong et al., 2015, eq. 8, `concat`: a multi-layer perceptron).
+    """e = w2^T tanh(W1 [s; h] + b) (Luong et al., 2015, section 3.1, `concat`: a multi-layer perceptron).
 
     W1 [s; h] is the sum of two products, of s and of h: additive attention with a bias.
     """
@@ -113,7 +113,7 @@ class Concat(Additive):
 
 
 class Location(nn.Module):
-    """e = W s, a score per source position whatever its state h is (Luong et al., 2015, section 3.1, `location`).
+    """e = W s, a score per source position whatever its state h is (Luong et al., 2015, eq. 8, `location`).
 
     Positions after the first `positions` have the score of masked ones: words near the end of a long sentence are
     ignored, as in the paper.

@@ -1,7 +1,7 @@
 """What an address of the JSON interface is: its fields, and the two steps from a body to an answer."""
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ class Endpoint:
     required: tuple[str, ...]
     example: Mapping[str, Any]
     parse: Callable[[Models, Mapping[str, Any]], tuple[Hashable, list[Any]]]
-    compute: Callable[[Models, Any, Sequence[Any]], list[Any]]
+    compute: Callable[[Models, Any, Sequence[Any]], Iterable[Any]]
     answer: Callable[[Any, Sequence[Any]], Any] = lambda call, results: results[0]
     most_lines: int = MOST_LINES
     stream: Callable[[Models, Any, Sequence[Any]], Iterator[Any]] | None = None

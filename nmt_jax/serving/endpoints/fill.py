@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from nmt_jax.errors import UserError
 from nmt_jax.schema.key import Key, count
 from nmt_jax.serving.endpoints.endpoint import MODEL, Endpoint
 from nmt_jax.serving.models import Models
 from nmt_jax.serving.text_models import MaskedModel
+
+MOST = 1000  # candidates of an answer, each of which repeats the text
 
 
 class Fill(NamedTuple):
@@ -17,8 +20,16 @@ class Fill(NamedTuple):
 
 
 def parse(models: Models, body: Mapping[str, Any]) -> tuple[Fill, list[str]]:
-    """Return the call and the text of a request. Raises UserError if no model fills masks."""
-    return Fill(models.text_model(body["model"], "fill").name, body["candidates"] or 10), [body["text"]]
+    """Return the call and the text of a request. Raises UserError if no model fills masks, or for too many of them."""
+    model = models.text_model(body["model"], "fill")
+    assert isinstance(model, MaskedModel)
+    masks, candidates = body["text"].count(model.mask), body["candidates"] or 10
+    if masks * candidates > MOST:
+        raise UserError(
+            f"text: {masks:,} masks with {candidates} candidates each are too many; at most {MOST:,} candidates are "
+            "possible: send fewer masks, or lower candidates"
+        )
+    return Fill(model.name, candidates), [body["text"]]
 
 
 def compute(models: Models, call: Fill, texts: Sequence[str]) -> list[Any]:

@@ -12,12 +12,15 @@ from nmt_jax.errors import UserError
 from nmt_jax.schema.key import Key, count
 from nmt_jax.serving.endpoints.endpoint import MODEL, MOST_LINES, Endpoint
 from nmt_jax.serving.models import Models
+from nmt_jax.serving.translators import Model
 from nmt_jax.translation.requests import Hypothesis, Line
 
 SEARCH = ("n_best", "beam_size", "length_penalty", "num_groups", "diversity")
 SAMPLING = ("temperature", "top_k", "top_p", "seed")
 SHORT = 2000  # characters of a request whose length in pieces is looked at
 STREAMED = 8  # lines that are translated together for a stream
+GROUP = 10_000  # characters that are translated together, or one line
+MOST_WEIGHTS = 4_000_000  # of attention, in an answer
 
 
 class Translate(NamedTuple):
@@ -62,36 +65,59 @@ def parse(models: Models, body: Mapping[str, Any]) -> tuple[Translate, list[Line
     return Translate(model.name, method, bool(body["attention"]), padded_length), items
 
 
-def compute(models: Models, call: Translate, lines: Sequence[Line]) -> list[Any]:
-    """Return the hypotheses of each line. Raises UserError if a line cannot be translated."""
-    model = models.models[call.model]
-    found = model.translator.translate(model.params, lines, call.method)
-    if call.attention:
-        found = model.translator.add_attention(model.params, lines, found)
-    return [[_hypothesis(one, call.attention) for one in group] for group in found]
+def compute(
+    models: Models, call: Translate, lines: Sequence[Line], most_together: int = MOST_LINES
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the hypotheses of each line, translating at most `most_together` lines at once, and fewer long lines.
+
+    Raises UserError if a line cannot be translated, or if there are too many attention weights.
+    """
+    model, num_weights = models.models[call.model], 0
+    longest = max((len(line.text) for line in lines), default=0)
+    together = min(max(GROUP // max(longest, 1), 1), most_together)
+    for first in range(0, len(lines), together):
+        some = lines[first : first + together]
+        found = model.translator.translate(model.params, some, call.method)
+        if call.attention:
+            num_weights += _count_weights(model, some, found, MOST_WEIGHTS - num_weights)
+            found = model.translator.add_attention(model.params, some, found)
+        yield from ([_hypothesis(one, call.attention) for one in group] for group in found)
 
 
 def stream(models: Models, call: Translate, lines: Sequence[Line]) -> Iterator[Any]:
     """Yield the hypotheses of each line as soon as they are known, those of a single line also while they grow."""
     model, results = models.models[call.model], []
-    for first in range(0, len(lines), STREAMED):
-        some = lines[first : first + STREAMED]
-        if len(lines) == 1:
-            found: list[Hypothesis] = []
-            for found in model.translator.grow(model.params, lines[0], call.method):
-                yield {"line": 0, "hypotheses": [_hypothesis(one, attention=False) for one in found]}
-            scored = [found]
-            if call.attention:
-                scored = model.translator.add_attention(model.params, lines, scored)
-            results += [[_hypothesis(one, call.attention) for one in group] for group in scored]
-        else:
-            results += compute(models, call, some)
-            yield from ({"line": line, "hypotheses": results[line]} for line in range(first, len(results)))
+    if len(lines) == 1:
+        found: list[Hypothesis] = []
+        for found in model.translator.grow(model.params, lines[0], call.method):
+            yield {"line": 0, "hypotheses": [_hypothesis(one, attention=False) for one in found]}
+        scored = [found]
+        if call.attention:
+            _count_weights(model, lines, scored, MOST_WEIGHTS)
+            scored = model.translator.add_attention(model.params, lines, scored)
+        results = [[_hypothesis(one, call.attention) for one in group] for group in scored]
+    else:
+        for line, hypotheses in enumerate(compute(models, call, lines, STREAMED)):
+            results.append(hypotheses)
+            yield {"line": line, "hypotheses": hypotheses}
     yield _answer(call, results)
 
 
 def _answer(call: Translate, results: Sequence[Any]) -> Any:
     return {"model": call.model, "results": results}
+
+
+def _count_weights(model: Model, lines: Sequence[Line], found: Sequence[Sequence[Hypothesis]], most: int) -> int:
+    """Return the number of weights between the pieces of lines and their hypotheses. Raises UserError beyond `most`."""
+    encode = model.translator.vocabularies[0].encode
+    lengths = [len(encode(line.text)) + 1 for line in lines]
+    total = sum(length * (len(one.ids) + 1) for length, group in zip(lengths, found, strict=True) for one in group)
+    if total > most:
+        raise UserError(
+            f"attention: more than {MOST_WEIGHTS:,} weights; send fewer or shorter lines, ask for fewer hypotheses, or "
+            "leave out attention"
+        )
+    return total
 
 
 def _check_absent(body: Mapping[str, Any], names: Sequence[str], because: str) -> None:

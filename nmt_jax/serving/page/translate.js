@@ -5,6 +5,7 @@ import { ask, debounced, element, labelled, say, words } from "/page/page.js";
 
 const MOST_LINES = 20;
 const ALTERNATIVES = 8;
+const LONG = 500; // characters of a line, beyond which its words are not linked by attention
 
 export async function show(view, { models }) {
   if (!models.length) {
@@ -90,7 +91,8 @@ function nonempty(text) {
 }
 
 function requestFor(model, lines, wished, options) {
-  const body = { model: model.name, lines, ...options, attention: model.attention };
+  const attention = model.attention && lines.every((line) => line.length <= LONG);
+  const body = { model: model.name, lines, ...options, attention };
   if (wished.some((wish) => wish.prefix)) body.prefixes = wished.map((wish) => wish.prefix);
   if (wished.some((wish) => wish.phrases)) body.constraints = wished.map((wish) => wish.phrases.split(/\s*;\s*/).join("\t"));
   return body;

@@ -135,6 +135,18 @@ def test_by_layer_equals_one_layer_at_a_time():
         np.testing.assert_allclose(found[layer], alone[:, [1, 2, 0]], atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("texts", "error", "words"),
+    [
+        ((["a", "b"], ["a"]), ValueError, "2 hypotheses but 1 references"),
+        (("ab", ["a", "b"]), TypeError, "hypotheses must be a sequence of strings"),
+    ],
+)
+def test_invalid_pairs_by_layer(texts, error, words):
+    with pytest.raises(error, match=words):
+        BERTScore(ENCODER).by_layer(*texts)
+
+
 def test_fitting_a_baseline(tmp_path):
     texts = ["ab c", "cab", "b", "ab c", "c c a b"]
     metric = BERTScore(ENCODER)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from metrics_jax.judging.agreement import agreement
 from metrics_jax.judging.judgements import Judgements, far_from_median
 
 
@@ -54,3 +55,10 @@ def test_unknown_groupings():
         judged.labels("topic")
     with pytest.raises(ValueError, match="systems of the texts are unknown"):
         judged.system_scores()
+
+
+def test_judgements_of_any_numbers_become_floats():
+    judged = Judgements([1, 2, 3], ["a", "b", "c"], [7, 7, 7])
+    assert judged.human.dtype == np.float64
+    human = np.array([10, 200, 100], np.uint8)
+    assert agreement(Judgements(human), "acc").values(human[None].astype(float)).tolist() == [1.0]

@@ -136,6 +136,13 @@ def test_blocks_contain_every_pair_once(monkeypatch):
         assert {tuple(sorted(map(int, pair))) for pair in found} == expected
 
 
+def test_differences_of_25_points_count_despite_rounding():
+    human, scores = np.array([75.1, 50.1, 25.2]), np.array([3.0, 2.0, 1.0])
+    assert human[0] - human[1] < 25
+    sums = COEFFICIENTS["darr"].sums(Groups.of(np.zeros(3, int)), scores, human)
+    assert sums[1].sum() == 2  # the first text and the others; the difference of these is 24.9
+
+
 def test_calibration_on_a_subset_of_the_differences(monkeypatch):
     scores, human, labels = random_case(0, 6)
     groups = Groups.of(labels)

@@ -94,8 +94,16 @@ def test_perfect_and_undefined_agreement():
         (lambda: cohen_kappa([1, 2], [1]), "2 and 1 labels"),
         (lambda: cohen_kappa([], []), "0 and 0 labels"),
         (lambda: cohen_kappa([1], [1], "cubic"), "one of none, linear, quadratic"),
+        (lambda: cohen_kappa([1, NO], [1, NO]), "labels contain NaN"),
+        (lambda: cohen_kappa(["1", "2"], [1, 2]), "all strings or all numbers"),
     ],
 )
 def test_invalid_ratings(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_labels_are_a_sequence():
+    with pytest.raises(TypeError, match="must be a sequence, not a single string"):
+        cohen_kappa("aab", ["a", "a", "b"])
+    assert cohen_kappa(["a", "b"], np.array(["a", "b"])) == cohen_kappa([1, 2], np.array([1.0, 2.0])) == 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrics_jax.judging.error_weights import WEIGHTS, error_weight
+from metrics_jax.judging.error_weights import WEIGHTS, error_weight, key_parts
 from metrics_jax.judging.raters import cohen_kappa, fleiss_kappa, krippendorff_alpha
 from metrics_jax.judging.ratings import AGREEMENT, Ratings
 
@@ -99,3 +99,7 @@ def test_more_exact_weights_come_first():
         ValueError, match="severity 'Critical' has no weight; those with a weight are neutral, minor, m"
     ):
         error_weight("Critical", "Other")
+
+
+def test_parts_of_a_key():
+    assert key_parts("Major / Non-translation!") == ["major", "non-translation"]

@@ -27,7 +27,9 @@ def test_power_is_the_probability_of_a_significant_result():
         assert sign_test_power(size, share, alpha) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize(("share", "power"), [(0.6, 0.8), (0.7, 0.8), (0.25, 0.9), (0.95, 0.8), (1.0, 0.8)])
+@pytest.mark.parametrize(
+    ("share", "power"), [(0.6, 0.8), (0.7, 0.8), (0.25, 0.9), (0.95, 0.8), (1.0, 0.8), (0.55, 0.06), (0.7, 0.1)]
+)
 def test_enough_pairs_and_no_more(share, power):
     size = pairs_needed(share, power)
     powers = sign_test_power(np.arange(1, 3 * size + 50), share)
@@ -68,6 +70,15 @@ def test_pairs_that_metrics_order_differently():
     assert swapped.strengths == pytest.approx(found.strengths)
     with pytest.raises(ValueError, match="the same score"):
         find_disagreements(np.stack([FIRST, np.ones(11)]), TEXTS, SYSTEMS, ITEMS)
+
+
+def test_scores_of_other_types_and_nan():
+    lists = find_disagreements([FIRST.tolist(), SECOND.tolist()], TEXTS, SYSTEMS, ITEMS)
+    assert list(zip(lists.first, lists.second, strict=True)) == [(1, 5), (1, 9), (5, 9)]
+    bytes_ = find_disagreements(np.stack([FIRST, SECOND]).astype(np.uint8), TEXTS, SYSTEMS, ITEMS)
+    np.testing.assert_array_equal(bytes_.strengths, lists.strengths)
+    with pytest.raises(ValueError, match="the score of text 2 by metric 1 is nan"):
+        find_disagreements(np.stack([FIRST, np.where(np.arange(11) == 2, np.nan, SECOND)]), TEXTS, SYSTEMS, ITEMS)
 
 
 def test_items_and_systems_are_chosen_equally_often():

@@ -56,3 +56,8 @@ def test_soft_accuracy_is_a_mean_over_pairs():
 def test_scores_must_be_two_dimensional():
     with pytest.raises(ValueError, match=r"\(3,\)"):
         p_values(np.ones(3))
+
+
+def test_p_values_need_permutations():
+    with pytest.raises(ValueError, match="permutations must be at least 1, not 0"):
+        p_values(np.ones((2, 3)), permutations=0)

@@ -25,3 +25,8 @@ def test_without_links_there_is_no_division_by_zero():
 def test_unequal_lengths():
     with pytest.raises(ValueError, match="1"):
         alignment_statistics([set()], [set()], [])
+
+
+def test_an_empty_corpus_has_no_score():
+    with pytest.raises(ValueError, match="no sentence pairs"):
+        alignment_scores(alignment_statistics([], [], []))

@@ -71,6 +71,8 @@ def test_the_threshold_is_the_best_of_all():
 def test_bad_input():
     with pytest.raises(ValueError, match="1 scores but 2 answers"):
         best_threshold([1.0], ["a", "b"], [["a"], ["b"]])
+    with pytest.raises(ValueError, match="the scores contain NaN or infinity"):
+        best_threshold([1.0, np.nan], ["a", "b"], [["a"], ["b"]])
     with pytest.raises(TypeError, match="sequence of sequences"):
         word_f1(["a"], ["a"])
     with pytest.raises(ValueError, match="1 hypotheses but 2 references"):

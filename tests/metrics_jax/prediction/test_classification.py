@@ -87,6 +87,8 @@ def test_a_million_labels_do_not_overflow():
     [
         (([1, 0], [1]), ValueError, "2 hypotheses but 1 references"),
         (([], []), ValueError, "no labels"),
+        (([1, math.nan], [1, math.nan]), ValueError, "labels contain NaN"),
+        ((np.array([1, np.nan]), np.ones(2)), ValueError, "labels contain NaN"),
         (("yes", ["y", "e", "s"]), TypeError, "hypotheses must be a sequence of labels"),
         (([1, 2, 3], [1, 2, 3]), ValueError, "3 labels are not binary"),
         ((["yes", "no"], ["yes", "no"]), ValueError, "positive=1 is neither of the labels 'yes' and 'no'"),

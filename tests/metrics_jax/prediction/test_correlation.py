@@ -45,6 +45,13 @@ def test_spearman_depends_only_on_the_order():
     assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
 
 
+@pytest.mark.parametrize("scale", [1e-320, 1e-170, 1e200, 1e307])
+def test_the_scale_does_not_matter(scale):
+    x, y = np.array([[1.0, 2.0, 4.0], [1, 1, 1]]), np.array([1.0, 3.0, 2.0])
+    for r in (pearson(scale * x, y), pearson(x, scale * y)):
+        np.testing.assert_allclose(r, [scipy.stats.pearsonr(x[0], y).statistic, np.nan], rtol=1e-3)  # 1e-320 is rounded
+
+
 def test_constant_lists_are_undefined():
     assert np.isnan(pearson([1, 1, 1], [1, 2, 3]))
     assert pearson([1, 1, 1], [1, 2, 3], undefined=0.0) == spearman([1, 2, 3], [0, 0, 0], undefined=0.0) == 0.0
@@ -59,6 +66,8 @@ def test_bad_input():
         spearman(np.ones(1), np.ones(1))
     with pytest.raises(ValueError, match="one-dimensional"):
         kendall(np.ones((2, 2)), np.ones((2, 2)))
+    with pytest.raises(ValueError, match="variant='d': choose a, b or c"):
+        kendall(np.arange(3), np.arange(3), "d")
     for bad, variant in itertools.product((np.nan, np.inf), "abc"):
         with pytest.raises(ValueError, match="NaN"):
             kendall(np.array([1.0, bad]), np.ones(2), variant)

@@ -38,6 +38,10 @@ def test_bad_input():
         entities(["PER"])
     with pytest.raises(ValueError, match="tag 'B-' is not one of"):
         entities(["B-"])
+    with pytest.raises(TypeError, match="a sequence of strings, not a single string"):
+        entity_f1(["OO"], ["OO"])
+    with pytest.raises(ValueError, match="no sentences"):
+        entity_f1([], [])
     with pytest.raises(ValueError, match="1 hypotheses but 2 references"):
         entity_f1([["O"]], [["O"], ["O"]])
     with pytest.raises(ValueError, match="sentence 0 has 2 tags, but 1 predicted ones"):

@@ -123,3 +123,9 @@ def test_identical_texts_and_extremes():
 def test_invalid_options(options):
     with pytest.raises(ValueError, match=f"^{next(iter(options))}="):
         CIDEr(**options)
+
+
+def test_fitting_needs_references():
+    for references, error, words in (([], ValueError, "no segments"), ("ab", TypeError, "not a single string")):
+        with pytest.raises(error, match=words):
+            CIDEr().fitted(references)

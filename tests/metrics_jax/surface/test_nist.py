@@ -33,3 +33,9 @@ def test_frozen_information_makes_segments_independent():
 def test_invalid_options():
     with pytest.raises(ValueError, match="at least 1"):
         NIST(max_ngram_order=0)
+
+
+def test_fitting_needs_references():
+    for references, error, words in (([], ValueError, "no segments"), ("ab", TypeError, "not a single string")):
+        with pytest.raises(error, match=words):
+            NIST().fitted(references)

@@ -14,6 +14,7 @@ import optax
 import pytest
 from jax.sharding import SingleDeviceSharding
 
+from nmt_jax.checkpoints.ranking import METADATA, Score, best_first
 from nmt_jax.checkpoints.reading import CheckpointChangedError, CheckpointReader, load_params
 from nmt_jax.checkpoints.train_state import TrainState, new_state
 from nmt_jax.checkpoints.verification import name_differences
@@ -84,6 +85,18 @@ def test_the_last_and_the_best_are_kept_after_a_restart(tmp_path):
     save_all(tmp_path, [5, 6, 7], 2, 1, scores)
     assert Checkpoints(tmp_path).steps() == [2, 6, 7]  # 2 and 5 have equal scores
     assert Checkpoints(tmp_path).best_steps() == [2, 7, 6]
+
+
+def test_nan_is_no_score(tmp_path):
+    save_all(tmp_path, [1, 2, 3, 4], 1, 1, {1: -3.2, 2: np.nan, 3: -2.9, 4: np.nan})
+    assert Checkpoints(tmp_path).steps() == [3, 4]
+    assert Checkpoints(tmp_path).best_steps() == [3]
+    assert '"score":null' in (tmp_path / "4" / METADATA).read_text().replace(" ", "")
+
+
+def test_nan_scores_of_older_versions_are_ignored():
+    scores = {500: Score(-3.2, "dev/loss"), 1000: Score(np.nan, "dev/loss"), 1500: Score(-2.9, "dev/loss")}
+    assert best_first(scores) == [1500, 500]
 
 
 def test_an_unfinished_checkpoint_is_ignored(tmp_path):

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import safetensors.numpy
 
+from nmt_jax.storage.paths import path_of
 from tests.fixtures.encoder_folders import write_folder
 from tests.nmt_jax.pretrained.test_torch_files import FOLDER, tensor, write
 
@@ -48,4 +49,17 @@ def test_mistakes(mistake, tmp_path):
     assert "hparams.yaml: not plain YAML" in mistake(
         "convert", f"--input={comet}", output, f"--base={tmp_path / 'base'}"
     )
+    levels = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 7)]
+    (tmp_path / "hparams.yaml").write_text("\n".join(levels))
+    assert "hparams.yaml: more than 100,000 values in the settings" in mistake(
+        "convert", f"--input={comet}", output, f"--base={tmp_path / 'base'}"
+    )
     assert not (tmp_path / "out").exists()
+    assert "s3://a/b: this must be a local path" in mistake("convert", "--input=s3://a/b", output)
+
+
+def test_a_model_is_converted_into_an_object_store(nmt_jax, tmp_path, bucket):
+    model = write(tmp_path / "m.bin", {"a": tensor()})
+    assert nmt_jax("convert", f"--input={model}", f"--output={bucket}/m").code == 0
+    assert path_of(f"{bucket}/m/model.safetensors").is_file()

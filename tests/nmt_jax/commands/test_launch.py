@@ -127,6 +127,11 @@ def test_the_command_for_a_tpu_pod(capsys):
     assert subprocess.run(["bash", "-n"], input=printed, text=True).returncode == 0
 
 
+def test_logs_of_a_workdir_in_an_object_store_are_local(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert f"#SBATCH --output={tmp_path}/slurm-%j.log\n" in dry(capsys, "--on=slurm", "--", *training("s3://b/w"))
+
+
 def test_the_script_for_an_array_on_slurm(capsys, tmp_path):
     script = dry(capsys, "--on=slurm", "--array=8", "--", *SCORE, f"--output={tmp_path}/scores")
     assert "#SBATCH --array=0-7\n" in script

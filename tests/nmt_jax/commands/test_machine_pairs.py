@@ -125,7 +125,7 @@ def test_nothing_is_lost_or_mixed(nmt_jax, mistake, model, tmp_path, monkeypatch
     (tmp_path / "mono.de").write_text("".join(f"{line}\n" for line in GERMAN))
     assert nmt_jax(*BACK, *model).code == 0
     assert "already exists" in mistake(*BACK, *model)
-    assert "would replace" in mistake(*BACK, *model, f"--output={tmp_path / 'mono'}", "--overwrite")
+    assert "used twice" in mistake(*BACK, *model, f"--output={tmp_path / 'mono'}", "--overwrite")
     assert read(tmp_path / "mono.de") == GERMAN
 
 

@@ -108,7 +108,7 @@ def test_many_chunks_and_other_pseudo_references(mbr, tmp_path):
     code, out, _ = mbr(as_json(LISTS), f"--references={tmp_path / 'references'}")
     assert (code, out) == (0, "the old man sleeps .\n\nthe cat\n")
     unscored = json.dumps({"line": len(many) + 1, "hypotheses": [{"text": "a"}]})
-    assert f"line {len(many) + 1}: --weights" in mbr(as_json(many) + unscored, "--weights=probability")[2]
+    assert f"stdin:{len(many) + 1}: --weights" in mbr(as_json(many) + unscored, "--weights=probability")[2]
     (tmp_path / "few").write_text(as_json(LISTS[:2]))
     code, out, err = mbr(as_json(LISTS), f"--references={tmp_path / 'few'}")
     assert code == 2
@@ -140,7 +140,7 @@ def test_mistakes(mbr):
         "stdin:1: neither tab-separated LINE, SCORE": ('{"line": 1, "hypotheses": ["a"]}\n',),
         "stdin:1: no candidates for line 1": ('{"line": 1, "hypotheses": []}\n',),
         "stdin:2: candidates of line 3, expected line 2": ("1\t0\ta\n3\t0\tb\n",),
-        "line 1: --weights=probability needs a score": (
+        "stdin:1: --weights=probability needs a score": (
             '{"line": 1, "hypotheses": [{"text": "a"}]}\n',
             "--weights=probability",
         ),

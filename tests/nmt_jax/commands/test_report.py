@@ -229,6 +229,12 @@ def test_a_sweep_is_reported_with_table_plots_and_failures(sweep):
     assert "dev/loss" in read.text
 
 
+def test_a_run_that_was_interrupted_before_its_first_evaluation_is_in_the_report_of_its_sweep(sweep):
+    run = make_run(sweep, {"model.d_model": 32, "seed": 0})
+    run.workdir.metrics_file.write_text('{"step": 1, "loss": 9.0}\n')
+    assert "d_model=32,seed=0not finished1" in check(write_report(sweep).read_text()).text
+
+
 def test_invalid_requests_are_errors(tmp_path, capsys):
     for arguments, line in (
         ([], "needs --workdir=FOLDER"),

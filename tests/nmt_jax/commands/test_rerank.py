@@ -179,13 +179,23 @@ def test_requests_that_cannot_be_met(
     assert "no candidates" in mistake("rerank", weights)
 
 
+HUGE = f'{{"weights": {{"direct": {"1" * 400}}}}}'  # no float
+
+
 def test_weights_that_cannot_be_used(models, mistake, tmp_path):
     candidates, path = models[0], tmp_path / "w"
     said = mistake("rerank", candidates, write_weights(path, {"direct": 1, "word": 1}))
     assert f"{path}: has a weight for 'word', but the candidates have no such feature; did you mean words?" in said
     said = mistake("rerank", candidates, write_weights(path, {"channel": 1}))
     assert "no such feature: name the model by --channel" in said
-    for content in ("{}", "[1]", '{"weights": {"direct": "x"}}', '{"weights": {"direct": NaN}}', '{"weights": {}}'):
+    for content in (
+        "{}",
+        "[1]",
+        '{"weights": {"direct": "x"}}',
+        '{"weights": {"direct": NaN}}',
+        '{"weights": {}}',
+        HUGE,
+    ):
         path.write_text(content)
         assert f"{path}: not a file of weights" in mistake("rerank", candidates, f"--weights={path}")
 

@@ -177,6 +177,9 @@ def test_stdin_is_a_system(files, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a b c d\n")))
     assert score_files(["-"], [reference], metrics=["bleu"])[0].result.score == pytest.approx(100)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    for others in ({"references": ["-"]}, {"references": [reference], "source": "-"}):
+        with pytest.raises(UserError, match=r"stdin \(-\) can be only one of the files"):
+            score_files(["-"], **others)
     with pytest.raises(UserError, match="stdin: nothing to score"):
         score_files(["-"], [reference])
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "judge": "{judged.tsv} --human=human --system=system --item=item --metrics=chrf,bleu --confidence --trials=20",
     "perturb": "--input={source} --metrics=rougeL",
     "neighbours": "--vectors={glove} --input={words} --count=2 --chunk=3",
+    "align": "--source={source} --target={target} --model=ibm1 --iterations=2 --format=json --chunk=6",
     "translate": "--workdir={translator} --input={source} --chunk=4",
     "generate": "--workdir={language_model} --prompts={target} --num_samples=4 --length=5",
     "classify": "--workdir={classifier} --input={target} --chunk=7",

@@ -34,8 +34,15 @@ def test_a_limit_of_words(nmt_jax):
 
 def test_json(nmt_jax):
     command = ("summarize", "--method=lead", "--sentences=1", "--format=json")
-    (line,) = nmt_jax(*command, stdin="One.\tTwo.\n").lines
-    assert json.loads(line) == {"summary": "One.", "sentences": [1]}
+    line, after = nmt_jax(*command, stdin="One.\tTwo.\n\n").lines
+    assert json.loads(after) == {"line": 2, "summary": "", "sentences": []}
+    assert json.loads(line) == {"line": 1, "summary": "One.", "sentences": [1]}
+
+
+@pytest.mark.parametrize("method", ["sumbasic", "lexrank", "textrank"])
+def test_a_text_of_too_many_sentences(mistake, method):
+    text = "Two.\t" * 5001
+    assert "stdin:1: 5,001 sentences are too many" in mistake("summarize", f"--method={method}", stdin=text)
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,17 @@ def test_a_repeated_point_is_an_error(tmp_path):
         configs.load_sweep(str(page))
 
 
+def test_two_points_in_one_folder_are_an_error(tmp_path, mistake):
+    points = 'def sweep(add):\n    add({"eval.beam_size": 4})\n    add({"decode.beam_size": 4})\n'
+    page = tmp_path / "page.py"
+    page.write_text(f"import quickstart\nget_config = quickstart.get_config\n{points}")
+    (tmp_path / "quickstart.py").symlink_to(ROOT / "configs" / "quickstart.py")
+    (tmp_path / "common.py").symlink_to(ROOT / "configs" / "common.py")
+    error = mistake("sweep", f"--config={page}:smoke=true", f"--workdir={tmp_path / 'runs'}")
+    assert "would both be trained in" in error
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_sweep_with_two_parameters_receives_the_argument_of_the_config_file(tmp_path):
     page = tmp_path / "page.py"
     page.write_text("def sweep(add, arg):\n    add({'data.name': f'<{arg}>'})\n")

@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from nmt_jax.data.lines import count_lines, read_lines, split_long
+from nmt_jax.data.lines import count_lines, num_lines, read_lines, split_long
 from nmt_jax.errors import UserError
 
 
@@ -52,6 +52,16 @@ def test_invalid_files_are_reported_with_their_line(name, content, message, tmp_
         path.write_bytes(content)
     with pytest.raises(UserError, match=f"^{re.escape(str(path))}.*{re.escape(message)}"):
         list(read_lines(path))
+
+
+def test_an_empty_name_is_an_error():
+    with pytest.raises(UserError, match="the name of an input file is empty"):
+        list(read_lines(""))
+
+
+def test_a_pipe_is_not_opened_to_count_its_lines(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert num_lines(str(tmp_path / "pipe")) is None  # opening it would wait for a writer
 
 
 def test_a_folder_is_not_a_file(tmp_path):

@@ -19,6 +19,7 @@ from nmt_jax.checkpoints.train_state import new_state
 from nmt_jax.distributed.sharding import RULES, make_mesh, matches, replicated, shard_batch, shard_state
 from nmt_jax.models import gpt
 from nmt_jax.models.layers.bert_stack import Bert
+from nmt_jax.models.layers.features import Features, Mixed
 from nmt_jax.models.registry import MODELS, model_class
 from nmt_jax.tasks.registry import make_task
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
@@ -39,6 +40,8 @@ def layers(number: int) -> dict[str, int]:
 
 
 TOKENS, MASK = np.ones((1, 3), np.int32), np.ones((1, 3), bool)
+ROWS = Features(np.ones((1, 4, 48), np.float32), np.ones(1, np.int32))
+IMAGES = {"source_columns": (2, 2), "num_sources": 2}
 SOURCES, CHARACTERS = np.ones((1, 2, 3), np.int32), np.ones((1, 3, 50), np.int32)
 ENCODER = Bert(8, num_layers=1, d_model=8, d_ff=8, num_heads=2, parent=None)
 GPT = gpt.Model(8, num_layers=1, d_model=8, d_ff=8, num_heads=2, norm="pre", parent=None)
@@ -53,7 +56,11 @@ VARIANTS: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [
     ("transformer", PAIR | layers(1) | {"copying": "pointer"}, (TOKENS, TOKENS)),
     ("transformer", PAIR | layers(1) | {"num_sources": 2, "combination": "hierarchical"}, (SOURCES, TOKENS)),
     ("transformer", PAIR | layers(1) | {"num_sources": 2, "combination": "serial"}, (SOURCES, TOKENS)),
+    ("transformer", PAIR | layers(1) | {"subsampling_layers": 1}, (ROWS, TOKENS)),
+    ("transformer", PAIR | layers(1) | IMAGES, (Mixed((ROWS, ROWS)), TOKENS)),
+    ("transformer", PAIR | layers(1) | IMAGES | {"image_encoder": "convolution"}, (Mixed((ROWS, ROWS)), TOKENS)),
     ("rnn", PAIR, (TOKENS, TOKENS)),
+    ("rnn", PAIR | {"context_gate": True}, (TOKENS, TOKENS)),
     ("rnn", {**PAIR, "decoder": "bahdanau", "cell": "gru", "score": "concat", "copying": "pointer"}, (TOKENS, TOKENS)),
     ("rnn", {**PAIR, "cell": "lstmn", "attention": "local-p", "copying": "copynet"}, (TOKENS, TOKENS)),
     ("rnn", {**PAIR, "cell": "rnn", "score": "reduced_rank", "context_every_step": True}, (TOKENS, TOKENS)),

@@ -5,6 +5,7 @@ import scipy.stats
 from metrics_jax import BLEU, ChrF
 from metrics_jax.embedding import forward
 from nmt_jax.data.readers.judgements import Columns
+from nmt_jax.errors import UserError
 from nmt_jax.judging.evaluation import evaluate_metrics
 from nmt_jax.judging.judgement_files import Protocol
 from tests.fixtures.encoder_folders import write_folder
@@ -39,3 +40,28 @@ def test_metrics_share_encoded_texts(tmp_path, monkeypatch):
     assert np.isfinite(found[0].values).all()
     assert seen[0] > 0
     assert sum(seen[1:]) == 0
+
+
+@pytest.mark.parametrize(
+    "named",
+    [{"metrics": ["bleu"], "scores": ["-bleu"]}, {"metrics": ["chrf", "bleu", "chrf"]}],
+)
+def test_metrics_have_different_names(tmp_path, named):
+    with pytest.raises(UserError, match=r"two metrics have the name (bleu|chrf): remove or rename one"):
+        evaluate_metrics([write(tmp_path / "a.tsv", rows())], Columns(human=("human",)), Protocol(), **named)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "words"),
+    [
+        (Protocol(("pearson", "tau")), "there is no 'tau'"),
+        (Protocol(("spa",)), "use level system"),
+        (Protocol(level="system"), "pass --system=COLUMN"),
+        (Protocol(grouping="item"), "pass --item=COLUMN"),
+    ],
+)
+def test_impossible_coefficients_are_found_before_scoring(tmp_path, monkeypatch, protocol, words):
+    monkeypatch.setattr(BLEU, "statistics", None)
+    table = write(tmp_path / "a.tsv", rows())
+    with pytest.raises(UserError, match=words):
+        evaluate_metrics([table], Columns(human=("human",)), protocol, metrics=["bleu"])

@@ -56,6 +56,20 @@ def test_a_shared_encoder_gives_both_sides_the_same_vectors():
         Model(**SIZES, share_encoder=True)
 
 
+@pytest.mark.parametrize(
+    ("log_scale", "sign", "expected"),
+    [(1.0, 1, np.e), (1.0, -1, -np.e), (5.0, 1, np.exp(5)), (5.0, -1, 0)],  # 100 is exp(4.6)
+)
+def test_descent_lowers_a_scale_above_the_bound_but_never_raises_it(log_scale, sign, expected):
+    model = Model(**SIZES)
+
+    def loss(params):
+        return sign * model.apply({"params": params}, method="scale")
+
+    gradient = jax.grad(loss)({"log_scale": jnp.float32(log_scale)})["log_scale"]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+
+
 def test_temperatures():
     learned = Model(**SIZES, temperature=0.05)
     scales = [

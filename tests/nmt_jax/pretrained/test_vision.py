@@ -11,6 +11,7 @@ from PIL import Image
 from nmt_jax.data.readers.images import ImageFiles
 from nmt_jax.errors import UserError
 from nmt_jax.pretrained.vision import load_vision
+from nmt_jax.storage.paths import path_of
 from tests.conftest import ROOT
 from tests.fixtures.family_folders import tensors
 
@@ -75,6 +76,13 @@ def test_images_are_prepared_as_the_folder_says(tmp_path):
     np.testing.assert_allclose(clip.preparation.read(str(tmp_path / "a.png")), expected, atol=1e-5)
 
 
+def test_a_narrow_image_that_would_become_too_large_is_refused(tmp_path):
+    Image.new("RGB", (1, 200_000)).save(tmp_path / "a.png")
+    preparation = load_vision(write(tmp_path / "clip", "CLIPVisionModel", processor=CLIP_PROCESSOR)).preparation
+    with pytest.raises(UserError, match=r"a\.png: would be resized to 12 x 2,400,000 pixels, which is too large"):
+        preparation.read(str(tmp_path / "a.png"))
+
+
 def test_the_command_writes_sources_of_a_model(tmp_path, nmt_jax, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "vit", "ViTModel")
@@ -99,15 +107,45 @@ def test_the_command_writes_sources_of_a_model(tmp_path, nmt_jax, monkeypatch):
     assert trained.code == 0, trained.stderr
 
 
-def test_an_encoder_is_needed_and_the_folder_of_the_output_must_be_new(tmp_path, mistake, monkeypatch):
+def test_an_interrupted_command_is_continued_and_another_one_refused(tmp_path, nmt_jax, mistake, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "vit", "ViTModel")
+    for number in range(3):
+        save_image(tmp_path / f"{number}.png", width=20 + number)
+    command = ("features", "--encoder=vit", "--output=rows", "--batch=1")
+    broken = nmt_jax(*command, stdin="0.png\n1.png\n3.png\n")
+    assert (broken.code, broken.lines) == (2, ["rows/1.npy", "rows/2.npy"])
+    made = [pathlib.Path(path).stat().st_mtime_ns for path in broken.lines]
+    assert "rows: exists already and was not made" in mistake(*command, stdin="1.png\n0.png\n")
+    assert "rows: exists already and was not made" in mistake(*command, "--dtype=bfloat16", stdin="0.png\n1.png\n")
+    continued = nmt_jax(*command, stdin="0.png\n1.png\n2.png\n")
+    assert continued.lines == ["rows/1.npy", "rows/2.npy", "rows/3.npy"]
+    assert [pathlib.Path(path).stat().st_mtime_ns for path in broken.lines] == made
+    pathlib.Path("other").mkdir()
+    pathlib.Path("other", "a.txt").touch()
+    assert "other: exists already and was not made" in mistake(*command[:2], "--output=other", stdin="0.png\n")
+
+
+def test_features_are_written_to_an_object_store(tmp_path, nmt_jax, mistake, bucket, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "vit", "ViTModel")
+    save_image(tmp_path / "a.png")
+    command = ("features", f"--output={bucket}/rows")
+    finished = nmt_jax(*command, "--encoder=vit", stdin="a.png\n")
+    assert finished.lines == [f"{bucket}/rows/1.npy"]
+    with path_of(finished.lines[0]).open("rb") as file:
+        assert np.load(file).shape == (9, WIDTH)
+    assert nmt_jax(*command, "--encoder=vit", stdin="a.png\n").lines == finished.lines
+    assert "this must be a local path" in mistake("features", "--encoder=s3://a/b", "--output=new", stdin="a.png\n")
+
+
+def test_an_encoder_and_an_image_in_each_line_are_needed(tmp_path, mistake, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "vit", "ViTModel")
     save_image(tmp_path / "a.png")
     assert "needs --encoder=FOLDER and --output=FOLDER" in mistake("features", "--encoder=vit", stdin="a.png\n")
     command = ("features", "--encoder=vit", "--output=rows")
     assert mistake(*command, stdin="a.png\n\n") == "stdin:2: the line is empty; it must name an image"
-    assert mistake(*command, stdin="a.png\n") == "rows: exists already; name a new folder"
-    command = ("features", "--encoder=vit", "--output=more")
     assert mistake(*command, stdin="b.png\n") == "b.png: no such file"
 
 
@@ -120,6 +158,12 @@ def test_an_encoder_is_needed_and_the_folder_of_the_output_must_be_new(tmp_path,
         ({"num_hidden_layers": 3}, PROCESSOR, "no tensor encoder.layer.2."),
         ({"hidden_size": 32}, PROCESSOR, "model.safetensors"),
         ({}, {"size": SIZE}, "not the settings of an image processor: 'image_mean'"),
+        ({}, PROCESSOR | {"resample": 99}, "resample must be from 0 to 5, not 99"),
+        ({}, PROCESSOR | {"image_mean": [0.5, 0.5]}, "image_mean and image_std must have three numbers"),
+        ({}, PROCESSOR | {"image_std": [0.5, 0, 0.5]}, "image_mean and image_std must have three numbers"),
+        ({}, CLIP_PROCESSOR | {"size": {"shortest_edge": 0}}, "size must have one or two positive numbers, not [0]"),
+        ({}, CLIP_PROCESSOR | {"size": [12, 12, 3]}, "size must have one or two positive numbers, not [12, 12, 3]"),
+        ({}, CLIP_PROCESSOR | {"crop_size": float("inf")}, "not the settings of an image processor"),
         ({}, PROCESSOR | {"size": 24}, "makes images of size 24, but the encoder reads 12 pixels"),
     ],
 )

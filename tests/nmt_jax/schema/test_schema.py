@@ -73,7 +73,13 @@ def test_a_value_outside_the_range_of_any_number_is_refused_before_data_is_read(
         *("optimizer.warmup_steps=-1", "optimizer.clip_norm=-1", "optimizer.clip_norm=nan"),
         *("optimizer.ema_decay=1.5", "optimizer.ema_decay=nan", "optimizer.name=sgd", "optimizer.weight_decay=0.1"),
         *("data.upsample=0", "data.upsample=2", "data.synthetic_ratio=-1", "data.synthetic_ratio=1"),
-        *('vocab.symbols=["a b"]', 'vocab.symbols=["<s>"]', 'vocab.symbols=["<BT>", "<BT>"]', 'vocab.symbols=[""]'),
+        *(
+            'vocab.symbols=["a b"]',
+            'vocab.symbols=["<s>"]',
+            'vocab.symbols=["<0x0A>"]',
+            'vocab.symbols=["<BT>", "<BT>"]',
+            'vocab.symbols=[""]',
+        ),
         *("loss.label_smoothing=-0.1", "loss.label_smoothing=1", "loss.label_smoothing=nan"),
         *("loss.risk.num_samples=0", "data.num_buckets=0", "data.num_buckets=-1", "data.source=xx", "data.source=de"),
         *("decode.beam_size=0", "decode.beam_size=-1", "decode.average=0", "decode.average=-1"),
@@ -104,6 +110,12 @@ def test_a_key_of_another_model_is_refused(page, override):
     key, _, value = override.partition("=")
     with pytest.raises(UserError, match=f"^config.{key}=.*: needs .*model_name='(rnn_lm|causal_head)'"):
         configs.load(f"{ROOT}/configs/{page}.py", {key: value})
+
+
+def test_minimum_risk_does_not_train_hard_attention():
+    changes = {"model.attention": "hard", "loss.risk.metric": "chrf"}
+    with pytest.raises(UserError, match=r"minimum risk does not train hard attention; set model\.attention=global"):
+        configs.load(f"{ROOT}/configs/rnn_luong.py", changes)
 
 
 def test_a_state_that_grows_is_not_carried():

@@ -89,6 +89,29 @@ def test_the_request_of_a_client_that_has_gone_is_not_computed(slow):
     assert batcher.waiting == 0
 
 
+def test_a_request_whose_client_goes_is_given_up_after_the_next_result():
+    go, computed = threading.Event(), []
+
+    def compute(call, items):
+        for item in items:
+            go.wait(10)
+            computed.append(item)
+            yield item
+
+    batcher = Batcher(compute, 10, 10)
+
+    async def leave():
+        request = asyncio.create_task(batcher.submit("a", [1, 2, 3]))
+        await asyncio.sleep(0.02)
+        request.cancel()
+        await asyncio.sleep(0.02)
+        go.set()
+
+    asyncio.run(leave())
+    batcher.close()
+    assert computed == [1]
+
+
 def test_a_closed_batcher_refuses_requests(slow):
     slow.go.set()
     batcher = Batcher(slow, 10, 10)

@@ -8,6 +8,7 @@ import json
 import random
 import re
 import socket
+import threading
 import time
 
 import numpy as np
@@ -15,8 +16,9 @@ import pytest
 
 from nmt_jax.serving import connections, guards
 from nmt_jax.serving.bodies import read_body
-from nmt_jax.serving.endpoints import ENDPOINTS
+from nmt_jax.serving.endpoints import ENDPOINTS, translate
 from nmt_jax.serving.models import Models
+from nmt_jax.translation.translator import EMPTY
 from tests.fixtures.serving import Client, running
 
 LINES = ["the old man sleeps .", "the girl sees the dog", "a dog", "", "the woman whom anna knows sings a song today ."]
@@ -97,6 +99,27 @@ def test_attention_is_between_the_words_of_both_sides(client):
     assert np.shape(whole["cross"])[2:] == pieces
     np.testing.assert_allclose(np.sum(whole["cross"], axis=-1), 1.0, atol=1e-3)
     assert client.post("/api/attention", {"line": LINES[0]}).json["translation"] == found["text"]
+
+
+@pytest.mark.parametrize("lines", [LINES[:1], LINES[1:3]], ids=["one", "two"])
+def test_too_many_attention_weights_are_refused(lines, client, monkeypatch):
+    monkeypatch.setattr(translate, "MOST_WEIGHTS", 1)
+    answer = client.post("/api/translate", {"lines": lines, "attention": True})
+    assert answer.status == 400
+    assert "attention: more than 1 weights; send fewer or shorter lines" in answer.json["error"]
+    streamed = client.post("/api/translate", {"lines": lines, "attention": True, "stream": True})
+    assert "attention: more than 1 weights" in streamed.body.decode()
+    assert client.post("/api/translate", {"lines": lines}).status == 200
+
+
+def test_the_attention_weights_of_a_request_are_counted_together(client, monkeypatch):
+    body = {"lines": LINES[1:2], "attention": True}
+    (found,) = client.post("/api/translate", body).json["results"][0]
+    whole = client.post("/api/attention", {"line": LINES[1], "translation": found["text"]}).json
+    monkeypatch.setattr(translate, "MOST_WEIGHTS", len(whole["source_pieces"]) * len(whole["target_pieces"]))
+    monkeypatch.setattr(translate, "GROUP", 1)
+    assert client.post("/api/translate", body).status == 200
+    assert client.post("/api/translate", body | {"lines": LINES[1:2] * 2}).status == 400
 
 
 def test_scores_are_those_of_the_command_line(client, nmt_jax, tmp_path):
@@ -464,6 +487,29 @@ def test_the_stream_of_a_client_that_has_gone_is_not_continued(client):
     assert counters(client)[name] - finished <= 2
 
 
+def test_a_stream_that_takes_too_long_ends_with_an_error(models, client, monkeypatch):
+    answered = threading.Event()
+
+    def grow(*arguments):
+        yield [EMPTY]
+        yield [EMPTY]
+        answered.wait(30)
+
+    monkeypatch.setattr(models.models["w"].translator, "grow", grow)
+    monkeypatch.setattr(guards, "ANSWER_SECONDS", 1.0)
+    (first, _), last = events(client.post("/api/translate", {"lines": LINES[:1], "stream": True}))
+    answered.set()
+    assert first == "part"
+    assert last == ("error", {"error": "no answer within 1 seconds; send fewer or shorter lines"})
+
+
+@pytest.mark.parametrize("group", [1, 25], ids=["lines", "groups"])
+def test_lines_that_are_translated_in_groups_have_the_same_translations(group, client, monkeypatch):
+    expected = client.post("/api/translate", {"lines": LINES}).json
+    monkeypatch.setattr(translate, "GROUP", group)
+    assert client.post("/api/translate", {"lines": LINES}).json == expected
+
+
 def test_what_a_client_does_not_read_or_finish_does_not_harm_others(client):
     for text in (b"", b"GET", b"\x00" * 100, b"POST /api/translate HTTP/1.1\r\nContent-Length: 9\r\n\r\n"):
         with contextlib.closing(socket.create_connection(("127.0.0.1", client.port), timeout=10)) as rude:
@@ -496,6 +542,8 @@ def test_mistakes_on_the_command_line(mistake, translator_workdir, tmp_path):
     assert "--port" in mistake("serve", workdir, "--port=70000")
     (tmp_path / "token").write_text(" \n")
     assert "must contain a token" in mistake("serve", workdir, f"--token_file={tmp_path / 'token'}")
+    (tmp_path / "token").write_bytes("é".encode("latin-1"))
+    assert f"{tmp_path / 'token'}: must contain" in mistake("serve", workdir, f"--token_file={tmp_path / 'token'}")
     assert "No such file" in mistake("serve", workdir, f"--token_file={tmp_path / 'none'}")
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]

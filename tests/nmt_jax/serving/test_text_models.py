@@ -83,6 +83,7 @@ def test_attention_within_a_text_is_that_of_python(model, client, workdirs):
     [
         ("generate", {"model": "bert", "text": "x"}, "'bert' is not one of gpt, rnn"),
         ("fill", {"text": "the old man"}, r"the text has no \[MASK\]"),
+        ("fill", {"text": "[MASK] " * 11, "candidates": 100}, "11 masks with 100 candidates each are too many"),
         ("fill", {"model": "gpt", "text": "x"}, "'gpt' is not one of bert"),
         ("text_attention", {"model": "rnn", "text": "x"}, "'rnn' is not one of gpt, bert, tiny"),
         ("text_attention", {"model": "tiny", "text": "good " * 100}, "reads at most 48"),

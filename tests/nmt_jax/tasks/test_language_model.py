@@ -15,6 +15,7 @@ from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.distributed import sharding
 from nmt_jax.errors import UserError
 from nmt_jax.losses.step import Step
+from nmt_jax.tasks import language_model
 from nmt_jax.tasks.language_model import LanguageModel
 from nmt_jax.training.run import train
 from tests.conftest import ROOT
@@ -158,6 +159,13 @@ def test_a_sample_depends_on_prompt_and_key_only(task, params):
 
 
 @pytest.mark.slow
+def test_a_text_with_more_pieces_than_are_read_at_once_is_refused(task, params, monkeypatch):
+    monkeypatch.setattr(language_model, "MOST_PIECES", 8)
+    assert len(task.predictions(params, np.full(7, EOS, np.int32), 1)[0]) == 7
+    with pytest.raises(UserError, match="the text has 8 pieces, but the model reads at most 7"):
+        task.predictions(params, np.full(8, EOS, np.int32), 1)
+
+
 def test_temperature_zero_takes_the_most_probable_piece(task, params):
     text = task.sample(params, ["sie"], jax.random.split(jax.random.key(0), 1), Sampling(temperature=0.0), length=5)[0]
     ids = task.encode(["sie"])[:-1].tolist()

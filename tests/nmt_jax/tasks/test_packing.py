@@ -125,7 +125,7 @@ def test_a_packed_run_continues_where_it_was_stopped(page, changes, tmp_path, ca
         (
             "quickstart",
             {"model.positions": "learned", "model.max_positions": "100", "data.max_length": "128"},
-            r"config\.model\.max_positions=100: packed rows have data\.max_length=128 positions",
+            r"config\.model\.max_positions=100: sequences have up to data\.max_length=128 positions",
         ),
         ("rnn_lm", {}, r"config\.data\.packing=True: model_name='rnn_lm' .* use model_name='gpt'"),
         ("bert_tiny", {}, r"config\.model\.next_sentence=True: the lengths of random next sentences are not known"),

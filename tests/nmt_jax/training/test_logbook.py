@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from nmt_jax.training.logbook import Logbook, truncate
 
@@ -15,6 +16,20 @@ def test_the_log_contains_the_rows_and_null_for_nan(tmp_path):
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert rows == [{"step": 1, "loss": 0.1 + 0.2}, {"step": 2, "loss": None, "dev/bleu": 3.0}]
     assert any(path.name.startswith("events") for path in (tmp_path / "tensorboard").iterdir())
+
+
+@pytest.mark.parametrize("step", [0, 7])
+def test_tensorboard_forgets_rows_after_the_step(step, tmp_path):
+    with Logbook(tmp_path, step):
+        pass
+    (file,) = (tmp_path / "tensorboard").iterdir()
+    data, starts = file.read_bytes(), []
+    while data:  # length, checksum, event, checksum
+        length = int.from_bytes(data[:8], "little")
+        event, data = Event.FromString(data[12 : 12 + length]), data[16 + length :]
+        if event.session_log.status == SessionLog.START:
+            starts.append(event.step)
+    assert starts == [step + 1]
 
 
 @pytest.mark.parametrize(("step", "kept"), [(0, 0), (1, 2), (2, 3), (9, 3)])

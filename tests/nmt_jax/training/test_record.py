@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from nmt_jax.training.record import Record, best_step, dev_metrics, has_ended, read_record
+from nmt_jax.training.record import Record, best_step, dev_metrics, has_ended, higher_is_better, read_record
 from nmt_jax.workdir import Workdir
 from tests.fixtures import toy
 from tests.fixtures.toy import VOCABULARY, WIDTH
@@ -66,6 +66,43 @@ def test_dev_metrics_are_those_of_the_checkpoint(tmp_path):
     assert dev_metrics(Workdir(tmp_path)) == {"dev/f1": 50.0, "dev/no_answer_threshold": 3.0}  # the first of the best
     assert dev_metrics(Workdir(tmp_path), "last") == dev_metrics(Workdir(tmp_path), 3) == {"dev/f1": 10.0}
     assert dev_metrics(Workdir(tmp_path / "nowhere")) == {}
+
+
+@pytest.mark.parametrize(("last", "best"), [(math.nan, 2), (-2.9, 3)])
+def test_dev_metrics_are_those_of_the_best_checkpoint(last, best, tmp_path):
+    for step, meta, score in (
+        (1, {"measure": "dev/bleu"}, 30.0),
+        (2, {}, -2.0 if best == 2 else -3.2),  # of an older version
+        (3, {"measure": "dev/loss"}, last),
+        (4, {}, None),
+    ):
+        (tmp_path / "checkpoints" / str(step)).mkdir(parents=True)
+        record = {"meta": meta | {"metrics": {"dev/step": step}}, "score": score}
+        text = json.dumps({"custom_metadata": record})
+        (tmp_path / "checkpoints" / str(step) / "_CHECKPOINT_METADATA").write_text(text)
+    assert dev_metrics(Workdir(tmp_path)) == {"dev/step": best}
+    assert dev_metrics(Workdir(tmp_path), "last") == {"dev/step": 4}
+
+
+@pytest.mark.parametrize(
+    ("measure", "higher"),
+    [
+        ("loss", False),
+        ("dev/mlm_loss", False),
+        ("dev/perplexity", False),
+        ("dev/median_rank", False),
+        ("dev/recall_1", True),
+        ("dev/accuracy", True),
+        ("dev/bleu", True),
+        ("dev/ter", False),
+        ("dev/eed", False),
+        ("dev/character", False),
+    ],
+)
+def test_whether_higher_values_are_better(measure, higher):
+    assert higher_is_better(measure) == higher
+    rows = [{"step": 1, measure: 0.42}, {"step": 2, measure: 0.39}]
+    assert best_step(rows, measure) == (1 if higher else 2)
 
 
 def test_the_best_step():

@@ -184,3 +184,29 @@ def test_the_same_request_is_compiled_once(tasks, params, name):
     compiled = translator.programs.decode._cache_size()
     translator.translate(params[:1], LINES[::-1], method)
     assert translator.programs.decode._cache_size() == compiled
+
+
+def test_learned_positions_limit_the_length_of_translations(tmp_path):
+    changes = {"data.cache": str(tmp_path / "cache"), "data.max_length": "24"}
+    changes |= {"model.positions": "learned", "model.max_positions": "24"}
+    config = configs.load(f"{ROOT}/configs/quickstart.py:smoke=true", changes)
+    task = Translate(config, tmp_path, sharding.make_mesh())
+    params, line = [draw_parameters(task.init)], LINES[0]
+    (found,) = task.translator.translate(params, [line], Search(beam_size=1, min_length=30), max_length_ratio=9)
+    assert len(found[0].ids) == 23  # cut off, with room for the end
+    (scored,) = task.translator.score(params, [line], [found[0].ids])
+    assert len(scored.log_probs) == 24
+    given = Line(line, translation=" ".join(["man"] * 40))
+    with pytest.raises(UserError, match="too long to be scored; at most 23 are possible"):
+        task.translator.score_given(params, [given])
+
+
+def test_a_coverage_penalty_needs_attention(tmp_path):
+    changes = {"data.cache": str(tmp_path / "cache"), "model.attention": "none", "model.input_feeding": "false"}
+    config = configs.load(f"{ROOT}/configs/rnn_luong.py:smoke=true", changes)
+    task = Translate(config, tmp_path, sharding.make_mesh())
+    params = [draw_parameters(task.init)]
+    with pytest.raises(UserError, match="no coverage penalty"):
+        task.translator.translate(params, LINES, METHODS["beam"])
+    with pytest.raises(UserError, match="no coverage penalty"):
+        next(task.translator.grow(params, Line(LINES[0]), METHODS["beam"]))

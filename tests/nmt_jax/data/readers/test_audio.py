@@ -92,6 +92,8 @@ def test_a_file_that_is_no_recording_is_one_clear_line(tmp_path):
         READER.read(str(path))
     with pytest.raises(UserError, match=rf"^{tmp_path}: cannot read the file: Is a directory"):
         READER.read(str(tmp_path))
+    with pytest.raises(UserError, match="cannot read the file: embedded null byte"):
+        READER.read("a\0b.wav")
 
 
 def test_the_reader_is_that_of_the_config():

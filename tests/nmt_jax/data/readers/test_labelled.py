@@ -49,6 +49,8 @@ def test_objects_with_a_text_or_a_list_of_sentences(tmp_path):
         ("a.tsv", TSV + "3\tgood\tx\ty\tz\n", "4: 5 tab-separated fields"),
         ("a.tsv", TSV + "\n", "4: 1 tab-separated fields"),
         ("a.tsv", TSV + "3\t \tx\ty\n", "4: the label is empty"),
+        ("a.tsv", "label\tlabel\nx\ty\n", "1: the column 'label' occurs twice; rename one"),
+        ("a.jsonl", '{"label": "x\\ty", "title": "", "body": ""}\n', "1: the label has a tab or a line break"),
         ("a.jsonl", '{"label": "x"', "1: not JSON"),
         ("a.jsonl", "[1]\n", "1: not a JSON object"),
         ("a.jsonl", '{"label": "x", "title": "y"}\n', "1: no column 'body'; the columns are label, title"),

@@ -50,6 +50,7 @@ def test_files_in_other_formats(tmp_path):
         ("[]", 'no field "data"'),
         ('{"data": [{"title": "x"}]}', "after the beginning of the file: not in SQuAD 1.1"),
         ('{"data": 5}', "not in SQuAD 1.1"),
+        (f'{{"data": {"1" * 5000}}}', "cannot read it"),
     ):
         path.write_text(content)
         with pytest.raises(UserError, match=words):
@@ -60,6 +61,10 @@ def test_files_in_other_formats(tmp_path):
     write(tmp_path, squad(qa("Köln", 2), {**qa("Köln", 2, "q8"), "question": None}))
     with pytest.raises(UserError, match="after question 'q8': not in"):
         list(SquadFile(path))
+    for answered in (True, False):
+        write(tmp_path, squad({"id": "q9", "question": "?", "is_impossible": True}, context=None))
+        with pytest.raises(UserError, match=r"after question 'q9': not in .*the context is not a string"):
+            list(SquadFile(path, answered=answered))
     (tmp_path / "b.json.gz").write_bytes(gzip.compress(b"{}")[:-4])
     with pytest.raises(UserError, match="cannot read it"):
         list(SquadFile(tmp_path / "b.json.gz"))

@@ -100,6 +100,9 @@ def test_paths_begin_at_the_folder_of_the_list(tmp_path):
     assert [pair for part in corpus.slices(2, scratch) for pair in part] == expected
     with pytest.raises(UserError, match=rf"^{tmp_path}/train.paths:1: {tmp_path}/a.npy: No such file"):
         corpus.fingerprint()
+    (tmp_path / "train.paths").write_text("a\0b.npy\n\n\n")
+    with pytest.raises(UserError, match=rf"^{tmp_path}/train.paths:1: .*embedded null byte"):
+        open_text(data(tmp_path), "train").fingerprint()
 
 
 def test_a_changed_file_changes_the_fingerprint(tmp_path):

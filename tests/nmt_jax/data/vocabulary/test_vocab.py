@@ -119,6 +119,13 @@ def test_lines_that_the_trainer_cannot_use_are_ignored():
     assert vocab.decode(vocab.encode("der Hund")) == "der Hund"
 
 
+@pytest.mark.parametrize("algorithm", ["unigram", "bpe"])
+def test_long_lines_are_read(algorithm):
+    words = [f"word{number}" for number in range(900)]  # more than 4,192 bytes
+    long, short = (Vocab.train(texts, size=400, algorithm=algorithm) for texts in ([" ".join(words)], words))
+    assert long == short
+
+
 def test_errors_while_reading_the_text_are_passed_on():
     def texts():
         yield "der Hund"

@@ -53,7 +53,14 @@ def test_gradient_of_hashed_dropout_has_the_mask_of_the_value(dtype):
     np.testing.assert_array_equal(y, gradient)
 
 
-def test_hashed_dropout_of_almost_nothing_keeps_everything():
+@pytest.mark.parametrize("platform", [platforms.ACCELERATOR, platforms.CPU], ids=lambda platform: platform.name)
+def test_dropout_of_almost_nothing_keeps_everything(platform):
     x = jnp.ones((30, 50))
-    with hashed():
+    with platforms.use(platform):
         np.testing.assert_array_equal(dropout(x, 1e-12, jax.random.key(0)), x)
+
+
+def test_dropout_of_almost_everything_on_cpus_keeps_one_unit_in_256():
+    with platforms.use(platforms.CPU):
+        y = np.asarray(dropout(jnp.ones((256, 256)), 0.999, jax.random.key(0)))
+    assert set(np.unique(y)) == {0.0, 256.0}
