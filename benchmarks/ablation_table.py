@@ -2,33 +2,20 @@
 
     python -m benchmarks.ablation_table FOLDER --source=FILE --reference=FILE [--metrics=SPEC,SPEC] > runs.csv
 
-Every finished run translates the source with the search settings of its config into WORKDIR/test.hypothesis, unless the
-file exists. Columns: the changes of the run, seed, parameters, steps, dev measures at the best step, minutes, one score
-per metric, and its p-value: 1,000 trials of paired approximate randomization against the base run (`--base`) with the
-same seed.
+Every finished run translates the source with the search settings of its config into WORKDIR/NAME.translated, unless the
+file exists; NAME is that of the source. Columns: the changes of the run, seed, parameters, steps, dev measures at the
+best step, minutes, one score per metric, and its p-value: 1,000 trials of paired approximate randomization against the
+base run (`--base`) with the same seed.
 """
 
 import argparse
 import csv
 import pathlib
-import subprocess
 import sys
 
-from benchmarks import measure
+from benchmarks import measure, runs
 
 METRICS = "bleu,chrf,meteor15|language:de|modules:exact+stem"
-
-
-def translated(workdir: pathlib.Path, source: str) -> list[str]:
-    """Return the translations of a run; translates if the file does not exist."""
-    output = workdir / "test.hypothesis"
-    if not output.is_file():
-        command = [sys.executable, "-m", "nmt_jax", "translate", f"--workdir={workdir}", f"--input={source}"]
-        part = output.with_suffix(".part")
-        with part.open("w") as file:
-            subprocess.run(command, stdout=file, check=True)
-        part.rename(output)
-    return output.read_text().splitlines()
 
 
 def main() -> None:
@@ -49,19 +36,20 @@ def main() -> None:
     references = [*read_lines(pathlib.Path(options.reference))]
     metrics = [open_metric(spec) for spec in options.metrics.split(",")]
     base = dict(change.split("=") for change in options.base.split(",") if change)
-    runs = [run for run in find_runs(options.folder) if has_finished(run)]
-    texts = {run.workdir.path.name: translated(run.workdir.path, options.source) for run in runs}
-    measures = ("parameters", "steps", main_measure(runs), "dev/loss", "minutes")
-    keys = list(dict.fromkeys(key for run in runs for key in run.setting))
+    source = pathlib.Path(options.source).absolute()
+    finished = [run for run in find_runs(options.folder.absolute()) if has_finished(run)]
+    texts = {run.workdir.path.name: runs.translated(run.workdir.path, source) for run in finished}
+    measures = ("parameters", "steps", main_measure(finished), "dev/loss", "minutes")
+    keys = list(dict.fromkeys(key for run in finished for key in run.setting))
     names = [name for metric in metrics for name in (metric.name, f"{metric.name}_p")]
     table = csv.DictWriter(sys.stdout, [*keys, "seed", *measures, *names], lineterminator="\n")
     table.writeheader()
-    for run in runs:
+    for run in finished:
         seed = run.point.get("seed", "")
         row = {**run.setting, "seed": seed}
         log = read_log(run)
         row |= {name: f"{measured(run, log, name):.7g}" for name in measures}
-        beside = next((one for one in runs if one.setting == base and one.point.get("seed", "") == seed), None)
+        beside = next((one for one in finished if one.setting == base and one.point.get("seed", "") == seed), None)
         for metric in metrics:
             own = metric.statistics(texts[run.workdir.path.name], references)
             row[metric.name] = f"{float(metric.score(own.sum(axis=0))):.4f}"

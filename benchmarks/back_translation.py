@@ -90,6 +90,7 @@ def main() -> None:
     from metrics_jax.significance import paired_randomisation
 
     data, bleu = options.folder / "data", BLEU()
+    runs.keep_options(options.folder, pairs=options.pairs, monolingual=options.monolingual)
     prepare(data, options.pairs, options.monolingual)
     references = {language: runs.read(data / f"{TEST}.{language}") for language in ("en", "de")}
     reverse = options.folder / "reverse"

@@ -182,6 +182,7 @@ def main() -> None:
     from metrics_jax.significance import paired_randomisation
 
     data = options.folder / "data"
+    runs.keep_options(options.folder, pairs=options.pairs)
     if not (data / "test.de").exists():
         prepare(data, options.pairs)
     pairs = [*zip(runs.read(data / "test.en"), runs.read(data / "test.de"), strict=True)]

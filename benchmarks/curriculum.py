@@ -54,7 +54,8 @@ def main() -> None:
             workdir = options.folder / f"{difficulty}-{seed}"
             keys = {"data.directory": data, "seed": seed, **CONFIG}
             keys["data.curriculum.difficulty"] = difficulty
-            keys["data.curriculum.growth_steps"] = options.growth_steps
+            if difficulty != "none":
+                keys["data.curriculum.growth_steps"] = options.growth_steps
             runs.train(workdir, "multi30k.py", {**keys, **dict(options.change)})
             found = evaluations(workdir)
             reached = next((record["step"] for record in found if record["dev/bleu"] >= options.bleu), None)

@@ -135,7 +135,8 @@ def main() -> None:
     for task, seed in itertools.product(options.tasks.split(","), options.seeds):
         found: dict[str, np.ndarray] = {}
         for model in models:
-            workdir = folder / "-".join([model, task, str(seed), *map(str, changes.values())])
+            changed = [f"{key}={value}".replace("/", "_") for key, value in changes.items()]
+            workdir = folder / "-".join([model, task, str(seed), *changed])
             keys = {"data.directory": folder / "data", "data.max_length": LENGTH, "encoder.place": folder / model}
             keys |= {"optimizer.learning_rate": LEARNING_RATE, "seed": seed}
             page = f"glue.py:task={task}{',gpt=true' if model == 'gpt' else ''}"

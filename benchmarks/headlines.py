@@ -1,7 +1,7 @@
 """Headlines for AG news: what pretraining by denoising gains, beside the first words of the description.
 
     python -m benchmarks.headlines FOLDER [--models=transformer] [--systems=scratch,denoised] [--seeds=0,1] \
-        [--folds=0] [--search=length_penalty=1.5] [--lead=8]
+        [--folds=0] [--split=test] [--search=length_penalty=1.5] [--lead=8]
 
 The models have a pointer (`configs/copy_summarize.py`; `--models=transformer,rnn` trains both kinds). They read the
 description of a news item and write its title. `denoised` first restores lines of the training descriptions, Brown and
@@ -9,13 +9,14 @@ WikiText-2 in which `nmt-jax augment --kind=infill` has masked spans. This is do
 training items of fold 0; the seeds are those of the training on titles.
 
 There are eight folds. Each holds out another eighth of the items, half of it for development. With `--folds=0,1`, a
-model is trained for each of the two folds, and the figures are those of the test titles of both together. `--search`
-sets an option of `nmt-jax translate`; it can be repeated. `--lead` is the number of words of the lead.
+model is trained for each of the two folds, and the figures are those of the test titles of both together. With
+`--split=val`, they are those of the development titles, for choosing a search. `--search` sets an option of
+`nmt-jax translate`; it can be repeated. `--lead` is the number of words of the lead.
 
-Prints one JSON line per run, the `lead` first: ROUGE, chrF and METEOR of the test titles, half the width of the 95 %
-bootstrap interval, and p-values of paired approximate randomization against the lead and against `scratch` of the same
-model and seed. Everything is kept in FOLDER; after an interruption, the same command goes on. Changes of the config:
-`--change=train.steps=20`.
+Prints one JSON line per run, the `lead` first: mean number of words, ROUGE, chrF and METEOR of the headlines, half the
+width of the 95 % bootstrap interval, and p-values of paired approximate randomization against the lead and against
+`scratch` of the same model and seed. Everything is kept in FOLDER; after an interruption, the same command goes on.
+Changes of the config: `--change=train.steps=20`.
 """
 
 import csv
@@ -112,10 +113,10 @@ def prepare(folder: pathlib.Path) -> None:
         runs.nmt_jax("augment", *flags, *sides, f"--output={folder / 'denoising' / split}")
 
 
-def headlines(
-    folder: pathlib.Path, model: str, system: str, fold: int, seed: int, change: dict[str, Any], search: list[str]
-) -> list[str]:
-    """Train a model and translate the test descriptions of its fold, unless that is done; returns the headlines."""
+def trained(
+    folder: pathlib.Path, model: str, system: str, fold: int, seed: int, change: dict[str, Any]
+) -> pathlib.Path:
+    """Train a model on a fold, unless that is done; returns its workdir."""
     page, common = f"copy_summarize.py:model={model}", MODELS[model] | {"vocab.size": 6000}
     first = folder / f"{model}-pretrained"
     runs.train(first, page, {**common, **DENOISING, "data.directory": folder / "denoising", **change})
@@ -125,7 +126,7 @@ def headlines(
     if system == "denoised":
         keys |= {"init_from": first, "optimizer.learning_rate": 5e-4}
     runs.train(workdir, page, keys | change)
-    return runs.translated(workdir, data / "test.description", *search)
+    return workdir
 
 
 def main() -> None:
@@ -133,6 +134,7 @@ def main() -> None:
     parser.add_argument("--models", default="transformer")
     parser.add_argument("--systems", default="scratch,denoised")
     parser.add_argument("--folds", type=runs.numbers, default="0")
+    parser.add_argument("--split", default="test", choices=("val", "test"))
     parser.add_argument("--search", type=runs.change, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--lead", type=int, default=8)
     options = parser.parse_args()
@@ -144,13 +146,13 @@ def main() -> None:
     if not (folder / "denoising" / "train.title").exists():
         prepare(folder)
     titles, descriptions = (
-        [text for fold in folds for text in runs.read(folder / f"data-{fold}" / f"test.{side}")]
+        [text for fold in folds for text in runs.read(folder / f"data-{fold}" / f"{options.split}.{side}")]
         for side in ("title", "description")
     )
     found: dict[tuple[str, str | None, str, int | None], np.ndarray] = {}
 
     def report(model: str | None, system: str, seed: int | None, texts: list[str]) -> None:
-        figures: dict[str, float | None] = {}
+        figures: dict[str, float | None] = {"words": float(np.mean([len(text.split()) for text in texts]))}
         for name, metric in METRICS.items():
             own = found[name, model, system, seed] = metric.statistics(texts, titles)
             interval = bootstrap(metric, own)
@@ -159,12 +161,15 @@ def main() -> None:
                 if system != baseline and (other := found.get(key)) is not None:
                     pair = {baseline: other, system: own}
                     figures[f"{name}_p_{baseline}"] = paired_randomisation(metric, pair, baseline)[1].p_value
-        measure.report(benchmark="headlines", model=model, system=system, seed=seed, **figures)
+        measure.report(benchmark="headlines", split=options.split, model=model, system=system, seed=seed, **figures)
 
     report(None, "lead", None, [" ".join(text.split()[: options.lead]) for text in descriptions])
     for model, seed in itertools.product(options.models.split(","), options.seeds):
         for system in options.systems.split(","):
-            texts = [text for fold in folds for text in headlines(folder, model, system, fold, seed, change, search)]
+            texts: list[str] = []
+            for fold in folds:
+                source = folder / f"data-{fold}" / f"{options.split}.description"
+                texts += runs.translated(trained(folder, model, system, fold, seed, change), source, *search)
             report(model, system, seed, texts)
 
 

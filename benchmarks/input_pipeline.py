@@ -57,11 +57,14 @@ def measured(pairs: int, page: str, folder: str) -> dict[str, float]:
     measure.one_thread()
     import jax
 
+    from nmt_jax import platforms
     from nmt_jax.checkpoints.train_state import new_state
     from nmt_jax.distributed import sharding
     from nmt_jax.training.optimizers import make_optimizer
     from nmt_jax.training.train_step import make_train_step
 
+    platforms.configure_compilation()  # as in training
+    platforms.keep_freed_memory()
     task = task_of(pairs, page, folder)
     optimizer = make_optimizer(task.config.optimizer)
     state = new_state(jax.jit(task.init)(jax.random.key(0)), optimizer, ema_decay=0.0)

@@ -66,6 +66,7 @@ def main() -> None:
 
     folder = options.folder
     data, lexicon, bleu = folder / "data", folder / "lexicon.tsv", BLEU("none")
+    runs.keep_options(folder, pairs=options.pairs)
     if not lexicon.exists():
         split_words(data, options.pairs)
         sides = [f"--source={data / 'train.en'}", f"--target={data / 'train.de'}"]

@@ -24,11 +24,15 @@ def one_thread() -> None:
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
 
 
-def cpu_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
-    """Return the median CPU-seconds of `work` after a warm-up call; `work` must finish before it returns."""
+def cpu_seconds(work: Callable[[], Any], repeats: int = 5, before: Callable[[], Any] = lambda: None) -> float:
+    """Return the median CPU-seconds of `work` after a warm-up call; `work` must finish before it returns.
+
+    before: called before each timed call and not timed, for example to clear a cache.
+    """
     work()
     seconds = []
     for _ in range(repeats):
+        before()
         start = time.process_time()
         work()
         seconds.append(time.process_time() - start)

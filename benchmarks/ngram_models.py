@@ -14,22 +14,16 @@ import tempfile
 import time
 from typing import Any
 
-import numpy as np
-
 from benchmarks import measure
-from nmt_jax.data.lines import read_lines
-from nmt_jax.ngram.arpa import read_arpa, write_arpa
-from nmt_jax.ngram.binary import read_binary, write_binary
-from nmt_jax.ngram.counts import count
-from nmt_jax.ngram.kneser_ney import estimate
-from nmt_jax.ngram.model import NgramModel
 
 
-def differences(ours: NgramModel, theirs: NgramModel) -> dict[str, float]:
-    """Return the largest differences of log-probabilities and backoffs of the same n-grams.
+def differences(ours: Any, theirs: Any) -> dict[str, float]:
+    """Return the largest differences of log-probabilities and backoffs of the same n-grams of two `NgramModel`s.
 
     Raises ValueError if the models do not have the same n-grams.
     """
+    import numpy as np
+
     numbers = {word: number for number, word in enumerate(ours.vocabulary.words)}
     words = np.array([numbers[word] for word in theirs.vocabulary.words])
     if ours.trie.sizes != theirs.trie.sizes:
@@ -57,6 +51,15 @@ def main() -> None:
     parser.add_argument("--lmplz")
     options = parser.parse_args()
     measure.one_thread()
+
+    import numpy as np
+
+    from nmt_jax.data.lines import read_lines
+    from nmt_jax.ngram.arpa import read_arpa, write_arpa
+    from nmt_jax.ngram.binary import read_binary, write_binary
+    from nmt_jax.ngram.counts import count
+    from nmt_jax.ngram.kneser_ney import estimate
+
     train, test = list(read_lines(options.train)), list(read_lines(options.test))
     figures: dict[str, Any] = {}
     clock = time.process_time()

@@ -31,7 +31,8 @@ def main() -> None:
     from nmt_jax.training.optimizers import make_optimizer
     from nmt_jax.training.train_step import make_train_step
 
-    platforms.configure_compilation()
+    platforms.configure_compilation()  # as in training
+    platforms.keep_freed_memory()
     config = configs.load(options.page, dict(configs.split_override(change) for change in options.changes))
     with tempfile.TemporaryDirectory() as workdir:
         task = make_task(config, Path(workdir), sharding.make_mesh())

@@ -228,6 +228,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     options = parser.parse_args()
     folder, weights = options.folder, [float(one) for one in options.retrieval_weights.split(",")]
+    runs.keep_options(folder, paragraphs=options.paragraphs, copies=options.copies)
     prepare(folder, options.paragraphs, options.copies)
     questions = human_questions("dev")[: options.limit]
     each: dict[tuple[int, str], np.ndarray] = {}

@@ -1,6 +1,7 @@
 """Runs of `nmt-jax` that benchmarks need. What is done is not repeated, so an interrupted benchmark goes on."""
 
 import argparse
+import json
 import pathlib
 import subprocess
 import sys
@@ -43,12 +44,41 @@ def change(text: str) -> tuple[str, str]:
 def train(workdir: pathlib.Path, page: str, keys: Mapping[str, object], marker: str = "done") -> None:
     """Train a page of `configs`, such as `glue.py:task=cola`, with some keys changed, unless that is done.
 
-    The file `marker` of the workdir says that it is done.
+    The file `marker` of the workdir says that it is done, with which page and keys. Exits if these were others.
     """
-    if not (workdir / marker).exists():
+    options = {"page": page, **keys}
+    if not _is_done(workdir / marker, options):
         flags = [f"--config.{key}={value}" for key, value in keys.items()]
         nmt_jax("train", f"--config={measure.ROOT / 'configs' / page}", f"--workdir={workdir}", *flags)
-        (workdir / marker).touch()
+        _write(workdir / marker, options)
+
+
+def keep_options(folder: pathlib.Path, **options: object) -> None:
+    """Note the options that the data of a benchmark depend on; exits if its folder was begun with other ones."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not _is_done(folder / "options.json", options):
+        _write(folder / "options.json", options)
+
+
+def _is_done(marker: pathlib.Path, options: Mapping[str, object]) -> bool:
+    """Return whether the file exists; exits if it has other options. Those of older versions are empty."""
+    if not marker.exists():
+        return False
+    text = marker.read_text(encoding="utf-8")
+    now = _as_text(marker.parent, options)
+    before = json.loads(text) if text else now
+    if differing := [key for key in {**before, **now} if before.get(key) != now.get(key)]:
+        raise SystemExit(f"{marker.parent}: made with other values of {', '.join(differing)}; use another folder")
+    return True
+
+
+def _write(marker: pathlib.Path, options: Mapping[str, object]) -> None:
+    marker.write_text(f"{json.dumps(_as_text(marker.parent, options), indent=1)}\n", encoding="utf-8")
+
+
+def _as_text(place: pathlib.Path, options: Mapping[str, object]) -> dict[str, str]:
+    """Return options as text, with paths in the parent of `place` relative to it, since the folder may be moved."""
+    return {key: str(value).replace(f"{place.parent}/", "") for key, value in options.items()}
 
 
 def translated(workdir: pathlib.Path, source: pathlib.Path, *search: str) -> list[str]:

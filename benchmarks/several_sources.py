@@ -4,9 +4,10 @@
 
 Text is Multi30k. Each model is trained from every language alone, and from all three with every `model.combination`: a
 small model of `configs/rnn_luong.py`, and the Transformer of `configs/multi30k.py` with two layers, for as many steps
-of as many target tokens. Prints one JSON line per run: BLEU on test_2016_flickr; with several sources, also the p-value
-of paired approximate randomization against the source that alone has the best BLEU on the development set, of the same
-model and seed. Everything is kept in FOLDER; after an interruption, the same command goes on. Changes of the config:
+of as many target tokens. Prints one JSON line per run: BLEU on test_2016_flickr, and BLEU and perplexity of the
+development set; with several sources, also the p-value of paired approximate randomization against the source that
+alone has the best BLEU on the development set, of the same model and seed. Only sources among `--systems` are compared.
+Everything is kept in FOLDER; after an interruption, the same command goes on. Changes of the config:
 `--change=train.steps=20`.
 """
 
@@ -92,6 +93,7 @@ def main() -> None:
             statistics = bleu.statistics(translations, references)
             figures: dict[str, Any] = {"bleu": float(bleu.score(statistics.sum(axis=0)))}
             figures["dev_bleu"] = max(row["dev/bleu"] for row in rows if "dev/bleu" in row)
+            figures["dev_perplexity"] = [row["dev/perplexity"] for row in rows if "dev/perplexity" in row][-1]
             figures["seconds"] = round(max(row.get("seconds", 0) for row in rows))
             if not together:
                 alone[system] = figures["dev_bleu"], statistics

@@ -14,9 +14,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from scipy.stats import kendalltau
-
 from benchmarks import measure
 from benchmarks.corpora import minilm
 
@@ -61,7 +58,7 @@ def problems(encoder: Any, vectors: Any) -> dict[str, list[Any]]:
     return found
 
 
-def solved(given: Sequence[Any], **options: Any) -> tuple[np.ndarray, np.ndarray]:
+def solved(given: Sequence[Any], **options: Any) -> tuple[Any, Any]:
     """Return the cost and lower bound of every problem for these options of `sinkhorn`."""
     from unittest.mock import patch
 
@@ -76,6 +73,9 @@ def main() -> None:
     parser.add_argument("--encoder", help="Folder of a model.", default=None)
     options = parser.parse_args()
     measure.one_thread()
+
+    import numpy as np
+    from scipy.stats import kendalltau
 
     from metrics_jax.embedding.transport import solve
     from metrics_jax.embedding.vectors import Vectors

@@ -15,21 +15,9 @@ import itertools
 import pathlib
 import tempfile
 import time
-
-import jax
-import numpy as np
-import scipy.stats
+from typing import Any
 
 from benchmarks import measure
-from metrics_jax.embedding.nearest import Neighbours, solved
-from metrics_jax.embedding.vectors import Vectors
-from nmt_jax import platforms
-from nmt_jax.checkpoints.train_state import new_state
-from nmt_jax.distributed import sharding
-from nmt_jax.tasks.word_vectors import WordVectors
-from nmt_jax.training.optimizers import make_optimizer, make_schedule
-from nmt_jax.training.train_step import make_train_step
-from nmt_jax.workdir import Workdir
 
 ANALOGIES = {
     "comparatives": "old older, great greater, large larger, high higher, small smaller, strong stronger, long longer, "
@@ -84,8 +72,13 @@ class Hypernyms:
         return 1 / (1 + min(paths)) if paths else 0.0
 
 
-def quality(vectors: Vectors, similarity: Hypernyms) -> dict[str, float]:
-    """Return the measures described in the module docstring; the words must be sorted by frequency."""
+def quality(vectors: Any, similarity: Hypernyms) -> dict[str, float]:
+    """Return the measures of `Vectors` described in the module docstring; the words must be sorted by frequency."""
+    import numpy as np
+    import scipy.stats
+
+    from metrics_jax.embedding.nearest import Neighbours, solved
+
     neighbours = Neighbours(vectors)
     nouns = [word for word in vectors.words[:5000] if word in similarity.senses and len(word) > 3][:NOUNS]
     unit = neighbours._directions[vectors.rows(nouns)]
@@ -103,8 +96,14 @@ def quality(vectors: Vectors, similarity: Hypernyms) -> dict[str, float]:
     return {name: round(float(value), 4) for name, value in found.items()}
 
 
-def ours(task: WordVectors, epochs: int) -> tuple[Vectors, float]:
-    """Return vectors and CPU-seconds of `epochs` epochs with the training step of the loop, without compilation."""
+def ours(task: Any, epochs: int) -> tuple[Any, float]:
+    """Return `Vectors` and CPU-seconds of `epochs` epochs with the training step of the loop, without compilation."""
+    import jax
+
+    from nmt_jax.checkpoints.train_state import new_state
+    from nmt_jax.training.optimizers import make_optimizer, make_schedule
+    from nmt_jax.training.train_step import make_train_step
+
     config = task.config
     steps = epochs * task.batches(1).batches_per_epoch
     optimizer = make_optimizer(config.optimizer)
@@ -127,6 +126,15 @@ def main() -> None:
     parser.add_argument("--peer", help="Python with gensim.")
     arguments = parser.parse_args()
     measure.one_thread()
+
+    import numpy as np
+
+    from metrics_jax.embedding.vectors import Vectors
+    from nmt_jax import platforms
+    from nmt_jax.distributed import sharding
+    from nmt_jax.tasks.word_vectors import WordVectors
+    from nmt_jax.workdir import Workdir
+
     platforms.keep_freed_memory()
     folder = Workdir(arguments.workdir)
     task = WordVectors(folder.config(), folder.path, sharding.make_mesh())

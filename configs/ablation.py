@@ -2,7 +2,7 @@
 
     nmt-jax train --config=configs/ablation.py --config.data.directory=DIRECTORY --workdir=runs/base
     nmt-jax sweep --config=configs/ablation.py --config.data.directory=DIRECTORY --workdir=runs/ablation --seeds=3
-    nmt-jax sweep --config=configs/ablation.py:size=paper --workdir=runs/ablation-paper
+    nmt-jax sweep --config=configs/ablation.py:size=paper --config.data.directory=DIRECTORY --workdir=runs/paper
 
 `size=small` (the default) trains on Multi30k, English to German; DIRECTORY is the same as for multi30k.py. The base
 model has 2 layers, d_model 64, d_ff 256 and 4 heads, and every row changes it by about the same factor as the row of

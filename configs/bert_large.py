@@ -8,7 +8,7 @@ The last tenth of the steps uses rows of 512 tokens (appendix A.2). Train it as 
     nmt-jax train ... --workdir=runs/bert_large_512 --config.init_from=runs/bert_large --config.data.max_length=512 \
         --config.train.steps=100000 --config.vocab.model=runs/bert_large/vocab
 
-The format of the files is described in docs/how-to/pretraining.md. This page is the recipe of the paper; we have not
+The format of the files is described in docs/how-to/pretraining.md. This config is the recipe of the paper; we have not
 trained it, so there is no accuracy to report.
 """
 

@@ -3,6 +3,8 @@
     nmt-jax train --config=configs/fasttext.py --config.data.directory=DIRECTORY --workdir=runs/fasttext
     echo whaleboats | nmt-jax neighbours --workdir=runs/fasttext
 
+DIRECTORY is the same as for word2vec.py.
+
 Accuracy on analogies (nearest of 18,646 words): plurals 67 %, comparatives 64 %, past tense 45 %, family 33 % after 500
 steps (5.5 epochs, 1.4 CPU-minutes); word2vec.py after 1,000 steps: 26, 21, 61 and 61 % (2026-11-21;
 docs/results/word-vectors.md).

@@ -2,9 +2,9 @@
 
     nmt-jax train --config=configs/glue.py:task=cola --config.data.directory=DIRECTORY --workdir=runs/cola
 
-`task` is cola, sst2, mrpc, rte, sick or stsb. DIRECTORY holds cola.train.tsv, cola.dev.tsv and so on; see
-docs/how-to/fine-tuning.md, also for the files of rte. `task=stsb,apart=true` encodes the two sentences of a pair
-separately and compares their vectors.
+`task` is cola, sst2, mrpc, rte, sick or stsb. DIRECTORY holds TASK.train.tsv and TASK.dev.tsv; for rte, rte.train.tsv
+and rte3_dev.tsv; for stsb, stsb-en.train.tsv and stsb-en.dev.tsv (docs/how-to/fine-tuning.md). `task=stsb,apart=true`
+encodes the two sentences of a pair separately and compares their vectors.
 
 `gpt=true` fine-tunes a GPT as Radford et al. (2018): the language model in runs/gpt, or that of
 `--config.encoder.place=FOLDER`, also a GPT-2 in Hugging Face's format. A GPT of 5 million weights has an accuracy of

@@ -1,8 +1,10 @@
 """Jointly learning to align and translate (Bahdanau et al., 2015): GRUs with additive attention, on Multi30k.
 
     nmt-jax train --config=configs/rnn_bahdanau.py --config.data.directory=DIRECTORY --workdir=runs/rnn_bahdanau
-    nmt-jax translate --workdir=runs/rnn_bahdanau < test_2016_flickr.en > test.hypothesis
-    nmt-jax score test.hypothesis --reference=test_2016_flickr.de
+    nmt-jax translate --workdir=runs/rnn_bahdanau < DIRECTORY/test_2016_flickr.en > test.hypothesis
+    nmt-jax score test.hypothesis --reference=DIRECTORY/test_2016_flickr.de
+
+DIRECTORY is the same as for multi30k.py.
 
 Sizes and training budget are those of rnn_luong.py.
 

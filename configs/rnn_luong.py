@@ -1,8 +1,10 @@
 """Effective approaches to attention (Luong et al., 2015): LSTMs with general attention and input feeding, on Multi30k.
 
     nmt-jax train --config=configs/rnn_luong.py --config.data.directory=DIRECTORY --workdir=runs/rnn_luong
-    nmt-jax translate --workdir=runs/rnn_luong < test_2016_flickr.en > test.hypothesis
-    nmt-jax score test.hypothesis --reference=test_2016_flickr.de
+    nmt-jax translate --workdir=runs/rnn_luong < DIRECTORY/test_2016_flickr.en > test.hypothesis
+    nmt-jax score test.hypothesis --reference=DIRECTORY/test_2016_flickr.de
+
+DIRECTORY is the same as for multi30k.py.
 
 The default is a small model, not the paper's: one layer of 256 cells instead of four of 1,000, a bidirectional encoder
 instead of a unidirectional one that reads the source reversed, one joint BPE vocabulary with tied embeddings instead of

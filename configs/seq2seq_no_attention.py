@@ -1,8 +1,10 @@
 """Sequence to sequence without attention (Sutskever et al., 2014), on Multi30k: the baseline for attention models.
 
     nmt-jax train --config=configs/seq2seq_no_attention.py --config.data.directory=DIRECTORY --workdir=runs/no_attention
-    nmt-jax translate --workdir=runs/no_attention < test_2016_flickr.en > test.hypothesis
-    nmt-jax score test.hypothesis --reference=test_2016_flickr.de
+    nmt-jax translate --workdir=runs/no_attention < DIRECTORY/test_2016_flickr.en > test.hypothesis
+    nmt-jax score test.hypothesis --reference=DIRECTORY/test_2016_flickr.de
+
+DIRECTORY is the same as for multi30k.py.
 
 Sizes and training budget are those of rnn_luong.py.
 

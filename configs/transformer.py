@@ -1,6 +1,8 @@
 """The Transformer of Vaswani et al. (2017) on WMT14 English to German, from TFDS.
 
-    nmt-jax train --config=configs/transformer.py:size=base --workdir=runs/transformer-base
+    nmt-jax train --config=configs/transformer.py:size=base --config.data.directory=DIRECTORY --workdir=runs/base
+
+DIRECTORY holds the prepared data set (docs/reference/data.md).
 
 Sizes: tiny, small, base (63 million parameters, 100,000 steps) and big (214 million, 300,000 steps). The paper,
 which counts 65 and 213 million, reports 27.3 (base) and 28.4 (big) BLEU on newstest2014 after 12 hours and 3.5 days on

@@ -36,12 +36,12 @@ VERBS = {
     "sweep": Verb(
         "train every point of a hyperparameter sweep, with several seeds, and tabulate the results",
         "--config=FILE[:ARGUMENT] --workdir=FOLDER [--seeds=N] [--parallel=K] [--collect] [FLAG …]",
-        "--config=configs/rnn_luong.py --workdir=runs/luong --seeds=3 --only=model.attention=global",
+        "--config=configs/rnn_luong.py --config.data.directory=DIRECTORY --workdir=runs/luong --seeds=3",
     ),
     "prepare": Verb(
         "prepare the corpus of a config as training would, on all cores of this machine or on a cluster",
         "--config=FILE[:ARGUMENT] [--runner=direct|spark|flink|dataflow] [--runner_option=NAME=VALUE …]",
-        "--config=configs/transformer.py --runner_option=direct_num_workers=8",
+        "--config=configs/multi30k.py --config.data.directory=DIRECTORY --runner_option=direct_num_workers=8",
     ),
     "plan": Verb(
         "compile a config for TPUs or GPUs that are not there: whether it fits, and what bounds its speed",

@@ -3,8 +3,10 @@
 import contextlib
 import faulthandler
 import os
+import select
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +14,8 @@ from types import FrameType
 from typing import Any
 
 HUNG = 1  # exit code of a hanging run
+GRACE = 10.0  # seconds that a hanging run has to report itself
+PATIENCE = 1.0  # seconds to wait for room in a full pipe
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 _LEAVING = threading.RLock()
@@ -49,9 +53,18 @@ def leave(number: int) -> None:
     """Exit at once; files are complete or marked as incomplete at any time."""
     _LEAVING.acquire()  # of two threads, one exits and the other waits
     cursor = b"\x1b[?25h\n" if os.isatty(2) else b""  # a progress bar hides it
-    with contextlib.suppress(OSError):
-        os.write(2, cursor + b"nmt-jax: interrupted\n")
+    _report(cursor + b"nmt-jax: interrupted\n")
     os._exit(128 + number)
+
+
+def _report(message: bytes) -> None:
+    """Write to stderr, or give up if that would block.
+
+    Python's stream cannot be used in a signal handler: the code that the signal interrupts may be writing to it.
+    """
+    with contextlib.suppress(OSError):
+        if select.select([], [2], [], PATIENCE)[1]:
+            os.write(2, message)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -117,7 +130,7 @@ class Interrupts:
         _RECEIVED[:] = [number]
         self._handling.close()
         name = signal.Signals(number).name
-        print(f"\n{name}: saving; send it again to exit without saving", file=sys.stderr, flush=True)
+        _report(f"\n{name}: saving; send it again to exit without saving\n".encode())
         if self._immediate:
             self.check()
 
@@ -162,7 +175,14 @@ class Watchdog:
         while not self._leaving.wait(min(self._seconds / 10, 10.0)):
             if time.monotonic() - self._last < self._seconds:
                 continue
-            faulthandler.dump_traceback(file=sys.stderr)
+            leaving = threading.Timer(GRACE, os._exit, [HUNG])  # if stderr is blocked, too
+            leaving.daemon = True
+            leaving.start()
+            # Into a file first, since faulthandler stops all threads while it writes.
+            with contextlib.suppress(OSError), tempfile.TemporaryFile() as file:
+                faulthandler.dump_traceback(file)
+                file.seek(0)
+                sys.stderr.write(file.read().decode("utf-8", "replace"))
             print(
                 f"nmt-jax: error: {self._stage}: no progress for {self._seconds / 60:g} minutes since then; the stack "
                 "of each thread is above; continue with the same command, and increase "

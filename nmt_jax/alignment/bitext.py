@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from nmt_jax.errors import UserError
+
 Sentence = Sequence[str]
 LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)  # to which sentences are padded
 LONGEST = LENGTHS[-1]
@@ -62,7 +64,10 @@ class Bitext:
     """
 
     def __init__(self, source: Sequence[Sentence], target: Sequence[Sentence], multiple_of: int = 1):
-        """Numbers all words and pairs; multiple_of: of the rows of a batch, for several devices."""
+        """Numbers all words and pairs; multiple_of: of the rows of a batch, for several devices.
+
+        Raises UserError for a sentence of more than LONGEST words.
+        """
         self.source_words, self.target_words, self._multiple_of = Words(source), Words(target), multiple_of
         raw = list(self._raw_batches(source, target))
         keys = np.sort(np.concatenate([[0], *(keys for _, keys, _ in raw)]))
@@ -76,7 +81,10 @@ class Bitext:
         return source.astype(np.int32), target.astype(np.int32)
 
     def batches_of(self, source: Sequence[Sentence], target: Sequence[Sentence]) -> Iterator[Batch]:
-        """Yields batches of a text, which may contain unknown words and pairs."""
+        """Yields batches of a text, which may contain unknown words and pairs.
+
+        Raises UserError for a sentence of more than LONGEST words.
+        """
         return (self._numbered(*one) for one in self._raw_batches(source, target))
 
     def places_of(self, first: int, number: int) -> Iterator[tuple[int, slice]]:
@@ -96,7 +104,11 @@ class Bitext:
         by_length = defaultdict(list)
         for line, (one, other) in enumerate(zip(source, target, strict=True)):
             if one and other:
-                longest = max(len(one), len(other))
+                if (longest := max(len(one), len(other))) > LONGEST:
+                    raise UserError(
+                        f"a sentence of {longest:,} words cannot be aligned; at most {LONGEST:,} are possible: split "
+                        "it, or skip it with a smaller config.data.max_length"
+                    )
                 by_length[next(length for length in LENGTHS if length >= longest)].append(line)
         for length, lines in sorted(by_length.items()):
             # A power of two, so that there are few shapes, but not many empty rows for a short text.

@@ -16,7 +16,9 @@ _MONTH = (
 _YEAR = r"(?:1\d|20)\d\d"
 _DATE = rf"{_MONTH} \d{{1,2}}(?: ?, ?{_YEAR})?|\d{{1,2}} {_MONTH}(?: {_YEAR})?|{_MONTH} {_YEAR}|{_YEAR}s?"
 _TENS = "(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-[a-z]+)?"
-_NUMBER_WORD = f"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[a-z]+teen|{_TENS}"
+_NUMBER_WORD = (
+    f"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|{_TENS}"
+)
 _NUMBER = (
     rf"(?:[$£€] ?)?(?:\d+(?:[.,]\d+)*|(?i:{_NUMBER_WORD}))(?: (?:hundred|thousand|million|billion|trillion))*"
     r"(?: ?%| per ?cent)?"

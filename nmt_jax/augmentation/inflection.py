@@ -8,7 +8,9 @@ from metrics_jax.surface.wordnet import WordNet
 _SIBILANT = re.compile(r"(s|x|z|ch|sh)$")
 _CONSONANT_Y = re.compile(r"[^aeiou]y$")
 _DOUBLING = re.compile(r"[^aeiou][aeiou][^aeiouwxy]$")  # stop, stopped; visit, visited is such a word, too
-_VOWEL_SOUND = re.compile(r"(?!uni[^mn]|us[ae]|eu|one|once)[aeiou]|hour|hono|honest|heir")
+_VOWEL_SOUND = re.compile(
+    r"(?!uni(?!m|n|de)|ubi|uk|ur[aeio]|us[aeu]|ut[eio]|eu|one(?!r)|once)[aeiou]|hour|hono|honest|heir"
+)
 _IRREGULAR_PLURAL = re.compile(r"(men|people|children|feet|teeth|geese|mice|wives|knives|lives|leaves)$")
 # The participle is the base form, which the list of exceptions does not say: ran, run; came, come.
 _PARTICIPLE_IS_BASE = ("run", "come")

@@ -26,8 +26,7 @@ def read_lexicon(path: str | os.PathLike[str], smallest: float, known: Collectio
     """Reads SOURCE, TARGET, PROBABILITY rows; keeps the translations of those `known` words that have a likely one.
 
     smallest: the probability of the best translation of a word, at least. Translations without letters are left out.
-    Raises UserError `FILE:LINE`
-    for an invalid row, and UserError if nothing is kept.
+    Raises UserError `FILE:LINE` for an invalid row, and UserError if nothing is kept.
     """
     found: dict[str, dict[str, float]] = {}
     for number, line in enumerate(read_lines(path), start=1):
@@ -80,9 +79,11 @@ def retarget(
             continue
         j = partner[position]
         old = split(words[j])
-        translation = translate(new, old.word, lexicon)
-        if old.word and translation != old.word:
-            word = capitalized_as(translation, old.word) if j == 0 else translation
+        lower = old.word[:1].lower() + old.word[1:]
+        word = translate(new, lower if j == 0 and lower in lexicon.get(new, {}) else old.word, lexicon)
+        if j == 0:
+            word = capitalized_as(word, old.word)
+        if old.word and word != old.word:
             changed[j] = f"{old.before}{word}{old.after}"
             count += 1
     return Retargeted(changed, count, len(replaced) - count)

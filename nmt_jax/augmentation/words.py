@@ -3,9 +3,12 @@
 import re
 from typing import NamedTuple
 
+import regex
+
 from metrics_jax.surface import stop_words
 
-_AFFIXES = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)
+_MARK = r"[^\p{L}\p{N}\p{M}_]\p{M}*"  # punctuation or another symbol, with its combining marks
+_AFFIXES = regex.compile(rf"((?:{_MARK})*)(.*?)((?:{_MARK})*)", regex.DOTALL)
 _NUMBERS = re.compile(
     "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(thir|four|fif|six|seven|eigh|nine)teen|"
     "(twen|thir|for|fif|six|seven|eigh|nine)ty|hundreds?|thousands?|[mb]illions?|dozens?|half|third|fourth|fifth|"

@@ -46,7 +46,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("target", None, "File of their translations, line by line.", flag_values)
     help_text = (
         "IBM model 1, fast_align's model with a diagonal prior, the HMM after five iterations of model 1, or a "
-        "Bayesian HMM with fertilities, whose links are sampled."
+        "Bayesian HMM with fertilities, whose links are sampled. Not with --encoder or --workdir."
     )
     flags.DEFINE_enum("model", "fertility", MODELS, help_text, flag_values)
     help_text = (

@@ -92,7 +92,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
         "replaced words change, too. Needs --links."
     )
     flags.DEFINE_string("lexicon", None, help_text, flag_values)
-    help_text = "File of the links of each pair, as nmt-jax align writes them: i-j, counted from 0."
+    help_text = (
+        "File of the links of each pair, as nmt-jax align writes them: i-j, counted from 0. Needs --lexicon and "
+        "--target."
+    )
     flags.DEFINE_string("links", None, help_text, flag_values)
     help_text = "Smallest probability of a translation from --lexicon."
     define_float(flag_values, "min_probability", 0.3, help_text, above=0, high=1)

@@ -30,7 +30,9 @@ Checkpoint = str | int | None
 def define_flags(flag_values: flags.FlagValues) -> None:
     """Define the flags of `nmt-jax export`."""
     streams.define_workdir_flag(flag_values)
-    help_text = "Format: ctranslate2 for Transformers, huggingface for BERT and GPT, word2vec, safetensors for any."
+    help_text = (
+        "Format: ctranslate2 for Transformers, huggingface for a pretrained BERT or GPT, word2vec, safetensors for any."
+    )
     flags.DEFINE_enum("to", None, list(NEXT), help_text, flag_values)
     flags.DEFINE_string("output", None, "Folder to create.", flag_values)
     streams.define_checkpoint_flags(flag_values)

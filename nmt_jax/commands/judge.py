@@ -41,11 +41,11 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "File of human scores of whole systems; default: NAME.sys.tsv beside NAME.seg.tsv."
     flags.DEFINE_string("system_scores", "", help_text, flag_values)
     flags.DEFINE_list("correlation", ["pearson", "kendall"], f"Coefficients: any of {', '.join(NAMES)}.", flag_values)
-    help_text = "What to correlate: scores of texts or of systems."
+    help_text = "What to correlate: scores of texts, or of systems, which needs --system."
     flags.DEFINE_enum("level", "segment", list(LEVELS), help_text, flag_values)
     help_text = "Texts that are compared with each other: all, those of one item, or those of one system."
     flags.DEFINE_enum("grouping", "none", list(GROUPINGS), help_text, flag_values)
-    help_text = "Keep outlier systems; --nooutliers drops systems far from the median, as WMT does at level system."
+    help_text = "Keep outlier systems; with --level=system, --nooutliers drops those far from the median, as WMT does."
     flags.DEFINE_boolean("outliers", True, help_text, flag_values)
     flags.DEFINE_boolean("average", False, "Report the mean of the coefficients of all files of a folder.", flag_values)
     flags.DEFINE_boolean("confidence", False, "Report 95 % bootstrap confidence intervals.", flag_values)

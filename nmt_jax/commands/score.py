@@ -34,7 +34,11 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flags.DEFINE_string("idf", None, help_text, flag_values)
     flags.DEFINE_boolean("segments", False, "Write a score for every line instead of the whole file.", flag_values)
     flags.DEFINE_boolean("confidence", False, "Report 95 % bootstrap confidence intervals.", flag_values)
-    flags.DEFINE_enum("paired", None, list(PAIRED), "Test the difference of every system from the first.", flag_values)
+    help_text = (
+        "Test the difference of every system from the first, and report intervals. randomisation is two-sided; "
+        "bootstrap (Koehn, 2004) is one-sided and calls equal systems different too often."
+    )
+    flags.DEFINE_enum("paired", None, list(PAIRED), help_text, flag_values)
     define_seed(flag_values, SEED, "Random seed for resampling.")
     define_output_flags(flag_values)
     help_text = "Output format; text is a table on a terminal, else rows without a heading."

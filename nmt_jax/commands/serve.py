@@ -24,12 +24,12 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     define_metrics_flag(flag_values, ["bleu", "chrf", "ter"])
     define_metric_flags(flag_values)
     flags.DEFINE_string("runs", None, "Folder whose runs the page shows, those of sweeps included.", flag_values)
-    help_text = "Address to listen at; 0.0.0.0 lets other machines connect."
+    help_text = "Address to listen on; 0.0.0.0 lets other machines connect."
     flags.DEFINE_string("host", "127.0.0.1", help_text, flag_values)
-    define_integer(flag_values, "port", 8000, "Port to listen at; 0: any free port.", low=0, high=65_535)
-    help_text = "File with a token that requests must carry; recommended with --host."
+    define_integer(flag_values, "port", 8000, "Port to listen on; 0: any free port.", low=0, high=65_535)
+    help_text = "File with a token that requests must send as `Authorization: Bearer TOKEN`; recommended with --host."
     flags.DEFINE_string("token_file", None, help_text, flag_values)
-    help_text = "Number of lines that may wait; requests beyond it are told to come again."
+    help_text = "Number of lines that may wait; further requests are refused with status 429."
     define_integer(flag_values, "queue", 2000, help_text, low=1)
 
 

@@ -66,16 +66,21 @@ def define_search_flags(flag_values: flags.FlagValues) -> None:
 
     A flag left out means the value under `decode` in the workdir's config, or the default of `Search`.
     """
-    define_integer(flag_values, "beam_size", None, "Beam size; 1 is greedy search.", low=1)
-    help_text = "Exponent alpha of the length penalty (Wu et al., 2016, eq. 14); 0 ranks by probability."
+    define_integer(flag_values, "beam_size", None, "Beam size; 1 is greedy search. Default: decode.beam_size.", low=1)
+    help_text = (
+        "Exponent alpha of the length penalty (Wu et al., 2016, eq. 14); 0 ranks by probability. Default: "
+        "decode.length_penalty."
+    )
     define_float(flag_values, "length_penalty", None, help_text, low=0, high=10)
-    help_text = "Form of the length penalty: wu, or length, which divides by the length to the power of alpha."
+    help_text = (
+        "Form of the length penalty: wu, or length, which divides by the length to the power of alpha. Default: wu."
+    )
     flags.DEFINE_string("normalization", None, help_text, flag_values)
     help_text = "Weight beta of the coverage penalty (Wu et al., 2016, eq. 14)."
     define_float(flag_values, "coverage_penalty", None, help_text, low=0)
     help_text = (
         "When the search of a sentence stops: bound, if no hypothesis can still enter the n-best list; beam, if "
-        "beam_size hypotheses have ended; limit, at the maximum length."
+        "beam_size hypotheses have ended; limit, at the maximum length. Default: bound."
     )
     flags.DEFINE_string("stopping", None, help_text, flag_values)
     define_integer(flag_values, "min_length", None, "Minimum length in pieces.", low=0, high=10_000)

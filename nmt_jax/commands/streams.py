@@ -34,9 +34,13 @@ def define_input_flag(flag_values: flags.FlagValues, contents: str = "") -> None
 def define_checkpoint_flags(flag_values: flags.FlagValues, average: bool = True) -> None:
     """Define `--checkpoint`, and `--average` if the verb can use the mean of several checkpoints."""
     if average:
-        help_text = "Use the mean of the last N checkpoints; default: decode.average of the workdir's config."
+        help_text = (
+            "Use the mean of the last N checkpoints; 1: the last one. Default: decode.average of the workdir's config "
+            "if it is above 1, else the best checkpoint."
+        )
         define_integer(flag_values, "average", None, help_text, low=1, high=1000)
-    flags.DEFINE_enum("checkpoint", None, ["best", "last"], "Checkpoint to use; default: best.", flag_values)
+    default = "the mean of the last decode.average checkpoints if that is above 1, else best" if average else "best"
+    flags.DEFINE_enum("checkpoint", None, ["best", "last"], f"Checkpoint to use; default: {default}.", flag_values)
 
 
 def define_chunk_flag(flag_values: flags.FlagValues, default: int) -> None:

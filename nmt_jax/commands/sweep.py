@@ -58,7 +58,7 @@ def main(flag_values: flags.FlagValues, positional: Sequence[str]) -> int:
         if one.workdir.path == other.workdir.path:
             raise UserError(
                 f"{spec}: the points {one.point} and {other.point} would both be trained in {one.workdir.path}; "
-                "a sweep cannot change two keys whose last parts are equal"
+                "choose values that differ in more than / and -"
             )
     commands = [training_command(spec, folder, changes, point) for point in chosen]
     if flag_values.dry_run:

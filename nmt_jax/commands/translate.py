@@ -73,7 +73,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     help_text = "Type of the matrix products: that of the model, float32, bfloat16, or int8 for a Transformer."
     flags.DEFINE_enum("decode_dtype", None, DECODE_DTYPES, help_text, flag_values)
     streams.define_checkpoint_flags(flag_values)
-    help_text = "Number of translations per line; above 1, writes tab-separated rows LINE, SCORE, TEXT."
+    help_text = "Number of translations per line, up to --beam_size; above 1, text is rows LINE, SCORE, TEXT with tabs."
     define_integer(flag_values, "nbest", 1, help_text, low=1)
     help_text = "Output format; json writes one object per line, with scores and pieces."
     flags.DEFINE_enum("format", "text", ["text", "json"], help_text, flag_values)

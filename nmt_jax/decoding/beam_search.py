@@ -228,7 +228,8 @@ class Searcher:
         log_probs = follow_rules(self.search, raw, generated, beams.position, self.eos)
         if prefix is not None:
             forced = jnp.repeat(prefix[:, beams.position], self.beam_size)
-            raw, log_probs = force(raw, forced), force(log_probs, forced)
+            raw = force(raw, forced)
+            log_probs = jnp.where((forced > 0)[:, None], raw, log_probs)  # a prefix may break the rules
         raw, log_probs = (array.reshape(*shape, vocab_size) for array in (raw, log_probs))
         if phrases is not None:
             unmet = constraints.num_unmet(phrases, beams.met) > 0

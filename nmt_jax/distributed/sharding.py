@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from nmt_jax.data.batching.row_slice import RowSlice
@@ -57,12 +56,19 @@ def make_mesh(model: int = 1, devices: Sequence[jax.Device] | None = None) -> Me
 def share(mesh: Mesh, accumulate: int = 1) -> RowSlice:
     """Returns the rows of each batch that this process builds; batches are split into `accumulate` parts.
 
-    The rows of a part are a multiple of 8, so that batches are the same for 1, 2, 4 and 8 devices.
+    The rows of a part are a multiple of 8, so that batches are the same for 1, 2, 4 and 8 devices. Processes whose
+    devices have the same places along "data" share copies of the parameters and build the same rows. Raises UserError
+    if the places of two processes are partly the same.
     """
     multiple_of = math.lcm(8, mesh.shape["data"]) * accumulate
-    is_local = [any(device.process_index == jax.process_index() for device in row) for row in mesh.devices]
-    rows = np.flatnonzero(is_local)  # processes that share a copy of the parameters build the same rows
-    return RowSlice(multiple_of, int(rows[0]) // len(rows), len(is_local) // len(rows))
+    places: dict[int, set[int]] = {}  # by process; on TPUs, those of a process need not follow each other
+    for place, devices in enumerate(mesh.devices):
+        for device in devices:
+            places.setdefault(device.process_index, set()).add(place)
+    parts = sorted({tuple(sorted(found)) for found in places.values()})
+    if len({len(part) for part in parts}) > 1 or sum(map(len, parts)) > len(mesh.devices):
+        raise UserError(f"mesh.model={mesh.shape['model']}: processes cannot share a batch equally; use another value")
+    return RowSlice(multiple_of, parts.index(tuple(sorted(places[jax.process_index()]))), len(parts))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:

@@ -34,12 +34,13 @@ def checked(flag: str, text: str, pattern: str, longest: int = 253) -> str:
 
 
 def value_of(flag: str, command: Sequence[str]) -> str | None:
-    """Return the value of a flag in a command, `--FLAG=VALUE` or `--FLAG VALUE`; None if it is not there."""
+    """Return the last value of a flag in a command, `--FLAG=VALUE` or `--FLAG VALUE`; None if it is not there."""
+    found = None
     for argument, following in itertools.zip_longest(command, command[1:]):
         name, equals, value = argument.lstrip("-").partition("=")
         if argument.startswith("-") and name == flag and (equals or following):
-            return str(value if equals else following)
-    return None
+            found = str(value if equals else following)
+    return found
 
 
 def check_one_line(texts: Iterable[str]) -> None:

@@ -54,6 +54,7 @@ def sequence_log_probs(hidden: Array, kernel: Array, labels: Array, weights: Arr
     recomputes the logits chunk by chunk.
     """
     chunk = functools.partial(_chunks, num_chunks=_num_chunks(labels.shape, kernel.shape[1]))
+    kernel = kernel.astype(jnp.float32)  # so are the sums of its gradients over the chunks
 
     @jax.checkpoint
     def add(total: Array, chunk: tuple[Array, Array, Array]) -> tuple[Array, None]:

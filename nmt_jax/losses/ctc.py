@@ -1,5 +1,6 @@
 """Connectionist temporal classification (Graves et al., 2006) of encoder states, as an auxiliary loss."""
 
+import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
@@ -18,7 +19,8 @@ def ctc_loss(logits: Array, mask: Array, target: Array) -> Array:
     absent = (target == PAD) | (target == EOS)
     padding = 1.0 - mask.astype(jnp.float32)
     inputs = (logits.astype(jnp.float32), padding, target, absent.astype(jnp.float32))
-    losses = optax.ctc_loss(*inputs, blank_id=BLANK)
+    with jax.default_matmul_precision("highest"):  # it gathers by a product, which would round on accelerators
+        losses = optax.ctc_loss(*inputs, blank_id=BLANK)
     # Equal neighbours have a blank between them.
     repeated = jnp.sum((target[:, 1:] == target[:, :-1]) & ~absent[:, 1:], axis=1)
     needed = jnp.sum(~absent, axis=1) + repeated

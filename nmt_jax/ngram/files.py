@@ -21,8 +21,10 @@ def writer_of(path: str | os.PathLike[str]) -> Callable[[NgramModel, str | os.Pa
 
 
 def read_model(path: str | os.PathLike[str]) -> NgramModel:
-    """Reads an ARPA file, plain or .gz, or a binary file. Raises UserError for a missing or damaged file."""
+    """Reads an ARPA file, plain, .gz or a pipe, or a binary file. Raises UserError for a missing or damaged file."""
     place = find(path)
-    with place.open("rb") as file:
-        binary = is_binary(file)
+    binary = False
+    if place.is_file():  # a pipe can be read only once
+        with place.open("rb") as file:
+            binary = is_binary(file)
     return read_binary(place) if binary else read_arpa(place)

@@ -22,8 +22,9 @@ class Scores(NamedTuple):
 
     def by_line(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Returns log-probabilities and unknown words of each line."""
-        cuts = np.cumsum(self.lengths)[:-1]
-        return list(zip(np.split(self.log_probabilities, cuts), np.split(self.unknown, cuts), strict=True))
+        ends = np.cumsum(self.lengths)
+        parts = (np.split(one, ends)[:-1] for one in (self.log_probabilities, self.unknown))  # nothing follows the end
+        return list(zip(*parts, strict=True))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -3,11 +3,14 @@
 A mark stands where a token touches its neighbour, so that a line can be restored: `man's.` is `man ￭'s ￭.`.
 """
 
-import re
 from collections.abc import Sequence
 
+import regex
+
 MARK = "￭"
-_TOKEN = re.compile(r"['’]\w+|\w+(?:[-.,]\w+)*|[^\w\s]")
+_WORD = r"[\p{L}\p{N}_][\p{L}\p{N}\p{M}_]*"  # \w+ of `re`, with combining marks
+_OTHER = r"[^\p{L}\p{N}_\s\x1c-\x1f]\p{M}*"  # [^\w\s] of `re`, with combining marks
+_TOKEN = regex.compile(rf"['’]{_WORD}|{_WORD}(?:[-.,]{_WORD})*|{_OTHER}")
 
 
 def split(line: str, lowercase: bool = False) -> list[str]:

@@ -171,12 +171,14 @@ BERT_FAMILIES = {
         "RemBertModel",
         tensors={**BERT, "embeddings/projection": "encoder.embedding_hidden_mapping_in"},
         fields={**BERT_FIELDS, "embedding_width": "input_embedding_size"},
+        projects=True,
     ),
     "albert": _bert(
         "AlbertModel",
         tensors=ALBERT,
         fields={**BERT_FIELDS, "embedding_width": "embedding_size"},
         constant={"share_layers": True},
+        projects=True,
         ordinary={**ORDINARY, "num_hidden_groups": 1, "inner_group_num": 1},
     ),
     "electra": _bert(

@@ -39,6 +39,9 @@ DEFAULTS = {  # of the reference program, for settings that a checkpoint does no
     **{"pool": "avg", "layer": "mix", "sent_layer": "mix", "layer_norm": True},
     **{"activations": "tanh", "final_activation": None},
 }
+DEFAULTS_BY_CLASS = {  # COMET 1 had no other transformation
+    kind: {"layer_transformation": "softmax"} for kind in ("regression_metric", "referenceless_regression_metric")
+}
 JOINING = ("xlm-roberta", "xlm-roberta-xl")  # encoders whose rows of several texts are known
 
 
@@ -80,7 +83,8 @@ class _Checkpoint:
 
     def setting(self, name: str, known: Sequence[Any]) -> Any:
         """The value of a setting. Raises UserError if it is not one of `known`."""
-        value = self.settings.get(name, DEFAULTS.get(name))
+        defaults = DEFAULTS | DEFAULTS_BY_CLASS.get(self.settings["class_identifier"], {})
+        value = self.settings.get(name, defaults.get(name))
         value = value.lower() if isinstance(value, str) else value
         if value not in known:
             raise UserError(f"{self.folder / 'config.json'}: {name} {value!r} is none of {', '.join(map(str, known))}")

@@ -29,9 +29,11 @@ class Family:
     A name that begins with "/" has no prefix, even if others have the prefix of a model below a head. fields: keys of
     config.json by hyperparameter. choices: keys whose values mean hyperparameters. constant: hyperparameters that
     config.json does not contain. ordinary: the only supported value of a key. defaults: of keys that older files omit.
-    present: hyperparameters that say whether the file has a parameter, and the value if it does. ignored: endings of
-    tensors that are in files but not needed. pad_id: if config.json has none. counts_from_pad: the first position is
-    pad_id + 1. start_id: the first token of a decoder, if config.json names none.
+    same: for such keys, another key with their value. projects: there is a projection of the embeddings even if their
+    width is that of the model. present: hyperparameters that say whether the file has a parameter, and the value if it
+    does. ignored: endings of tensors that are in files but not needed. pad_id: if config.json has none.
+    counts_from_pad: the first position is pad_id + 1. start_id: the first token of a decoder, if config.json names
+    none.
     """
 
     architecture: str
@@ -42,6 +44,8 @@ class Family:
     constant: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     ordinary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    same: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    projects: bool = False
     present: Mapping[str, tuple[str, bool]] = dataclasses.field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     pad_id: int = 0

@@ -195,7 +195,7 @@ ESTIMATORS = {  # by flag, the name of the metric: module and function that load
     "metricx23qe": ("seq2seq_metrics", "load_metricx23", CONVERTED),
     "metricx24": ("seq2seq_metrics", "load_metricx24", CONVERTED),
     "bartscore": ("seq2seq_metrics", "load_bartscore", "the folder of a BART, mBART or T5, in Hugging Face's format"),
-    "prism": ("prism_model", "load_prism", "a workdir of task 'translate', such as configs/transformer.py trains"),
+    "prism": ("prism_model", "load_prism", "a workdir of task 'translate' whose model paraphrases"),
     "perplexity": (
         "language_models",
         "load_language_model",

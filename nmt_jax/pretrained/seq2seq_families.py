@@ -87,6 +87,7 @@ _t5 = functools.partial(
     fields={**T5_FIELDS, "num_decoder_layers": "num_decoder_layers"},
     module=T5,
     defaults=T5_DEFAULTS,
+    same={"num_decoder_layers": "num_layers"},
     present={"tied": ("output_table", False)},
     # The second is in files of old programs, which did not use it.
     ignored=("embed_tokens.weight", "layer.1.EncDecAttention.relative_attention_bias.weight"),

@@ -36,6 +36,9 @@ def read_config(config: Mapping[str, Any], family: Family, where: str) -> dict[s
     """
     given = {key: value for key, value in config.items() if value is not None or key not in family.defaults}
     kind, config = config["model_type"], {**family.defaults, **given}
+    for key, other in family.same.items():
+        if config.get(key) is None and other in config:
+            config[key] = config[other]
     for key, ordinary in family.ordinary.items():
         if config.get(key, ordinary) != ordinary:
             raise UserError(f"{where}: {key} {config[key]!r} is not supported, only {ordinary!r}")
@@ -60,7 +63,7 @@ def read_config(config: Mapping[str, Any], family: Family, where: str) -> dict[s
             known = ", ".join(map(str, choices))
             raise UserError(f"{where}: {name} {config[key]!r} is not supported; supported are {known}")
         fields |= choices[value]
-    if fields.get("embedding_width") == fields["d_model"]:
+    if fields.get("embedding_width") == fields["d_model"] and not family.projects:
         fields["embedding_width"] = 0  # no projection
     if family.counts_from_pad:
         fields["first_position"] = pad_id(config, family) + 1

@@ -2,12 +2,12 @@
 
 import collections
 import math
-import re
 from collections.abc import Sequence
 
 import numpy as np
+import regex
 
-WORD = re.compile(r"\w+")
+WORD = regex.compile(r"[\p{L}\p{N}_][\p{L}\p{N}\p{M}_]*")  # \w+ of `re`, with combining marks
 
 
 def words(text: str) -> list[str]:

@@ -24,7 +24,7 @@ TYING = choice(
 )
 VARIATIONAL = Key(False, "Use one dropout mask for all steps of a sequence (Gal and Ghahramani, 2016).")
 HEADS = count(4, "Number of attention heads.", high=4096)
-POSITIONS = count(1024, "Longest sequence.", "positions", high=1_048_576)
+POSITIONS = count(512, "Longest sequence.", "positions", high=1_048_576)
 DROPOUT = rate(0.1, "Dropout on residual branches and embeddings.")
 ATTENTION_DROPOUT = rate(0.1, "Dropout on attention weights.")
 BILSTM_LAYERS = layers(0, "Layers of a biLSTM between encoder and head (Devlin et al., 2019); 0 = none.", low=0)
@@ -74,7 +74,7 @@ MODELS: dict[str, dict[str, Key]] = {
             *("joint", "flat", "serial", "parallel", "hierarchical"),
         ),
         "positions": choice("sinusoidal", "Position embeddings.", "sinusoidal", "learned"),
-        "max_positions": POSITIONS,
+        "max_positions": count(1024, "Longest sequence with positions=learned.", "positions", high=1_048_576),
         "tie_embeddings": choice("three-way", TYING.help, *TYING.choices),
         "norm": choice("pre", "Layer normalization before (pre) or after (post) each block.", "pre", "post"),
         "activation": choice("relu", "Activation of the feed-forward blocks.", *ACTIVATIONS),
@@ -115,7 +115,13 @@ MODELS: dict[str, dict[str, Key]] = {
         "decoder": choice(
             "luong", "luong attends with the new state, bahdanau with the old state.", "luong", "bahdanau"
         ),
-        "attention": choice("global", "Kind of attention.", "none", "global", "local-m", "local-p", "hard"),
+        "attention": choice(
+            *(
+                "global",
+                "global: all places; local-m, local-p: a window around step t or a predicted place; hard: one drawn.",
+            ),
+            *("none", "global", "local-m", "local-p", "hard"),
+        ),
         "score": choice(
             *("general", "Attention score."),
             *("dot", "scaled_dot", "general", "reduced_rank", "additive", "concat", "location"),
@@ -126,8 +132,20 @@ MODELS: dict[str, dict[str, Key]] = {
         "input_feeding": Key(True, "Feed the attentional state to the next step (luong)."),
         "context_every_step": Key(False, "Append the last encoder output to every decoder input."),
         "context_gate": Key(False, "Multiply the context of the attention by a learned gate (Xu et al., 2015)."),
-        "bridge": choice("transform", "Initial decoder state.", "zero", "copy", "transform", "mean"),
-        "combination": choice("concat", "How several sources are combined.", "concat", "flat", "hierarchical"),
+        "bridge": choice(
+            *(
+                "transform",
+                "Initial decoder state: copy of the last encoder state, tanh(W h + b) of it or of the mean.",
+            ),
+            *("zero", "copy", "transform", "mean"),
+        ),
+        "combination": choice(
+            *(
+                "concat",
+                "Several sources: contexts concatenated, one attention to all, or a second one to the contexts.",
+            ),
+            *("concat", "flat", "hierarchical"),
+        ),
         "share_encoder": Key(False, "Use one encoder for all sources instead of one per source."),
         "copying": choice(
             *("none", "Copy source words: pointer (mixture of two distributions), copynet (one softmax)."),
@@ -167,7 +185,7 @@ MODELS: dict[str, dict[str, Key]] = {
         "num_heads": HEADS,
         "dropout": DROPOUT,
         "attention_dropout": ATTENTION_DROPOUT,
-        "max_positions": count(512, POSITIONS.help, POSITIONS.unit, high=1_048_576),
+        "max_positions": POSITIONS,
         "norm": choice("post", "Layer normalization: post (GPT, 2018) or pre (GPT-2, 2019).", "post", "pre"),
         "activation": choice("gelu", "Activation; gelu is the approximation by tanh, gelu_erf is exact.", *ACTIVATIONS),
         "epsilon": Key(1e-6, "Added to the variance in layer normalization; GPT-2 has 1e-5.", above=0, high=1),
@@ -213,7 +231,7 @@ MODELS: dict[str, dict[str, Key]] = {
         **IMAGES,
         "share_encoder": Key(False, "Use one encoder for both sides, such as paraphrases; needs vocab.joint=true."),
         "temperature": Key(0.07, "Temperature of the cosines; the first one if it is learned.", above=0, high=1000),
-        "learn_temperature": Key(True, "Learn the temperature, from 0.01 on."),
+        "learn_temperature": Key(True, "Learn the temperature; it is at least 0.01."),
         "dtype": DTYPE,
     },
     "mlp": {
@@ -226,7 +244,7 @@ MODELS: dict[str, dict[str, Key]] = {
         "d_model": width(768, "Width of every layer."),
         "d_ff": width(3072, "Width of the hidden layer of the feed-forward blocks."),
         "num_heads": count(12, HEADS.help, high=4096),
-        "max_positions": count(512, POSITIONS.help, POSITIONS.unit, high=1_048_576),
+        "max_positions": POSITIONS,
         "activation": choice(
             *("gelu_erf", "Activation; gelu is the approximation by tanh, gelu_erf is exact."),
             *("gelu_erf", "gelu", "relu"),

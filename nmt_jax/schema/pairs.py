@@ -15,7 +15,6 @@ from nmt_jax.schema.shared_keys import (
     SAMPLE_LINES,
     SPEC_AUGMENT,
     SUBWORDS,
-    VOCAB_MODEL,
     VOCAB_SIZE,
     eval_tokens,
     max_row,
@@ -86,10 +85,22 @@ TRANSLATE: dict[str, Any] = {
         "byte_fallback": BYTE_FALLBACK,
         "sample_lines": SAMPLE_LINES,
         "symbols": Key([], "Strings that are one piece each, such as the tag <BT>."),
-        "source_model": VOCAB_MODEL,
-        "target_model": VOCAB_MODEL,
+        "source_model": Key(
+            "",
+            "Existing SentencePiece .model of the source, and of the target if joint or target_model is empty; empty = "
+            "train one.",
+        ),
+        "target_model": Key(
+            "", "Existing SentencePiece .model of the target, with joint=false; empty = source_model, or train one."
+        ),
         "lexicon": Key("", "File of SOURCE, TARGET, PROBABILITY rows that bias the output of model rnn."),
-        "sampling_alpha": Key(0.0, "Subword regularization (Kudo, 2018); 0 = off.", low=0, high=1000),
+        "sampling_alpha": Key(
+            0.0,
+            "A new segmentation for each use: unigram, the smaller the more random (Kudo, 2018); bpe, probability of "
+            "leaving out a merge (Provilkov et al., 2020); 0 = off.",
+            low=0,
+            high=1000,
+        ),
     },
     "loss": {
         "label_smoothing": rate(0.1, LABEL_SMOOTHING.help),
@@ -130,7 +141,12 @@ TRANSLATE: dict[str, Any] = {
             ),
             "start": share(1.0, "First rate; below 1 for recurrent decoders only."),
             "end": share(1.0, "Last rate; below 1 for recurrent decoders only."),
-            "decay_steps": count(1000, "Larger values decay more slowly.", "steps"),
+            "decay_steps": count(
+                1000,
+                "k of the way from start to end at step i: linear max(0, 1 - i/k), exponential exp(-i/k), "
+                "inverse_sigmoid k / (k + exp(i/k)).",
+                "steps",
+            ),
         },
         "risk": {  # minimum-risk training (Shen et al., 2016)
             "metric": Key("", "Metric of candidates against the reference, such as chrf; empty = off."),
@@ -141,13 +157,17 @@ TRANSLATE: dict[str, Any] = {
         },
     },
     "eval": {
-        "max_segments": count(500, "Dev sentences to translate for dev/bleu; 0 = compute the loss only.", low=0),
+        "max_segments": count(
+            500, "Number of first dev sentences to translate for dev/bleu; 0 = only the loss.", low=0
+        ),
         "beam_size": count(1, "Beam size of these translations.", high=10_000),
         "batch_tokens": eval_tokens(8192, "target tokens"),
     },
     "decode": {
         "beam_size": count(5, "Beam size.", high=10_000),
-        "length_penalty": Key(0.6, "Wu et al. (2016), equation 14.", low=0, high=1000),
+        "length_penalty": Key(
+            0.6, "Exponent of the length penalty (Wu et al., 2016, equation 14); 0 = by probability.", low=0, high=1000
+        ),
         "max_length_ratio": Key(
             1.5, "At most max_length_ratio * source pieces + max_length_offset target pieces.", low=0, high=1000
         ),

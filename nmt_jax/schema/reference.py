@@ -15,7 +15,7 @@ from nmt_jax.schema.tasks import TASKS
 INTRODUCTION = """# Config keys
 
 All keys of the configs, with their defaults and the values they may have. `nmt-jax train` refuses other values before
-it reads any data. [Configs and workdirs](configs.md) explains pages and overrides. This page is generated from
+it reads any data. [Configs and workdirs](configs.md) explains config files and overrides. This page is generated from
 `nmt_jax/schema/`:
 
     python -m nmt_jax.schema docs/reference/config-keys.md

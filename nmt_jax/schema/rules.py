@@ -287,6 +287,15 @@ def _source_word_dropout(config: dict[str, Any]) -> str:
     return ""
 
 
+def _source_word_dropout_of_copies(config: dict[str, Any]) -> str:
+    if config["data.source_word_dropout"] and config["model.copying"] != "none":
+        return (
+            f"config.data.source_word_dropout={config['data.source_word_dropout']}: a hidden word cannot be copied; "
+            "set it to 0, or model.copying=none"
+        )
+    return ""
+
+
 def _rarity_of_rows(config: dict[str, Any]) -> str:
     if config["data.kind"] != "text" and config["data.curriculum.difficulty"] == "rarity":
         return "config.data.curriculum.difficulty='rarity': rows have no words; use length or none"
@@ -341,6 +350,7 @@ RULES = (
     _needs_text("vocab.lexicon", ""),
     _needs_text("model.copying", "none"),
     Rule(("data.kind", "data.source_word_dropout"), _source_word_dropout),
+    Rule(("data.source_word_dropout", "model.copying"), _source_word_dropout_of_copies),
     _needs_sequence("data.spec_augment.frequency_masks", 0),
     _needs_sequence("data.spec_augment.time_masks", 0),
     _needs_sequence("model.pyramid_layers", 0),

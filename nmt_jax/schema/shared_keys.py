@@ -46,7 +46,7 @@ def max_row(default: int, help_text: str, unit: str = "pieces", low: int = 1) ->
     return count(default, help_text, unit, low=low, high=MAX_ROW)
 
 
-AVERAGE = count(1, "Number of last checkpoints whose parameters are averaged.", high=10_000)
+AVERAGE = count(1, "Number of last checkpoints whose mean is used; 1 = the best checkpoint instead.", high=10_000)
 
 ENCODER: dict[str, Key] = {  # the encoder to fine-tune
     "place": Key("", "Hugging Face folder, installed package that contains one, or workdir; empty = a random encoder."),

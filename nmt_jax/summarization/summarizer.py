@@ -1,12 +1,13 @@
 """Extractive summaries: sentences of a text, ranked by position, SumBasic, LexRank or TextRank."""
 
+import heapq
 import math
-import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import regex
 
 from metrics_jax.surface.stop_words import smart
 from metrics_jax.surface.tokenizers import tokenize
@@ -19,8 +20,12 @@ THRESHOLD = 0.1  # minimum similarity of neighbours (Erkan and Radev, 2004, sect
 EMBEDDING_THRESHOLD = 0.5  # cosine of neighbours for lexrank with an encoder
 TOLERANCE, ITERATIONS = 1e-9, 1000
 MOST_SENTENCES = 5000  # of a text whose sentences are compared with each other
-# A sentence ends at a full stop or the like, if no lower-case letter follows.
-SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*[^\W\d_a-z])")
+# A sentence ends after . ! ? … and closing marks if white space, opening marks and a letter or digit follow, and after
+# 。！？ and closing marks; but not before a lower-case letter.
+SENTENCE_END = regex.compile(
+    r"""(?<=[.!?…]["'”’»)\]]*)\s+(?=["'“‘«(\[]*(?!\p{Ll})[\p{L}\p{N}])"""
+    r"|(?<=[。！？][」』”’）》]*)(?![。！？」』”’）》]|\s*\p{Ll})"
+)
 
 Words = Sequence[Sequence[str]]  # the words of each sentence
 
@@ -38,7 +43,7 @@ def summarize(
 
     num_sentences: maximum number of sentences; num_words: maximum number of words, 0 for any number. embed: vectors of
     sentences, as `sentence_embedder` makes them, by which they are compared instead of by their words. threshold:
-    cosine from which on lexrank treats sentences as neighbours. Raises UserError if a line has too many sentences.
+    cosine above which lexrank treats sentences as neighbours. Raises UserError if a line has too many sentences.
     """
     for line in lines:
         sentences = split_sentences(line)
@@ -89,21 +94,38 @@ def sum_basic(sentences: Words) -> list[int]:
     counts = Counter(word for words in content for word in words)
     total = sum(counts.values())
     weights = {word: count / total for word, count in counts.items()}
+    containing: dict[str, list[int]] = defaultdict(list)  # the remaining sentences with a word, in text order
+    for number, words in enumerate(content):
+        for word in dict.fromkeys(words):
+            containing[word].append(number)
+
+    def entry(word: str) -> tuple[float, int, int, str]:
+        """The most frequent word has the smallest entry; of several, the one that comes first in the text."""
+        first = containing[word][0]
+        return -weights[word], first, content[first].index(word), word
+
+    # Entries only grow, so that one that is out of date is corrected when it comes first.
+    queue = [entry(word) for word in weights]
+    heapq.heapify(queue)
+    remaining = dict.fromkeys(range(len(sentences)))
     order: list[int] = []
-    while len(order) < len(sentences):
-        remaining = [number for number in range(len(sentences)) if number not in order]
-        candidates = [number for number in remaining if content[number]]
-        if not candidates:
-            return order + remaining
-        top_word = max((word for number in candidates for word in content[number]), key=lambda word: weights[word])
-        best = max(
-            (number for number in candidates if top_word in content[number]),
-            key=lambda number: sum(weights[word] for word in content[number]) / len(content[number]),
-        )
-        order.append(best)
-        for word in set(content[best]):
-            weights[word] **= 2
-    return order
+    while queue:
+        top_word = queue[0][-1]
+        containing[top_word] = [number for number in containing[top_word] if number in remaining]
+        if not containing[top_word]:
+            heapq.heappop(queue)
+        elif (current := entry(top_word)) != queue[0]:
+            heapq.heapreplace(queue, current)
+        else:
+            best = max(
+                containing[top_word],
+                key=lambda number: sum(weights[word] for word in content[number]) / len(content[number]),
+            )
+            order.append(best)
+            del remaining[best]
+            for word in set(content[best]):
+                weights[word] **= 2
+    return [*order, *remaining]
 
 
 def tf_idf(sentences: Words) -> np.ndarray:

@@ -32,7 +32,8 @@ def run_jobs(jobs: Sequence[Job], parallel: int, ended: Callable[[Job, int], Non
     """Runs all jobs, `parallel` at a time; calls `ended` with each job and its exit code.
 
     If `parallel` is 1, output is also shown on stderr. A signal is sent on to the active jobs, no further job is
-    started, and Interrupted is raised when all have exited.
+    started, and Interrupted is raised when all have exited. An error of `ended` or of starting a job ends the active
+    jobs by SIGTERM, and is raised when all have exited.
     """
     signals: list[int] = []
     handlers: dict[int, Any] = dict.fromkeys(SIGNALS, lambda number, _: signals.append(number))
@@ -40,21 +41,26 @@ def run_jobs(jobs: Sequence[Job], parallel: int, ended: Callable[[Job, int], Non
         handlers[signal.SIGHUP] = lambda *_: signals.append(signal.SIGTERM)
     waiting = collections.deque(jobs)
     running: dict[_Running, Job] = {}
-    passed_on: dict[_Running, int] = collections.Counter()
     with handling(handlers):
-        while (waiting and not signals) or running:
-            while waiting and not signals and len(running) < parallel:
-                job = waiting.popleft()
-                running[_Running(job, shown=parallel == 1)] = job
-            for process in list(running):
-                if (code := process.poll()) is not None:
-                    ended(running.pop(process), code)
-                    continue
-                # Each signal once: after a second one, training exits without saving.
-                for number in signals[passed_on[process] :]:
-                    process.send_signal(number)
-                    passed_on[process] += 1
-            time.sleep(POLL)
+        try:
+            while (waiting and not signals) or running:
+                while waiting and not signals and len(running) < parallel:
+                    job = waiting.popleft()
+                    running[_Running(job, shown=parallel == 1)] = job
+                for process in list(running):
+                    if (code := process.poll()) is not None:
+                        ended(running.pop(process), code)
+                    else:
+                        process.pass_on(signals)
+                time.sleep(POLL)
+        except BaseException:
+            if not signals:
+                signals.append(signal.SIGTERM)
+            while active := [process for process in running if process.poll() is None]:
+                for process in active:
+                    process.pass_on(signals)
+                time.sleep(POLL)
+            raise
     if signals:
         raise Interrupted(signals[0])
 
@@ -76,6 +82,7 @@ class _Running:
     def __init__(self, job: Job, shown: bool):
         job.log.parent.mkdir(parents=True, exist_ok=True)
         self._copying: threading.Thread | None = None
+        self._passed_on = 0  # number of signals
         if not shown:
             with job.log.open("ab") as log:
                 self._process = self._popen(job, log.fileno())
@@ -97,8 +104,11 @@ class _Running:
             self._copying.join(timeout=1.0)  # programs that the job has started may keep the pipe open
         return code
 
-    def send_signal(self, number: int) -> None:
-        self._process.send_signal(number)
+    def pass_on(self, signals: Sequence[int]) -> None:
+        """Sends each of the signals received so far once: after a second one, training exits without saving."""
+        for number in signals[self._passed_on :]:
+            self._process.send_signal(number)
+            self._passed_on += 1
 
 
 def _copy(source: int, log: pathlib.Path) -> None:

@@ -21,9 +21,17 @@ from nmt_jax.workdir import Workdir
 def points(spec: str, only: Point | None = None, seeds: int = 0) -> list[Point]:
     """Returns the points of the sweep of `spec` with the values of `only`, each with seeds 0 … `seeds` - 1 if any.
 
-    Raises UserError if no point is left, or if the sweep itself varies the seed.
+    Raises UserError if no point is left, if the sweep itself varies the seed, or if it changes two keys whose last
+    parts are equal, which the names of runs do not distinguish.
     """
-    chosen = select(configs.load_sweep(spec), only or {})
+    found = configs.load_sweep(spec)
+    keys: dict[str, str] = {}
+    for key in (key for point in found for key in point):
+        if (other := keys.setdefault(key.rpartition(".")[2], key)) != key:
+            raise UserError(
+                f"{spec}: the sweep changes both {other} and {key}, whose last parts must differ; use two sweeps"
+            )
+    chosen = select(found, only or {})
     if not seeds:
         return chosen
     if any("seed" in point for point in chosen):
@@ -70,7 +78,10 @@ def train_runs(
     def report(job: Job, code: int) -> None:
         nonlocal count
         count += 1
-        outcome = _outcome(by_name[job.name])
+        try:
+            outcome = _outcome(by_name[job.name])
+        except UserError as error:  # a damaged file
+            outcome = str(error)
         if code:
             reason = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             failed[job.name] = f"{last_line(job.log) or 'no output'} ({reason}; {job.log})"

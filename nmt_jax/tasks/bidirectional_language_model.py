@@ -1,7 +1,6 @@
 """Language modelling in both directions over words read as characters: the pretraining of ELMo."""
 
 import functools
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -162,7 +161,7 @@ class BidirectionalLanguageModel(RunningText):
         forward, backward = self.surprise(params, self._text("dev"))
         loss = (forward + backward) / 2
         named = {"perplexity": loss, "forward_perplexity": forward, "backward_perplexity": backward}
-        return {"dev/loss": loss, **{f"dev/{name}": math.exp(nats) for name, nats in named.items()}}
+        return {"dev/loss": loss, **{f"dev/{name}": float(np.exp(nats)) for name, nats in named.items()}}
 
     @functools.cached_property
     def _eval_losses(self) -> list[Any]:

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import itertools
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -229,7 +228,11 @@ class Pretrain(Task):
         count = 6 if self.model.next_sentence else 3
         sums = self._totals(self._measure, params, in_order(self.dev_batches), count)
         loss = sums[0] / sums[1]
-        measures = {"dev/mlm_loss": loss, "dev/perplexity": math.exp(loss), "dev/mlm_accuracy": 100 * sums[2] / sums[1]}
+        measures = {
+            "dev/mlm_loss": loss,
+            "dev/perplexity": float(np.exp(loss)),
+            "dev/mlm_accuracy": 100 * sums[2] / sums[1],
+        }
         if self.model.next_sentence:
             loss += sums[3] / sums[4]
             measures["dev/nsp_accuracy"] = 100 * sums[5] / sums[4]

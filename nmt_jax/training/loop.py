@@ -17,7 +17,7 @@ from nmt_jax.checkpoints.verification import name_differences
 from nmt_jax.checkpoints.writing import Checkpoints
 from nmt_jax.data.batching.batches import iterator
 from nmt_jax.distributed.processes import Processes, Vote
-from nmt_jax.distributed.sharding import make_mesh, shard_batch, shard_state
+from nmt_jax.distributed.sharding import make_mesh, shard_batch, shard_state, share
 from nmt_jax.errors import UserError
 from nmt_jax.interrupts import Interrupted, Interrupts, Watchdog
 from nmt_jax.planning.accelerators import topology_of
@@ -199,7 +199,7 @@ class _Training:
             ("parameters", f"{sum(leaf.size for leaf in jax.tree.leaves(params)):,}"),
             *self.task.summary(),
             ("shapes to compile", ", ".join(memory.format_shape(shape) for shape in self.batches.shapes)),
-            *([("padding", ", ".join(f"{share:.1%} of {name}" for name, share in padding))] if padding else []),
+            *([("padding", ", ".join(f"{part:.1%} of {name}" for name, part in padding))] if padding else []),
             ("tokens per batch", f"{train.batch_tokens:,}" + f" in {train.accumulate} parts" * (train.accumulate > 1)),
             ("steps", f"{train.steps:,}" + f", at most {train.minutes:g} minutes" * bool(train.minutes)),
             (
@@ -213,7 +213,8 @@ class _Training:
     def _compile_largest(self) -> None:
         """Compile for the largest shape, to find out now whether memory suffices; jit keeps the program."""
         shape, devices = self._largest, self.mesh.local_devices
-        batch = shard_batch(self.task.dummy_batch(shape), self.mesh)
+        rows = shape[0] // share(self.mesh).count  # of this process
+        batch = shard_batch(self.task.dummy_batch((rows, *shape[1:])), self.mesh)
         start = time.monotonic()
         try:
             traced = self.train_step.trace(self.state, batch)

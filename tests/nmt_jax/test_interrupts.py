@@ -30,6 +30,28 @@ def test_a_hanging_run_is_ended_and_its_stage_reported():
     assert "time.sleep" in finished.stderr or 'File "<string>", line 6' in finished.stderr
 
 
+BLOCKED = """
+import os
+from nmt_jax import interrupts
+interrupts.GRACE = 0.3
+os.set_blocking(2, False)
+try:
+    while True: os.write(2, bytes(4096))
+except BlockingIOError:
+    os.set_blocking(2, True)
+with interrupts.Watchdog(0.005):
+    os.write(2, b"x")
+"""
+
+
+def test_a_run_that_cannot_write_to_stderr_is_ended():
+    with subprocess.Popen([sys.executable, "-c", BLOCKED], cwd=ROOT, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.wait(timeout=30) == 1
+        finally:
+            process.kill()
+
+
 def test_a_run_with_progress_is_not_ended():
     assert run(1, 0.1).returncode == 0
     assert run(0, 0.1).returncode == 0
@@ -77,6 +99,13 @@ def work(*_):
         ready()
         while True: time.sleep(0.01)
 """,
+    "writing": """
+def work(*_):
+    with Interrupts() as interrupts:
+        ready()
+        print("." * 100_000, file=sys.stderr)  # more than a pipe holds
+        interrupts.check()
+""",
 }
 
 
@@ -116,3 +145,9 @@ def test_a_second_signal_ends_a_training_that_saves(tmp_path):
     code, errors = interrupted("training", tmp_path, [signal.SIGINT, signal.SIGINT], 0.05)
     assert code == 130
     assert errors == "\nSIGINT: saving; send it again to exit without saving\nnmt-jax: interrupted\n"
+
+
+def test_a_signal_may_arrive_while_stderr_is_written(tmp_path):
+    code, errors = interrupted("writing", tmp_path, [signal.SIGTERM], 0.3)
+    assert code == 143
+    assert errors.replace(".", "") == "\nSIGTERM: saving; send it again to exit without saving\n\n"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -42,8 +43,8 @@ class Masking:
 
     A chosen token becomes `mask_id` with probability `mask`, a uniformly random token that is not special with
     probability `random`, and is unchanged otherwise: 0.8, 0.1 and 0.1 in the paper. With `whole_words`, the tokens of a
-    word are chosen together, and words that would exceed the share are skipped. special: bool[V], special tokens.
-    starts: bool[V], tokens that begin a word.
+    word are chosen together, and words that would exceed the share are skipped; if all would, no token is chosen.
+    special: bool[V], special tokens. starts: bool[V], tokens that begin a word.
     """
 
     share: float
@@ -129,14 +130,22 @@ class Masked:
 
     def filled(self, fillings: Sequence[str]) -> str:
         """The sentence with tokens, spelled as in the vocabulary, at the masked positions."""
+        spaced = self._covers_blanks or any(filling.startswith(SPACE) for filling in fillings)
         text, end = "", 0
         for position, filling in zip(self.positions, fillings, strict=True):
             start, stop = (int(character) for character in self.pieces.spans[position])
             text += self.sentence[end:start]
-            if filling.startswith(CONTINUED):
+            if spaced:
+                text += filling.replace(SPACE, " ")
+            elif filling.startswith(CONTINUED):
                 text = text.rstrip() + filling.removeprefix(CONTINUED)
             else:
                 apart = bool(text) and not text[-1].isspace() and filling[0].isalnum() and text[-1].isalnum()
-                text += " " * apart + filling.removeprefix(SPACE)
+                text += " " * apart + filling
             end = stop
         return " ".join((text + self.sentence[end:]).split())
+
+    @functools.cached_property
+    def _covers_blanks(self) -> bool:
+        """Whether tokens cover the blanks before words, as in SentencePiece vocabularies."""
+        return any(re.search(r"\s", self.sentence[start:stop]) for start, stop in self.pieces.spans.tolist())

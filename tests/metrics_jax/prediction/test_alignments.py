@@ -23,7 +23,7 @@ def test_without_links_there_is_no_division_by_zero():
 
 
 def test_unequal_lengths():
-    with pytest.raises(ValueError, match="1"):
+    with pytest.raises(ValueError, match="1 hypotheses but 0 references"):
         alignment_statistics([set()], [set()], [])
 
 

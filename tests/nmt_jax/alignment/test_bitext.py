@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from nmt_jax.alignment import bitext
-from nmt_jax.alignment.bitext import SPECIAL, Bitext
+from nmt_jax.alignment.bitext import LONGEST, SPECIAL, Bitext
+from nmt_jax.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,12 @@ def test_unknown_words_and_pairs(text):
     assert batch.source[0, :4].tolist() == [4, 2, 1, 0]
     pairs = batch.pairs[0, :2, :3]
     assert (pairs > 0).tolist() == [[False, True, False], [True, False, False]]
+
+
+def test_a_sentence_that_is_too_long():
+    assert Bitext([["a"] * LONGEST], [["b"]]).batches[0].source.shape == (1, LONGEST)
+    with pytest.raises(UserError, match=r"a sentence of 1,025 words .* at most 1,024"):
+        Bitext([["a"]], [["b"] * (LONGEST + 1)])
 
 
 def test_places_of_lines(text):

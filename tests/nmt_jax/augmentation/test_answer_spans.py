@@ -51,3 +51,7 @@ def test_sentences_end_at_full_stops_but_not_after_abbreviations():
 
 def test_words_in_lower_case():
     assert lower_case_words(["A big Dog", "it's"]) == {"big", "it", "s"}
+
+
+def test_words_that_end_as_numbers_do():
+    assert found("A canteen in velveteen sold fourteen pies.", "number") == [("number", "fourteen")]

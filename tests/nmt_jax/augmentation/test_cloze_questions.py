@@ -64,11 +64,13 @@ def test_questions_of_a_sentence_by_hand():
 
 
 def test_question_words_suit_the_answer(made):
-    for _, one in made:
-        if one.answer in ("1921", "1930", "3 March 1958"):
-            assert one.question.startswith(("When", "In what year", "On what date"))
-        if one.answer in ("300", "four", "twelve"):
-            assert one.question.startswith("How many")
+    for answers, beginnings in (
+        (("1921", "1930", "3 March 1958"), ("When", "In what year", "On what date")),
+        (("300", "four", "twelve"), ("How many",)),
+    ):
+        questions = [one.question for _, one in made if one.answer in answers]
+        assert questions
+        assert all(question.startswith(beginnings) for question in questions)
 
 
 def test_another_sentence_asks_for_the_same_answer():

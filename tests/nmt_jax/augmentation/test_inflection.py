@@ -75,3 +75,10 @@ def test_articles():
     assert not fits_article("a", "man", "adult")
     assert fits_article("an", "adult", "hour")
     assert not fits_article("an", "adult", "unit")
+
+
+def test_sounds_and_spellings():
+    for word in ("utility", "urine", "ukulele", "ubiquitous", "use", "one", "union", "unique"):
+        assert fits_article("a", "man", word)
+    for word in ("unidentified", "onerous", "unimportant", "utter", "urban", "honest"):
+        assert fits_article("an", "adult", word)

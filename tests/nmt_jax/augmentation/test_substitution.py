@@ -1,6 +1,7 @@
 """Replaced words: synonyms in the same form, near vectors, their translations."""
 
 import functools
+import unicodedata
 
 import numpy as np
 import pytest
@@ -115,6 +116,13 @@ def test_only_words_linked_one_to_one_are_translated():
     assert retarget(["a", "Hund."], {(1, 1)}, {1: "dog"}, lexicon) == (["a", "Hund."], 0, 1)
 
 
+def test_the_first_word_of_a_target_is_looked_up_in_lower_case():
+    lexicon = {"large": {"große": 0.4, "dicke": 0.5}}
+    assert retarget(["Große", "Hunde"], {(0, 0)}, {0: "large"}, lexicon) == (["Große", "Hunde"], 0, 1)
+    assert retarget(["Die", "Große"], {(0, 1)}, {0: "large"}, lexicon) == (["Die", "dicke"], 1, 0)
+    assert retarget(["Kleine"], {(0, 0)}, {0: "large"}, lexicon) == (["Dicke"], 1, 0)
+
+
 def test_a_target_changes_with_its_source(change):
     pair = Pair("the boys  run", "die Jungen  rennen", {(0, 0), (1, 1), (2, 2)})
     assert augment(pair, change, 0, 0, 0, {"lads": {"Kerle": 0.5}}) == ("the lads run", "die Kerle rennen", 1, 1, 0)
@@ -144,3 +152,10 @@ def test_affixes():
     assert [split(token) for token in ("(dog).", "--", "it's", "é!")] == [
         ("(", "dog", ")."), ("--", "", ""), ("", "it's", ""), ("", "é", "!"),
     ]  # fmt: skip
+
+
+def test_affixes_have_no_marks_of_the_word():
+    assert split("(हिन्दी!") == ("(", "हिन्दी", "!")
+    assert split("हिन्दी") == ("", "हिन्दी", "")  # ends with a mark
+    assert split(unicodedata.normalize("NFD", "Café.")) == ("", unicodedata.normalize("NFD", "Café"), ".")
+    assert split("dog❤️") == ("", "dog", "❤️")

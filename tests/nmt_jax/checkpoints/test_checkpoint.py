@@ -117,10 +117,11 @@ def test_a_kill_during_a_save_leaves_the_previous_checkpoint(tmp_path):
         "checkpoints = Checkpoints(Path(sys.argv[1]))\n"
         "checkpoints.save(1, make_state(1), None, {}); checkpoints.wait()\n"
         "checkpoints.save(2, make_state(2, size=4_000_000), None, {})\n"
-        "while not any(path.name.startswith('2.') for path in checkpoints.directory.iterdir()): pass\n"
+        "while not any(path.name.startswith('2') for path in checkpoints.directory.iterdir()): pass\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    process = subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert process.returncode == -signal.SIGKILL, process.stderr
     assert any(path.name.startswith("2.") for path in tmp_path.iterdir()), "the kill came too late to test anything"
     checkpoints = Checkpoints(tmp_path)

@@ -36,13 +36,15 @@ def at_once(calls: list[Callable[[], None]]) -> None:
         except Exception as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=guarded, args=(call,)) for call in calls]
+    threads = [threading.Thread(target=guarded, args=(call,), daemon=True) for call in calls]
     for thread in threads:
         thread.start()
+    deadline = time.monotonic() + 300
     for thread in threads:
-        thread.join()
+        thread.join(max(deadline - time.monotonic(), 0))
     if errors:
         raise errors[0]
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def write_and_read(saved: Path, folder: Path, seed: int) -> int:
@@ -56,16 +58,19 @@ def write_and_read(saved: Path, folder: Path, seed: int) -> int:
     reads: list[int] = []
 
     def write():
-        for step in [*chance.choices(range(1, STEPS + 1), k=3), *range(1, STEPS + 1)]:
-            unfinished, path = (checkpoints.directory / name for name in (f"{step}.unfinished", str(step)))
-            shutil.copytree(saved / str(step), unfinished)
-            checkpoints.set_aside(step)
-            unfinished.rename(path)
-            (path / "_CHECKPOINT_METADATA").touch()
+        try:
+            for step in [*chance.choices(range(1, STEPS + 1), k=3), *range(1, STEPS + 1)]:
+                unfinished, path = (checkpoints.directory / name for name in (f"{step}.unfinished", str(step)))
+                shutil.copytree(saved / str(step), unfinished)
+                checkpoints.set_aside(step)
+                unfinished.rename(path)
+                (path / "_CHECKPOINT_METADATA").touch()
+                first.set()
+                checkpoints.clean()
+                time.sleep(chance.choice([0.0, chance.uniform(0, 0.1)]))
+        finally:
             first.set()
-            checkpoints.clean()
-            time.sleep(chance.choice([0.0, chance.uniform(0, 0.1)]))
-        done.set()
+            done.set()
 
     def read(which):
         first.wait()

@@ -224,7 +224,7 @@ def make_translator(folder: pathlib.Path, attention: str, seeds: Sequence[int] =
     [("global", "only --attention=cross", ["encoder", "decoder"]), ("none", "no attention", ["cross", "encoder"])],
 )
 def test_attention_that_a_translator_does_not_have_is_an_error(
-    attention, available, missing, tmp_path, monkeypatch, nmt_jax, mistake
+    attention, available, missing, tmp_path, nmt_jax, mistake
 ):
     workdir = make_translator(tmp_path / "w", attention)
     arguments = ["plot", f"--workdir={workdir}", "--sentence=the dog", "--target=der Hund"]

@@ -164,7 +164,7 @@ def test_latex(files, capsys):
     assert "% chrf|nrefs:1|" in out
 
 
-def test_scores_do_not_depend_on_the_segments_per_call(files, monkeypatch, capsys):
+def test_scores_do_not_depend_on_the_segments_per_call(files, monkeypatch):
     paths = files(h="\n".join(LINES), r="\n".join(reversed(LINES)))
     quiet = score_files(paths[:1], paths[1:], metrics=["nist", "bleu"])
     monkeypatch.setattr(AdditiveMetric, "segments_per_call", 7)

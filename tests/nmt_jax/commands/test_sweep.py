@@ -61,14 +61,24 @@ def test_a_repeated_point_is_an_error(tmp_path):
         configs.load_sweep(str(page))
 
 
-def test_two_points_in_one_folder_are_an_error(tmp_path, mistake):
-    points = 'def sweep(add):\n    add({"eval.beam_size": 4})\n    add({"decode.beam_size": 4})\n'
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        (
+            [{"eval.beam_size": 4}, {"decode.beam_size": 5}],
+            "changes both eval.beam_size and decode.beam_size, whose last parts must differ",
+        ),
+        ([{"data.directory": "a/b"}, {"data.directory": "a-b"}], "would both be trained in"),
+    ],
+)
+def test_two_points_with_the_same_name_are_an_error(tmp_path, mistake, points, expected):
+    points = "def sweep(add):\n" + "".join(f"    add({point})\n" for point in points)
     page = tmp_path / "page.py"
     page.write_text(f"import quickstart\nget_config = quickstart.get_config\n{points}")
     (tmp_path / "quickstart.py").symlink_to(ROOT / "configs" / "quickstart.py")
     (tmp_path / "common.py").symlink_to(ROOT / "configs" / "common.py")
     error = mistake("sweep", f"--config={page}:smoke=true", f"--workdir={tmp_path / 'runs'}")
-    assert "would both be trained in" in error
+    assert expected in error
     assert not (tmp_path / "runs").exists()
 
 
@@ -167,8 +177,16 @@ def test_a_failed_run_is_reported_with_the_last_line_of_its_log(tmp_path, capsys
     assert "[1/1] d_model=8: failed; 0:00:00 left" in capsys.readouterr().err
 
 
+def test_a_damaged_file_of_a_run_does_not_stop_the_sweep(tmp_path, monkeypatch, capsys):
+    run = make_run(tmp_path, {"model.d_model": 8}, [5.0], steps=10)
+    run.workdir.metrics_file.write_text("damaged\n")
+    monkeypatch.setattr(train_sweep, "run_jobs", lambda jobs, parallel, ended: ended(jobs[0], 0))
+    assert train_sweep.train_runs([run], [configs.ConfigDict(changed({"model.d_model": 8}))], [["train"]]) == {}
+    assert f"[1/1] d_model=8: {run.workdir.metrics_file}:1: " in capsys.readouterr().err
+
+
 @pytest.mark.slow
-def test_a_run_that_fails_does_not_stop_the_others(tmp_path, capfd, monkeypatch):
+def test_a_run_that_fails_does_not_stop_the_others(tmp_path, capfd):
     config_modules.copy_to(tmp_path)
     page = tmp_path / "page.py"
     page.write_text(

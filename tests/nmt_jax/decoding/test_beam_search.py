@@ -160,6 +160,11 @@ def has_repeats(text, n):
         (lambda text: not has_repeats(text, 1), {"no_repeat_ngram_size": 1}),
         (lambda text: not has_repeats(text, 2), {"no_repeat_ngram_size": 2}),
         (lambda text: text[:2] == (1, 2), {"prefix": [[1, 2]] * 3}),
+        # A prefix may break the rules.
+        (
+            lambda text: text[:2] == (1, 1) and not has_repeats(text[1:], 1),
+            {"prefix": [[1, 1]] * 3, "no_repeat_ngram_size": 1},
+        ),
         (lambda text: contains(text, [(1, 1)]), {"phrases": [[[1, 1]]] * 3}),
         (lambda text: contains(text, [(1,), (2, 1)]), {"phrases": [[[1], [2, 1]]] * 3}),
         (lambda text: True, {"stopping": "limit"}),

@@ -43,7 +43,7 @@ def in_threads(calls):
         except UserError as error:
             results[number] = error
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(calls))]
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(calls))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -70,13 +70,21 @@ def check_works(calls):
     in_threads([call.leave for call in calls])
 
 
+def wait_for(condition):
+    """Returns what a function returns as soon as that is true."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
+            if found := condition():
+                return found
+        time.sleep(0.01)
+    raise TimeoutError
+
+
 def connect(address):
     """Connects to process 0 as soon as it listens."""
     host, _, port = address.rpartition(":")
-    while True:
-        with contextlib.suppress(ConnectionRefusedError):
-            return Connection(socket.create_connection((host, int(port))).detach())
-        time.sleep(0.01)
+    return wait_for(lambda: Connection(socket.create_connection((host, int(port))).detach()))
 
 
 def test_all_processes_get_one_address_and_the_values_of_process_0(address, tmp_path, losses):
@@ -127,16 +135,20 @@ def test_a_failed_check_is_reported_by_all_processes(address, tmp_path):
 
 
 def test_the_secret_is_private_and_deleted_after_the_start(address, tmp_path):
-    def look():
-        while not (tmp_path / SECRET_FILE).exists():
-            time.sleep(0.01)
-        assert (tmp_path / SECRET_FILE).stat().st_mode & 0o777 == 0o600
+    secret, stale, modes = tmp_path / SECRET_FILE, "left by a process that was killed", []
+    secret.write_text(stale)
+    secret.chmod(0o644)
 
-    (tmp_path / SECRET_FILE).write_text("left by a process that was killed")
-    (tmp_path / SECRET_FILE).chmod(0o600)
-    _, calls = join([ProcessSpec(address, 2, process) for process in (0, 1)], tmp_path, strangers=[look])
-    assert not (tmp_path / SECRET_FILE).exists()
-    check_works(calls)
+    def look_and_join():
+        wait_for(lambda: secret.read_text() != stale)
+        modes.append(secret.stat().st_mode & 0o777)
+        late.join({"name": "late"}, lambda infos: None, 5.0)
+
+    late = Rendezvous(ProcessSpec(address, 2, 1), tmp_path, lost_seconds=5.0)
+    _, calls = join([ProcessSpec(address, 2, 0)], tmp_path, strangers=[look_and_join])
+    assert modes == [0o600]
+    assert not secret.exists()
+    check_works([*calls, late])
 
 
 # Every message that would matter if it came from a process of the run.

@@ -4,6 +4,7 @@ import functools
 import json
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import jax
@@ -14,7 +15,7 @@ from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from nmt_jax.checkpoints.finite import check_parameters
 from nmt_jax.checkpoints.reading import load_params
 from nmt_jax.checkpoints.train_state import new_state
-from nmt_jax.distributed.sharding import make_mesh, replicated, shard_batch, shard_state
+from nmt_jax.distributed.sharding import make_mesh, replicated, shard_batch, shard_state, share
 from nmt_jax.errors import UserError
 from nmt_jax.training.optimizers import make_optimizer, make_schedule
 from nmt_jax.training.train_step import make_train_step
@@ -157,3 +158,33 @@ def test_fsdp_splits_remaining_axes_over_data():
     assert specs["encoder_0/ffn/hidden/kernel"] == ("data", "model")
     assert specs["source_embedding/table"] == ("model", "data")
     assert share == pytest.approx(1 / 8, abs=0.02)
+
+
+def of_processes(*rows: tuple[int, ...]) -> types.SimpleNamespace:
+    """What `share` reads of a mesh whose devices belong to these processes."""
+    devices = np.array([[types.SimpleNamespace(process_index=process) for process in row] for row in rows])
+    return types.SimpleNamespace(devices=devices, shape={"data": len(rows), "model": len(rows[0])})
+
+
+@pytest.mark.parametrize(
+    ("mesh", "indices"),
+    [
+        (of_processes((0,), (0,), (1,), (1,)), [0, 1]),
+        (of_processes((0,), (0,), (1,), (1,), (1,), (1,), (0,), (0,)), [0, 1]),  # a ring, as on a slice of a TPU
+        (of_processes((0,), (1,), (2,), (3,), (0,), (1,), (2,), (3,)), [0, 1, 2, 3]),
+        (of_processes((0, 1), (0, 1), (2, 3), (2, 3)), [0, 0, 1, 1]),  # two processes share a copy of the model
+    ],
+)
+def test_every_row_of_a_batch_is_built_wherever_the_devices_of_a_process_are(mesh, indices, monkeypatch):
+    found = []
+    for process in range(len(indices)):
+        monkeypatch.setattr(jax, "process_index", lambda process=process: process)
+        found.append(share(mesh))
+    assert [one.index for one in found] == indices
+    assert {row for one in found for row in one.of(found[0].multiple_of)} == set(range(found[0].multiple_of))
+
+
+def test_processes_that_share_some_places_are_an_error(monkeypatch):
+    monkeypatch.setattr(jax, "process_index", lambda: 0)
+    with pytest.raises(UserError, match=r"mesh\.model=2: processes cannot share a batch equally"):
+        share(of_processes((0, 0), (0, 1), (1, 1), (2, 2)))

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from nmt_jax.launchers.names import IMAGE, LABEL, NAME, checked
+from nmt_jax.launchers.names import IMAGE, LABEL, NAME, checked, value_of
 from tests.conftest import ROOT
 
 HOSTILE = ["x; touch pwned", "$(touch pwned)", "`touch pwned`", "a b", "'", '"', "\\", "#", "-x", "é%j", "a\nb", ""]
@@ -128,3 +128,9 @@ def test_commands_for_a_tpu_pod_and_this_machine_pass_arguments_on(dry, run_scri
 def test_names_that_are_usual():
     for pattern, text in ((NAME, "nmt-jax"), (NAME, "Big_run.2"), (LABEL, "big"), (IMAGE, "ghcr.io/a/b:1@sha256:0")):
         assert checked("name", text, pattern) == text
+
+
+def test_the_last_value_of_a_flag_counts():
+    assert value_of("output", ["translate", "--output=a", "--input", "x", "-output", "b"]) == "b"
+    assert value_of("output", ["translate", "--output", "a", "--output=b"]) == "b"
+    assert value_of("output", ["translate", "--outputs=a"]) is None

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
-from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.rnn import Model
+from tests.fixtures.decoding_steps import begin, reordered_beams
 from tests.fixtures.feature_sources import FEATURES, check_padding_of_features, check_steps_on_features, feature_model
 from tests.fixtures.parameters import draw_parameters
 
@@ -44,16 +44,6 @@ def variant(request):
     return make(*request.param.items())
 
 
-def begin(model, variables, beam_size):
-    """The cache before the first step, and the compiled step."""
-
-    def first(source):
-        encoded = model.apply(variables, source, method="encode")
-        return model.apply(variables, encoded, source, beam_size, T, method="init_cache")
-
-    return jax.jit(first)(SOURCE), jax.jit(functools.partial(model.apply, variables, method="decode_step"))
-
-
 def test_a_label_affects_only_later_steps(variant):
     _, _, apply = variant
     base = apply(SOURCE, TARGET)[0]
@@ -75,17 +65,11 @@ def test_decoding_step_by_step_equals_the_full_pass(variant):
     model, variables, apply = variant
     logits, out = apply(SOURCE, TARGET)
     np.testing.assert_allclose(logits, out["hidden"] @ out["output_kernel"], atol=1e-5)
-    cache, step = begin(model, variables, K)
-    inputs = np.pad(TARGET[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-    parents = np.array([[2, 0, 1], [1, 1, 0]])  # beams of one sentence may change places at any time
-    for t in range(T):
-        found, cache = step(np.repeat(inputs[:, t], K), cache)
-        expected = np.repeat(logits[:, t : t + 1], K, axis=1)
-        np.testing.assert_allclose(np.reshape(found, (B, K, V)), expected, atol=2e-6)
-        cache = reorder(cache, parents, B)
+    found, expected = reordered_beams(begin(model, variables, SOURCE, K, T), apply, SOURCE, K, T, V)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
-def test_without_input_feeding_one_step_at_a_time_is_the_same(monkeypatch):
+def test_without_input_feeding_one_step_at_a_time_is_the_same():
     model, variables, apply = make(("input_feeding", False), ("num_decoder_layers", 2))
     at_once = apply(SOURCE, TARGET)
     scanned = model.clone(input_feeding=True)  # the readout that is fed has no weights yet: none are read
@@ -167,7 +151,7 @@ def test_without_teacher_forcing_it_reads_its_own_best_pieces(fields):
         return model.apply(variables, SOURCE, TARGET, teacher_forcing=ratio, rngs=rngs)[0]
 
     alone = np.asarray(sampled(0.0))
-    cache, step = begin(model, variables, 1)
+    cache, step = begin(model, variables, SOURCE, 1, T)
     tokens = np.full(B, BOS)
     for t in range(T):
         logits, cache = step(tokens, cache)

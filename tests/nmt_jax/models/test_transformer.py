@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
-from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models.layers.embedding import sinusoids
 from nmt_jax.models.layers.features import grid_sinusoids
 from nmt_jax.models.transformer import Model
+from tests.fixtures.decoding_steps import begin, reordered_beams
 from tests.fixtures.feature_sources import check_padding_of_features, check_steps_on_features, feature_model
 from tests.fixtures.parameters import draw_parameters
 
@@ -96,27 +96,9 @@ def test_masked_positions_get_exactly_zero_weight():
 
 
 def test_cached_decoding_equals_the_full_pass_for_reordered_beams(variant):
-    """K beams are reordered at random: their logits are those of a full pass over their own history."""
     model, variables, apply = variant
-    rng = np.random.default_rng(0)
-
-    def start(source):
-        encoded = model.apply(variables, source, method="encode")
-        return model.apply(variables, encoded, source, K, T, method="init_cache")
-
-    cache = jax.jit(start)(SOURCE)
-    history = np.zeros((B, K, 0), np.int32)
-    tokens = np.full((B, K), BOS, np.int32)
-    step = jax.jit(functools.partial(model.apply, variables, method="decode_step"))
-    for t in range(T):
-        logits, cache = step(tokens.reshape(-1), cache)
-        labels = np.concatenate([history, np.full((B, K, T - t), 4, np.int32)], axis=2).reshape(B * K, -1)
-        full = apply(np.repeat(SOURCE, K, axis=0), labels)[0][:, t]
-        np.testing.assert_allclose(logits, full, atol=1e-5)
-        parents = rng.integers(0, K, (B, K))
-        tokens = rng.integers(4, V, (B, K)).astype(np.int32)
-        cache = reorder(cache, jnp.asarray(parents), B)
-        history = np.concatenate([history[np.arange(B)[:, None], parents], tokens[:, :, None]], axis=2)
+    found, expected = reordered_beams(begin(model, variables, SOURCE, K, T), apply, SOURCE, K, T, V)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 # Two pairs of different tokens in a row, and the same pairs in a row each.

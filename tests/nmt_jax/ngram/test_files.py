@@ -1,6 +1,7 @@
 """Files: what is written is read again, and every mistake is reported with file and line."""
 
 import gzip
+import os
 
 import numpy as np
 import pytest
@@ -61,6 +62,14 @@ def test_a_text_file_of_another_program(tmp_path):
     np.testing.assert_allclose(found, [-0.125, -0.125 - 1, 0.5 - 2, -0.5])
     path.write_text(ARPA.replace("-2\t<unk>\n", "").replace("1=5", "1=4"))
     assert read_arpa(path).log_probabilities[0][UNK] == NEVER
+
+
+def test_a_pipe_is_read_once():
+    source, sink = os.pipe()
+    os.write(sink, ARPA.encode())
+    os.close(sink)
+    assert read_model(f"/dev/fd/{source}").order == 2
+    os.close(source)
 
 
 @pytest.mark.parametrize(

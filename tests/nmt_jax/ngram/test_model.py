@@ -50,6 +50,7 @@ def test_unknown_words(model):
 def test_no_lines(model):
     scores = model.score([])
     assert len(scores.log_probabilities) == len(scores.lengths) == 0
+    assert scores.by_line() == []
 
 
 @pytest.mark.parametrize("order", [1, 4])

@@ -134,13 +134,13 @@ def test_settings_that_a_checkpoint_does_not_name(folders, tmp_path):
     stored = comet_folders.golden("softmax")["settings"]
     folder = comet_folders.write(tmp_path / "short", "softmax")
     config = json.loads((folder / "config.json").read_text())
-    named = ("class_identifier", "pool", "layer_transformation", "hidden_sizes")
+    named = ("class_identifier", "pool", "hidden_sizes")
     config["comet"] = {name: stored[name] for name in named}
     (folder / "config.json").write_text(json.dumps(config))
     assert opened("comet", folder).signature == opened("comet", folders["softmax"]).signature
 
 
-def test_vectors_are_kept_on_disk(folders, tmp_path, monkeypatch):
+def test_vectors_are_kept_on_disk(folders, tmp_path):
     options = {"sources": True, "comet": str(folders["regression"]), "cache": str(tmp_path / "cache")}
     first = open_metric("comet", **options)(HYPOTHESES, REFERENCES, SOURCES).segments
     metric = open_metric("comet", **options)

@@ -14,6 +14,7 @@ from nmt_jax.models.layers.deberta_stack import log_distances
 from nmt_jax.models.layers.relative_positions import relative_buckets
 from nmt_jax.pretrained import load, load_encoder, save
 from nmt_jax.pretrained.families import ENCODERS as FAMILIES
+from nmt_jax.pretrained.weight_names import read_config
 from tests.fixtures import encoder_folders
 from tests.fixtures.family_folders import ENCODERS, GOLDEN, tensors, write_folder
 
@@ -138,6 +139,16 @@ def test_errors_are_one_line(tmp_path, name, change, words):
         load(folder)
     assert str(error.value).startswith(str(folder))
     assert "\n" not in str(error.value)
+
+
+def test_embeddings_as_wide_as_the_model_are_projected_in_some_families():
+    width = {"rembert": "input_embedding_size", "albert": "embedding_size", "electra": "embedding_size"}
+    found = {}
+    for name, key in width.items():
+        config = ENCODERS[name]["config"]
+        fields = read_config({**config, key: config["hidden_size"]}, FAMILIES[name], "config.json")
+        found[name] = fields["embedding_width"]
+    assert found == {"rembert": 16, "albert": 16, "electra": 0}
 
 
 def test_an_unknown_family_lists_the_known_ones(tmp_path):

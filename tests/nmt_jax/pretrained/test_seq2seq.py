@@ -62,6 +62,7 @@ def test_the_fingerprint_covers_weights_and_settings(tmp_path):
     [
         ({"model_type": "bert"}, "model_type 'bert' is not supported; supported are t5, mt5"),
         ({"num_decoder_layers": 2}, r"decoder\.block\.2.* more do not belong"),
+        ({"num_decoder_layers": None}, r"decoder\.block\.2.* more do not belong"),  # as many as of the encoder
         ({"num_decoder_layers": 4}, r"no tensor decoder\.block\.3"),
         ({"num_decoder_layers": 10**6}, "1000000 layers, but model.safetensors has only"),
         ({"decoder_start_token_id": "x"}, "decoder_start_token_id 'x' is not an id"),

@@ -329,7 +329,7 @@ def test_transport(pair, encoder):
         assert "has weight" in found["note"]
         return
     moved, cost = np.array(found["moved"]), np.array(found["cost"])
-    np.testing.assert_allclose([moved.sum(axis=1), moved.sum(axis=0)][0], found["weights"][0], atol=1e-5)
+    np.testing.assert_allclose(moved.sum(axis=1), found["weights"][0], atol=1e-5)
     np.testing.assert_allclose(moved.sum(axis=0), found["weights"][1], atol=1e-5)
     assert found["score"] == pytest.approx(1 - (moved * cost).sum(), abs=1e-4)
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import unicodedata
 
 import numpy as np
 import pytest
@@ -28,6 +29,11 @@ def test_a_score_by_hand():
 
 def test_words_have_no_punctuation():
     assert words("It's the U.S., “Zürich” & 3,5") == ["it", "s", "the", "u", "s", "zürich", "3", "5"]
+
+
+def test_combining_marks_are_part_of_words():
+    assert words("हिन्दी भाषा ❤️") == ["हिन्दी", "भाषा"]
+    assert words(unicodedata.normalize("NFD", "Cafés")) == [unicodedata.normalize("NFD", "cafés")]
 
 
 def test_collections_without_words():

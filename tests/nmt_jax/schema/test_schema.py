@@ -118,6 +118,12 @@ def test_minimum_risk_does_not_train_hard_attention():
         configs.load(f"{ROOT}/configs/rnn_luong.py", changes)
 
 
+def test_hidden_words_are_not_copied():
+    changes = {"data.source_word_dropout": "0.1", "model.copying": "pointer", "loss.label_smoothing": "0"}
+    with pytest.raises(UserError, match=r"source_word_dropout=0\.1: a hidden word cannot be copied"):
+        configs.load(f"{ROOT}/configs/rnn_luong.py", changes)
+
+
 def test_a_state_that_grows_is_not_carried():
     with pytest.raises(UserError, match=r"^config\.data\.carry_state=True: the state of model\.cell='lstmn' grows"):
         configs.load(f"{ROOT}/configs/awd_lstm.py", {"model.cell": "lstmn", "model.weight_dropout": "0"})

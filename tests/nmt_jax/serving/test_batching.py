@@ -9,12 +9,13 @@ from nmt_jax.serving.batching import Batcher, QueueFullError
 
 
 class Slow:
-    """Squares numbers and keeps the batches; the first batch waits until `go` is set."""
+    """Keeps the batches; the first batch sets `started` and waits until `go` is set."""
 
     def __init__(self):
-        self.go, self.batches = threading.Event(), []
+        self.started, self.go, self.batches = threading.Event(), threading.Event(), []
 
     def __call__(self, call, items):
+        self.started.set()
         self.go.wait(10)
         self.batches.append((call, list(items)))
         if "wrong" in items:
@@ -27,6 +28,11 @@ def slow():
     return Slow()
 
 
+async def until(event):
+    """Wait for an event of another thread."""
+    assert await asyncio.to_thread(event.wait, 10)
+
+
 def run(slow, capacity, requests, batch_size=4):
     """Submit requests (call, items) in this order while the first is computed; returns results or errors in order."""
     batcher = Batcher(slow, capacity, batch_size)
@@ -35,7 +41,8 @@ def run(slow, capacity, requests, batch_size=4):
         tasks = []
         for call, items in requests:
             tasks.append(asyncio.create_task(batcher.submit(call, items)))
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0)  # the task begins and puts its request into the queue
+            await until(slow.started)
         slow.go.set()
         return await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -75,11 +82,13 @@ def test_the_request_of_a_client_that_has_gone_is_not_computed(slow):
 
     async def leave():
         first = asyncio.create_task(batcher.submit("a", [1]))
-        await asyncio.sleep(0.02)
+        await until(slow.started)
         second = asyncio.create_task(batcher.submit("a", [2]))
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0)
+        assert batcher.waiting == 1
         second.cancel()
-        await asyncio.sleep(0.02)
+        with pytest.raises(asyncio.CancelledError):
+            await second
         slow.go.set()
         return await first
 
@@ -90,9 +99,10 @@ def test_the_request_of_a_client_that_has_gone_is_not_computed(slow):
 
 
 def test_a_request_whose_client_goes_is_given_up_after_the_next_result():
-    go, computed = threading.Event(), []
+    started, go, computed = threading.Event(), threading.Event(), []
 
     def compute(call, items):
+        started.set()
         for item in items:
             go.wait(10)
             computed.append(item)
@@ -102,9 +112,10 @@ def test_a_request_whose_client_goes_is_given_up_after_the_next_result():
 
     async def leave():
         request = asyncio.create_task(batcher.submit("a", [1, 2, 3]))
-        await asyncio.sleep(0.02)
+        await until(started)
         request.cancel()
-        await asyncio.sleep(0.02)
+        with pytest.raises(asyncio.CancelledError):
+            await request
         go.set()
 
     asyncio.run(leave())

@@ -1,5 +1,8 @@
 """Extractive summaries against the equations of the papers, on small texts."""
 
+import random
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -18,6 +21,46 @@ def test_sum_basic_avoids_repetition():
     """By hand: of three cats and two fish, cat weighs 0.6, and 0.36 once it is covered; then fish, 0.4, comes first."""
     assert summarizer.sum_basic([["cat", "cat"], ["cat", "fish"], ["fish"]]) == [0, 2, 1]
     assert summarizer.sum_basic([["the"], ["of"]]) == [0, 1]
+
+
+def restated_sum_basic(sentences):
+    counts = Counter(word for words in sentences for word in words)
+    weights = {word: count / counts.total() for word, count in counts.items()}
+    order, left = [], list(range(len(sentences)))
+    while candidates := [number for number in left if sentences[number]]:
+        top = max((word for number in candidates for word in sentences[number]), key=weights.get)
+        candidates = [number for number in candidates if top in sentences[number]]
+        means = [sum(map(weights.get, sentences[number])) / len(sentences[number]) for number in candidates]
+        order.append(candidates[means.index(max(means))])
+        left.remove(order[-1])
+        for word in set(sentences[order[-1]]):
+            weights[word] **= 2
+    return order + left
+
+
+def test_sum_basic_is_that_of_the_definition():
+    for seed in range(50):
+        rng = random.Random(seed)
+        words = [f"w{number}" for number in range(rng.randint(1, 30))]
+        text = [rng.choices(words, k=rng.randint(0, 6)) for _ in range(rng.randint(0, 25))]
+        assert summarizer.sum_basic(text) == restated_sum_basic(text)
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ['He said "Go home!"', "Then he left."],
+        ["(It rained.)", "«Ja.»", "3 cats came."],
+        ["It cost 3.5 pounds. no small letter begins one."],
+        ["Er ging. über uns flog es."],
+    ],
+)
+def test_where_sentences_end(sentences):
+    assert summarizer.split_sentences(" ".join(sentences)) == sentences
+
+
+def test_sentences_without_white_space():
+    assert summarizer.split_sentences("一。二！「三。」四？！五") == ["一。", "二！", "「三。」", "四？！", "五"]
 
 
 def test_tf_idf_by_hand():

@@ -104,3 +104,21 @@ def test_the_last_line_of_a_log(tmp_path, text, line):
     log.write_bytes(b"\xff" * 70_000 + b"\n" + text.encode() if text else b"")
     assert last_line(log) == line
     assert last_line(tmp_path / "none") == ""
+
+
+def test_an_error_of_the_callback_ends_the_active_jobs(tmp_path):
+    saves = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit('saved'))\n"
+        "print('ready', flush=True); time.sleep(30)\n"
+    )
+    log = tmp_path / "a" / "log.txt"
+    waits = f"import pathlib, time\nwhile not pathlib.Path({str(log)!r}).read_text(): time.sleep(0.02)\n"
+
+    def ended(job, code):
+        raise ValueError(job.name)
+
+    with pytest.raises(ValueError, match="b"):
+        run_jobs([job(tmp_path, "a", saves), job(tmp_path, "b", waits), job(tmp_path, "c", "")], 2, ended)
+    assert last_line(log) == "saved"
+    assert not (tmp_path / "c").exists()

@@ -311,8 +311,7 @@ def test_invalid_settings_are_errors(folder, tmp_path):
             train(page, tmp_path / next(iter(changes)), settings(folder, **changes))
 
 
-@pytest.mark.slow
-def test_a_pair_needs_two_columns(trained, folder, tmp_path):
+def test_a_pair_needs_two_columns():
     assert list(classify.split_columns(["a\tb", "", " \t"], 2)) == [["a", "b"], ["", ""], ["", ""]]
     assert list(classify.split_columns(["a\tb", ""], 1)) == [["a b"], [""]]
     assert list(classify.split_columns(["a\tb\tc"], None)) == [["a", "b", "c"]]

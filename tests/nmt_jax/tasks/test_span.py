@@ -207,7 +207,7 @@ def test_the_command_answers(workdir, folder, monkeypatch, capfdbinary):
 
 
 @pytest.mark.slow
-def test_the_command_gives_no_answer(workdir, folder, monkeypatch, capfdbinary):
+def test_the_command_gives_no_answer(workdir, folder, capfdbinary):
     assert "dev/no_answer_threshold" in dev_metrics(Workdir(workdir))
     (folder / "none.jsonl").write_text('{"question": "where ?", "context": "the film was good . a man sees anna ."}\n')
     asked = ["answer", f"--workdir={workdir}", f"--input={folder}/none.jsonl"]

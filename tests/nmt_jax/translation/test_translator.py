@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nmt_jax import config as configs
+from nmt_jax.data.vocabulary.vocab import EOS
 from nmt_jax.decoding.method import Search
 from nmt_jax.decoding.sampling import Sampling
 from nmt_jax.distributed import sharding
@@ -99,19 +100,24 @@ def test_a_model_whose_activations_overflow_is_an_error(tasks, params):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [0, 1])
-def test_scoring_returns_the_scores_of_the_search(tasks, params, number):
-    translator = tasks[number].translator
-    lines = [line for line in LINES if line]
+@pytest.mark.parametrize(("number", "factor"), [(0, -3), (1, 2)])
+def test_scoring_returns_the_scores_of_the_search(tasks, params, number, factor):
+    translator, table = tasks[number].translator, params[number]["source_embedding"]["table"]
+    # The table is that of the outputs, too: with another row for the end, some texts end before the limit.
+    ending = [{**params[number], "source_embedding": {"table": table.at[EOS].multiply(factor)}}]
+    lines, limit = [line for line in LINES if line], 12
+    options = {"max_length_ratio": 0.0, "max_length_offset": limit}
+    kinds = set()
     for method in (Search(beam_size=3, n_best=3), Sampling(num_samples=2, temperature=1.3)):
-        found = translator.translate(params[number : number + 1], lines, method)
+        found = translator.translate(ending, lines, method, **options)
         for k in range(method.num_results):
-            scored = translator.score(params[number : number + 1], lines, [own[k].ids for own in found])
+            scored = translator.score(ending, lines, [own[k].ids for own in found])
             for line, one in zip(found, scored, strict=True):
-                ended = len(line[k].ids) < len(one.log_probs)
-                total = sum(one.log_probs) if ended else sum(one.log_probs[:-1])
-                cut = sum(one.log_probs[:-1])  # a text that was cut at its limit has no end
-                assert min(abs(line[k].score - total), abs(line[k].score - cut)) < 1e-5 * max(1, abs(total))
+                cut = len(line[k].ids) == limit  # such a text has no end
+                total = sum(one.log_probs[:-1] if cut else one.log_probs)
+                assert line[k].score == pytest.approx(total, rel=1e-5, abs=1e-5)
+                kinds.add(cut)
+    assert kinds == {True, False}
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,28 @@ def test_fillings_are_inserted_into_the_sentence(positions, fillings, expected):
     if expected.endswith("ting.") and 2 in positions:
         expected = expected.replace(" ting", "ting")  # the rest of the same word stays attached
     assert Masked(text, Pieces(np.arange(5), spans), np.array(positions)).filled(fillings) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "positions", "fillings", "expected"),
+    [
+        ("walking home", [2], ["\u2581home"], "walking home"),
+        ("walking home", [1, 2], ["ing", "ing"], "walkinging"),
+        ("walking home", [1], ["\u2581home"], "walk home home"),
+        ("walking home", [0], ["\u2581home"], "homeing home"),
+        ("walking", [1], ["\u2581walk"], "walk walk"),
+        ("walking  home walk", [3, 4], ["\u2581walk", "ing"], "walking walking"),
+    ],
+)
+def test_tokens_with_a_blank_in_front_begin_words(text, positions, fillings, expected):
+    scores = [("[UNK]", -9.0), ("\u2581walk", -1.0), ("ing", -1.0), ("\u2581home", -1.0), ("\u2581", -1.0)]
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(scores, 0))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    encoding = tokenizer.encode(text)
+    if text == "walking home":
+        assert encoding.offsets == [(0, 4), (4, 7), (7, 12)]
+    pieces = Pieces(np.array(encoding.ids), np.array(encoding.offsets))
+    assert Masked(text, pieces, np.array(positions)).filled(fillings) == expected
 
 
 def test_a_sentence_without_masks_is_unchanged():

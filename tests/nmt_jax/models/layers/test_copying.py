@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD, UNK
-from nmt_jax.decoding.beam_search import reorder
 from nmt_jax.models import rnn, transformer
 from nmt_jax.models.layers.copying import make_copying
 from nmt_jax.models.layers.features import Features
+from tests.fixtures.decoding_steps import reordered_beams
 from tests.fixtures.parameters import draw_parameters
 
 B, S, T, K, V, U = 2, 5, 6, 3, 11, 4
@@ -158,18 +158,11 @@ def compiled(kind, *fields):
     return draw_parameters(model.init, SOURCE, TARGET), *map(method, names)
 
 
-reordered = jax.jit(lambda cache: reorder(cache, jnp.array([[2, 0, 1], [1, 1, 0]]), B))
-
-
-def steps(kind, fields, beam_size, choose):
-    """log p of every step of decoding, float[B * K, V + U]; choose(t, log_p): the words that step t reads."""
+def begin(kind, fields, beam_size):
+    """The cache before the first step, and the step."""
     variables, _, encode, init_cache, decode_step = compiled(kind, *fields.items())
     cache = init_cache(variables, encode(variables, SOURCE), SOURCE, beam_size=beam_size, max_length=T)
-    log_p = None
-    for t in range(T):
-        log_p, cache = decode_step(variables, choose(t, log_p), cache)
-        yield log_p
-        cache = reordered(cache) if beam_size > 1 else cache
+    return cache, functools.partial(decode_step, variables)
 
 
 @pytest.mark.parametrize(("kind", "fields"), ALL)
@@ -267,10 +260,9 @@ def test_packed_pairs_copy_only_their_own_words():
 @pytest.mark.parametrize(("kind", "fields"), ALL)
 def test_decoding_step_by_step_equals_the_full_pass(kind, fields):
     variables, call, *_ = compiled(kind, *fields.items())
-    log_p = np.asarray(call(variables, SOURCE, TARGET)[0])
-    inputs = np.pad(TARGET[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-    for t, found in enumerate(steps(kind, fields, K, lambda t, _: np.repeat(inputs[:, t], K))):
-        np.testing.assert_allclose(np.exp(found), np.exp(np.repeat(log_p[:, t], K, axis=0)), atol=2e-6)
+    apply = functools.partial(call, variables)
+    found, expected = reordered_beams(begin(kind, fields, K), apply, SOURCE, K, T, V + U)
+    np.testing.assert_allclose(np.exp(found), np.exp(expected), atol=2e-6)
 
 
 @pytest.mark.parametrize(("kind", "fields"), ALL)
@@ -309,9 +301,12 @@ def test_without_a_teacher_it_reads_its_own_best_words(kind, fields):
     variables, call, *_ = compiled(kind, *fields.items())
     rngs = {"teacher_forcing": jax.random.key(0)}
     alone = np.asarray(call(variables, SOURCE, TARGET, teacher_forcing=0.0, rngs=rngs)[0])
-    best = steps(kind, fields, 1, lambda t, log_p: np.asarray(log_p).argmax(-1) if t else np.full(B, BOS))
-    for t, log_p in enumerate(best):
+    cache, step = begin(kind, fields, 1)
+    words = np.full(B, BOS)
+    for t in range(T):
+        log_p, cache = step(words, cache)
         np.testing.assert_allclose(np.exp(alone[:, t]), np.exp(log_p), atol=2e-6)
+        words = np.argmax(log_p, axis=-1)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nmt_jax.data.vocabulary.vocab import BOS, EOS, PAD
-from nmt_jax.decoding.beam_search import reorder
+from nmt_jax.data.vocabulary.vocab import EOS, PAD
 from nmt_jax.models.layers.attention import Attention
 from nmt_jax.models.layers.features import Features
 from nmt_jax.models.layers.recurrent_encoder import Encoder
 from nmt_jax.models.layers.several_sources import COMBINATIONS, SeveralAttention, SeveralEncoders
 from nmt_jax.models.rnn import Model
+from tests.fixtures.decoding_steps import begin, reordered_beams
 from tests.fixtures.parameters import draw_parameters
 
 B, N, Q, S, D = 2, 3, 4, 5, 6
@@ -107,7 +107,8 @@ def test_a_shared_encoder_reads_each_source_as_if_alone_and_separate_ones_differ
     assert np.abs(found[:, 0] - found[:, 1]).max() > 1e-3
 
 
-TINY = {"num_sources": 2, "source_vocab_size": 11, "target_vocab_size": 11, "d_embedding": 6, "d_hidden": 8}
+V = 11
+TINY = {"num_sources": 2, "source_vocab_size": V, "target_vocab_size": V, "d_embedding": 6, "d_hidden": 8}
 VARIANTS = [
     {"combination": "concat", "attention": "local-p", "window": 2, "context_every_step": True},
     {
@@ -128,27 +129,21 @@ def make(**fields):
     """A model, its variables, and the compiled call with a source."""
     model = Model(**{**TINY, **fields})
     variables = draw_parameters(model.init, SOURCE, TARGET)
-    return model, variables, jax.jit(lambda source: model.apply(variables, source, TARGET))
+    apply = jax.jit(functools.partial(model.apply, variables))
+    return model, variables, lambda source, target=TARGET: apply(source, target)
 
 
 made = functools.cache(lambda variant: make(**VARIANTS[variant]))
-reordered = jax.jit(lambda cache: reorder(cache, jnp.array([[2, 0, 1], [1, 1, 0]]), 2))
 
 
 @pytest.mark.parametrize("variant", range(len(VARIANTS)))
 def test_decoding_step_by_step_equals_the_full_pass(variant):
     model, variables, call = made(variant)
-    logits, out = jax.tree.map(np.asarray, call(SOURCE))
+    _, out = jax.tree.map(np.asarray, call(SOURCE))
     assert out["cross"][0].shape == (2, 2, T, 4)  # a head a source
     assert (out["cross"][0][1, 0, :, 2:] == 0).all()
-    encoded = jax.jit(lambda source: model.apply(variables, source, method="encode"))(SOURCE)
-    cache = jax.jit(lambda encoded: model.apply(variables, encoded, SOURCE, K, T, method="init_cache"))(encoded)
-    inputs = np.pad(TARGET[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-    step = jax.jit(lambda tokens, cache: model.apply(variables, tokens, cache, method="decode_step"))
-    for t in range(T):
-        found, cache = step(np.repeat(inputs[:, t], K), cache)
-        np.testing.assert_allclose(found, np.repeat(logits[:, t], K, axis=0), atol=2e-6)
-        cache = reordered(cache)
+    found, expected = reordered_beams(begin(model, variables, SOURCE, K, T), call, SOURCE, K, T, V)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("variant", range(len(VARIANTS)))

@@ -140,7 +140,7 @@ def test_two_texts_are_drawn_as_png_and_html(kind, tmp_path, monkeypatch, capsys
     Reader((tmp_path / "x.html").read_text(encoding="utf-8"))
 
 
-def test_the_flow_of_word_vectors_is_that_of_wmd(tmp_path, monkeypatch):
+def test_the_flow_of_word_vectors_is_that_of_wmd(tmp_path):
     (tmp_path / "v.txt").write_text("coat 1 0\na 0 1\nred 1 1\n")
     written = plot_comparison(["a coat", "red"], "flow", vectors=str(tmp_path / "v.txt"), output=tmp_path / "x.html")
     assert "<h1>WMD " in written.read_text(encoding="utf-8")
