@@ -105,7 +105,8 @@ def test_help_prints_the_keys_of_the_config(capsys):
     out = " ".join(capsys.readouterr().out.split())
     assert "Keys of the config for model transformer, task translate" in out
     assert (
-        "--config.optimizer.beta1 Decay of the mean of gradients. (a number, at least 0 and less than 1) [0.9]" in out
+        "--config.optimizer.beta1 Decay of the mean of gradients; not for adagrad. "
+        "(a number, at least 0 and less than 1) [0.9]" in out
     )
     page = ROOT / "configs" / "gpt.py"
     assert cli.main(["train", "--bogus", "--help"]) == 0
