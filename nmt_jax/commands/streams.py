@@ -143,13 +143,13 @@ def check_new(flag_values: flags.FlagValues, *outputs: str | os.PathLike[str]) -
     """Raise UserError for an output file that exists, unless `--overwrite` is set, or that cannot be written."""
     for path in map(path_of, outputs):
         if path.exists() and not path.is_file():
-            raise UserError(f"{path}: is a {'folder' if path.is_dir() else 'device'}; name a file")
+            raise UserError(f"{path}: is {'a folder' if path.is_dir() else 'not a regular file'}; name another file")
         if not flag_values.overwrite and (path.is_file() or path.is_symlink()):
             raise UserError(f"{path}: already exists; name another file, or replace it with --overwrite")
         if not is_remote(path):
             folder = next(parent for parent in path.absolute().parents if parent.exists())
             if not (folder.is_dir() and os.access(folder, os.W_OK)):
-                raise UserError(f"{path}: cannot be written, because {folder} is not a folder that allows it")
+                raise UserError(f"{path}: {folder} is not a writable folder; name a file in another folder")
 
 
 def check_distinct(inputs: Iterable[str | None], outputs: Iterable[str | None]) -> None:

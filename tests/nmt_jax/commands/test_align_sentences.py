@@ -84,8 +84,10 @@ def test_inputs_and_existing_files_are_kept(mistake, files, tmp_path):
     (tmp_path / "link.en").symlink_to(tmp_path / "book.en")
     assert "used twice" in mistake("align_sentences", *files, f"--output={tmp_path / 'link'}", "--overwrite")
     assert "is a folder" in mistake("align_sentences", *files, f"--beads={tmp_path}", "--overwrite")
-    assert "is a device" in mistake("align_sentences", *files, "--beads=/dev/null", "--overwrite")
-    assert "book.en is not a folder" in mistake("align_sentences", *files, f"--beads={tmp_path / 'book.en' / 'x'}")
+    assert "is not a regular file" in mistake("align_sentences", *files, "--beads=/dev/null", "--overwrite")
+    assert "book.en is not a writable folder" in mistake(
+        "align_sentences", *files, f"--beads={tmp_path / 'book.en' / 'x'}"
+    )
     (tmp_path / "aligned.de").write_text("precious")
     assert "aligned.de: already exists" in mistake("align_sentences", *files)
     assert (tmp_path / "aligned.de").read_text() == "precious"

@@ -51,7 +51,7 @@ def test_mistakes(corpus, capsys):
         (text, encoder, output, "--metric=yisi1"): "yisi1 has no baseline",
         (text, encoder, f"--idf={corpus / 'y'}", "--metric=bleu"): "bleu has no idf",
         (text, encoder, f"--idf={corpus / 'nowhere' / 'y'}"): "no such folder",
-        (text, encoder, f"--idf={corpus}"): "is a folder; name a file",
+        (text, encoder, f"--idf={corpus}"): "is a folder; name another file",
         (str(corpus / "one"), encoder, output): "1 different texts",
         (str(corpus / "nowhere"), encoder, output): "no such file",
     }
