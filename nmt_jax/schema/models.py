@@ -135,14 +135,14 @@ MODELS: dict[str, dict[str, Key]] = {
         "bridge": choice(
             *(
                 "transform",
-                "Initial decoder state: copy of the last encoder state, tanh(W h + b) of it or of the mean.",
+                "zero; copy: last encoder state h; transform: tanh(W h + b); mean: the same of the mean of all.",
             ),
             *("zero", "copy", "transform", "mean"),
         ),
         "combination": choice(
             *(
                 "concat",
-                "Several sources: contexts concatenated, one attention to all, or a second one to the contexts.",
+                "concat: their contexts joined; flat: one attention to all; hierarchical: another to the contexts.",
             ),
             *("concat", "flat", "hierarchical"),
         ),

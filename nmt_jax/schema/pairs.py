@@ -143,7 +143,7 @@ TRANSLATE: dict[str, Any] = {
             "end": share(1.0, "Last rate; below 1 for recurrent decoders only."),
             "decay_steps": count(
                 1000,
-                "k of the way from start to end at step i: linear max(0, 1 - i/k), exponential exp(-i/k), "
+                "k in the share of start - end that is left at step i: linear max(0, 1 - i/k), exponential exp(-i/k), "
                 "inverse_sigmoid k / (k + exp(i/k)).",
                 "steps",
             ),
