@@ -1,11 +1,11 @@
 """Objectives of BERT (Devlin et al., 2019, section 5.1 and appendix C.2): pretrained, then fine-tuned on four tasks.
 
-    python -m benchmarks.bert_objectives FOLDER [--systems=80-10-10,left_to_right@1000] [--tasks=sst2,ner] [--seeds=0,1]
+    python -m benchmarks.bert_objectives FOLDER [--systems=80-10-10,left_to_right@4000] [--tasks=sst2,ner] [--seeds=0,1]
 
 The first six systems differ in what becomes of the selected tokens: a-b-c means that a % are masked, b % stay the same,
 and c % become a random piece. `no_next_sentence` and `left_to_right` learn without next sentences; `left_to_right`
 predicts every next token; `left_to_right_bilstm` is the same encoder, with a biLSTM in fine-tuning. The model is that
-of `configs/bert_tiny.py:ablation=true` with a learning rate of 0.001, trained for 4,000 steps, or for N with `@N` after
+of `configs/bert_tiny.py:ablation=true` with a learning rate of 0.001, trained for 2,000 steps, or for N with `@N` after
 the name.
 
 Prints one line of JSON per pretraining: perplexity and accuracy of masked (`left_to_right`: next) tokens on the
@@ -32,7 +32,7 @@ from nmt_jax.workdir import Workdir
 PAGE = "bert_tiny.py:ablation=true"
 # With the learning rate of the page, 0.003, `100-0-0` learns nothing but word frequencies in 4,000 steps.
 PRETRAINING = {"data.directory": DATA, "model.dtype": "float32", "optimizer.learning_rate": 1e-3}
-STEPS, EVERY = 4000, 500  # of the pretraining, and between its evaluations
+STEPS, EVERY = 2000, 250  # of the pretraining, and between its evaluations
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "80-10-10": {},
     "100-0-0": {"corrupt.mask": 1.0, "corrupt.random": 0.0},
