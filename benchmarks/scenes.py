@@ -225,7 +225,7 @@ def main() -> None:
         )
         measure.report(benchmark="scenes", **answer_figures(found, asked, trained))
         return
-    if translator.reader.has_text:
+    if translator.encoder.reader.has_text:
         figures = meaning_figures(found, expected) | bleu_figures(found, expected, data.target)
         measure.report(benchmark="scenes", **figures)
         return

@@ -35,10 +35,11 @@ class AttentionAligner:
         Raises UserError if the translator has no attention, or reads several sources.
         """
         translator.check_attention()
-        if not translator.reader.only_text:
+        encoder = translator.encoder
+        if not encoder.reader.only_text:
             raise UserError("the source of the model is not text; `nmt-jax translate --alignment` aligns its rows")
-        if translator.num_sources > 1:
-            raise UserError(f"the model reads {translator.num_sources} sources; alignment needs one that reads one")
+        if encoder.num_sources > 1:
+            raise UserError(f"the model reads {encoder.num_sources} sources; alignment needs one that reads one")
         self._translator, self._params, self._pairs = translator, params, pairs
         self._threshold, self._name = threshold, name
 

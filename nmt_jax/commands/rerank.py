@@ -180,8 +180,8 @@ def open_channel(folders: Sequence[pathlib.Path], source: str) -> Scorer:
     """
     _check_direction(folders[0], "channel", source)
     translator, params = open_translator([Workdir(folder) for folder in folders])
-    if translator.num_sources > 1:
-        raise UserError(f"{folders[0]}: reads {translator.num_sources} sources; a channel model reads one, a candidate")
+    if (count := translator.encoder.num_sources) > 1:
+        raise UserError(f"{folders[0]}: reads {count} sources; a channel model reads one, a candidate")
     return lambda lines: [found[0].score for found in translator.score_given(params, lines)]
 
 

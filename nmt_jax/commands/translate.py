@@ -207,7 +207,7 @@ def open_translation(
             found = translator.add_attention(params, group, found, replace_unknown)
         return found
 
-    return translate, translator.num_sources
+    return translate, translator.encoder.num_sources
 
 
 def open_phrase_translation(

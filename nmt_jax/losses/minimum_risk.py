@@ -42,7 +42,7 @@ class MinimumRisk:
     mesh: Mesh
 
     def __post_init__(self) -> None:
-        if self.translator.num_unknown:
+        if self.translator.encoder.num_unknown:
             raise UserError("config.loss.risk: not supported for models with copying; set metric=''")
         _ = self.metric
 

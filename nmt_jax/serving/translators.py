@@ -19,7 +19,7 @@ class Model:
         self.name = "+".join(folder.path.name for folder in self.folders)
         self.translator, self.params = open_translator(self.folders, checkpoint=checkpoint)
         self.config = self.translator.config
-        if not self.translator.reader.only_text:
+        if not self.translator.encoder.reader.only_text:
             raise UserError(f"{folders[0]}: its source is not text; use nmt-jax translate, which reads paths of files")
 
     @functools.cached_property
@@ -47,7 +47,7 @@ class Model:
 
     def warm_up(self, length: int) -> Iterator[None]:
         """Load or compile the programs of the page's requests for a line of a length in pieces, one at a time."""
-        line = "\t".join([" ".join(["."] * length)] * self.translator.num_sources)
+        line = "\t".join([" ".join(["."] * length)] * self.translator.encoder.num_sources)
         method = self.translator.search(n_best=min(5, self.config.decode.beam_size))
         found = self.translator.translate(self.params, [line], method)
         yield

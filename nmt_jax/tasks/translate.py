@@ -385,12 +385,12 @@ class Translate(PairTask):
         target_batch = np.full((1, 1 << (len(target_ids) - 1).bit_length()), PAD, np.int32)
         target_batch[0, : len(target_ids)] = target_ids
         out = self.evaluator.fetch(self._attention_weights(params, batch_source(batch), target_batch))
-        lengths = -(-lengths // self.translator.reduction)
+        lengths = -(-lengths // self.translator.encoder.reduction)
         if self.num_sources > 1:
-            real = np.arange(-(-width // self.translator.reduction)) < lengths[:, None]  # [N, S]
+            real = np.arange(-(-width // self.translator.encoder.reduction)) < lengths[:, None]  # [N, S]
             for kind in filter(out.get, ("encoder", "cross")):
                 out[kind] = [_of_all_sources(heads, real, kind) for heads in out[kind]]
-        result: dict[str, Any] = {"source_pieces": self.translator.source_pieces(example, unknown)}
+        result: dict[str, Any] = {"source_pieces": self.translator.encoder.pieces(example, unknown)}
         result["target_pieces"] = target_vocab.pieces(target_ids, unknown)
         if pictures := self.reader.pictures(source, lengths.tolist()):
             result["pictures"] = pictures

@@ -17,8 +17,9 @@ def parse(models: Models, body: Mapping[str, Any]) -> tuple[str, list[tuple[str,
     model = models.model(body["model"])
     if not model.has_attention:
         raise UserError(f"model: {model.name} has no attention")
-    if body["line"].count("\t") != model.translator.num_sources - 1:
-        raise UserError(f"line: needs {model.translator.num_sources} sources, separated by tabs")
+    num_sources = model.translator.encoder.num_sources
+    if body["line"].count("\t") != num_sources - 1:
+        raise UserError(f"line: needs {num_sources} sources, separated by tabs")
     return model.name, [(body["line"], body["translation"] or "")]
 
 

@@ -55,13 +55,13 @@ def parse(models: Models, body: Mapping[str, Any]) -> tuple[Translate, list[Line
     if body["attention"] and not model.has_attention:
         raise UserError(f"attention: the model {model.name} has none")
     prefixes, constraints = (body[name] or [""] * len(lines) for name in ("prefixes", "constraints"))
-    items = []
+    num_sources, items = model.translator.encoder.num_sources, []
     for number, (line, prefix, phrases) in enumerate(zip(lines, prefixes, constraints, strict=True), start=1):
-        if line.count("\t") != model.translator.num_sources - 1:
-            raise UserError(f"lines, line {number}: needs {model.translator.num_sources} sources, separated by tabs")
+        if line.count("\t") != num_sources - 1:
+            raise UserError(f"lines, line {number}: needs {num_sources} sources, separated by tabs")
         items.append(Line(line, prefix, tuple(filter(None, phrases.split("\t"))), f"line {number}: "))
     short = sum(map(len, lines)) <= SHORT
-    padded_length = max(map(model.translator.padded_length, items), default=0) if short else 0
+    padded_length = max(map(model.translator.encoder.padded_length, items), default=0) if short else 0
     return Translate(model.name, method, bool(body["attention"]), padded_length), items
 
 

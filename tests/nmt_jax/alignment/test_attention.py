@@ -73,7 +73,7 @@ def test_neighbours_do_not_change_links(opened):
 
 def test_a_model_that_cannot_align_is_an_error(opened, monkeypatch):
     translator, params = opened
-    monkeypatch.setattr(translator, "num_sources", 2)
+    monkeypatch.setattr(translator.encoder, "num_sources", 2)
     with pytest.raises(UserError, match="reads 2 sources"):
         AttentionAligner(translator, params, PAIRS)
     monkeypatch.setattr(translator, "models", [type("Model", (), {"attention": "none"})])
