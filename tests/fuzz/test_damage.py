@@ -31,12 +31,12 @@ from tests.fuzz.mistakes import BIG_FILES, spoil
 JUDGED = Columns(human=("human",), system="system", item="item")
 # What is damaged, how it is read, and how often: reading a checkpoint takes longer.
 FORMATS = {
-    "a saved config": ("translator/config.json", configs.read, 1500),
+    "a saved config": ("translator/config.json", configs.read, 200),
     "a log": ("translator/metrics.jsonl", lambda path: Workdir(path.parent).metrics(), 1000),
     "a vocabulary": ("translator/vocab/joint.model", Vocab.load, 500),
-    "a checkpoint": ("translator/checkpoints", lambda path: load_params(path.parent), 200),
+    "a checkpoint": ("translator/checkpoints", lambda path: load_params(path.parent), 60),
     "a tokenizer": ("encoder", Tokenizer.load, 600),
-    "an encoder": ("encoder", load_folder, 600),
+    "an encoder": ("encoder", load_folder, 150),
     "a checkpoint of PyTorch": ("model.ckpt", TorchFile, 600),
     "safetensors": ("exported", safetensors.load, 600),
     "judgements": ("judged.tsv", lambda path: read_judged(path, JUDGED), 1000),

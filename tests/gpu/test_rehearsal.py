@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-SOME = "gpt or restarted or (scores and float32 and tiny)"
+SOME = "gpt or (scores and float32 and tiny)"
 
 
 @pytest.mark.slow
@@ -17,4 +17,4 @@ def test_some_tests_are_rehearsed_without_a_gpu():
     environment = os.environ | {"NMT_JAX_TEST_DEVICE": "cpu"}
     finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stdout
-    assert "3 passed" in finished.stdout
+    assert "2 passed" in finished.stdout

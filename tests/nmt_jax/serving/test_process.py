@@ -54,7 +54,7 @@ def test_64_clients_get_the_translations_of_the_command_line_and_memory_stays_fl
 ):
     server, client = process
     draw = random.Random(0)
-    lines = [" ".join(draw.choices(WORDS, k=draw.randrange(1, 12))) for _ in range(1000)]
+    lines = [" ".join(draw.choices(WORDS, k=draw.randrange(1, 12))) for _ in range(400)]
     arguments = [f"--workdir={translator_workdir}", "--format=json"]
     finished = nmt_jax("translate", *arguments, stdin="\n".join(lines) + "\n")
     expected = [json.loads(line)["hypotheses"][0] for line in finished.lines]

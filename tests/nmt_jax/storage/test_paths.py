@@ -229,26 +229,31 @@ def command(*arguments):
     return [sys.executable, "-m", "nmt_jax", *arguments]
 
 
-def call(*arguments):
-    done = subprocess.run(command(*arguments), cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def losses(workdir):
     return [{name: row[name] for name in row if "loss" in name} for row in Workdir(workdir).metrics()]
 
 
 @pytest.mark.slow
-def test_a_run_in_an_object_store_equals_a_local_one(tmp_path, bucket):
+def test_a_run_in_an_object_store_equals_a_local_one(tmp_path, bucket, nmt_jax):
     """Trained, killed, resumed, continued by two processes, translated and scored; all files are in the store."""
+
+    def call(*arguments):
+        done = nmt_jax(*arguments)
+        assert done.code == 0, done.stderr
+        return "".join(line + "\n" for line in done.lines)
+
+    def start(*arguments):
+        done = subprocess.run(command(*arguments), cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     corpus = ["corpus", "--config=configs/quickstart.py:smoke=true", "--config.data.size=300"]
     call(*corpus, "--split=train", f"--output={tmp_path}/train")
     call(*corpus, "--split=dev", "--lines=40", f"--output={tmp_path}/dev")
     upload(tmp_path, path_of(bucket))
     call(*corpus, "--split=train", f"--output={bucket}/copy")
     assert path_of(f"{bucket}/copy.de").read_bytes() == (tmp_path / "train.de").read_bytes()
-    settings = {"steps": 30, "checkpoint_every": 2, "keep_last": 2, "keep_best": 1, "eval_every": 10, "log_every": 1}
+    settings = {"steps": 16, "checkpoint_every": 2, "keep_last": 2, "keep_best": 1, "eval_every": 8, "log_every": 1}
     options = [
         "train",
         "--config=configs/quickstart.py:smoke=true",
@@ -258,29 +263,29 @@ def test_a_run_in_an_object_store_equals_a_local_one(tmp_path, bucket):
     options += [f"--config.train.{name}={value}" for name, value in settings.items()]
     call(*options, f"--config.data.directory={tmp_path}", f"--workdir={tmp_path}/run")
 
+    two = ["launch", "--processes=2", "--", "nmt-jax"]
     remote = [*options, f"--config.data.directory={bucket}", f"--workdir={bucket}/run"]
-    for step in (4, 12):  # killed after this checkpoint at the earliest, while the next ones are uploaded
-        process = subprocess.Popen(command(*remote), cwd=ROOT, stderr=subprocess.DEVNULL)
-        while not is_complete(path_of(f"{bucket}/run/checkpoints/{step}")):
-            assert process.poll() is None
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    process = subprocess.Popen(command(*remote), cwd=ROOT, stderr=subprocess.DEVNULL)
+    while not is_complete(path_of(f"{bucket}/run/checkpoints/4")):  # the next ones are uploaded when it is killed
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
     assert losses(f"{bucket}/run")[-1:] != losses(tmp_path / "run")[-1:]
-    call(*remote)
+    start(*remote)
     assert losses(f"{bucket}/run") == losses(tmp_path / "run")
     kept = sorted(path.name for path in path_of(f"{bucket}/run/checkpoints").iterdir())
     assert kept == sorted(os.listdir(tmp_path / "run" / "checkpoints"))
 
-    call(*options, f"--config.data.directory={tmp_path}", f"--workdir={tmp_path}/run", "--config.train.steps=36")
-    call("launch", "--processes=2", "--", "nmt-jax", *remote, "--config.train.steps=36")
+    call(*options, f"--config.data.directory={tmp_path}", f"--workdir={tmp_path}/run", "--config.train.steps=20")
+    start(*two, *remote, "--config.train.steps=20")
     for ours, theirs in zip(losses(f"{bucket}/run"), losses(tmp_path / "run"), strict=True):
         assert ours == pytest.approx(theirs, rel=1e-4)
 
     translations = call("translate", f"--workdir={tmp_path}/run", f"--input={tmp_path}/dev.en", "--chunk=16")
     places = [f"--workdir={bucket}/run", f"--input={bucket}/dev.en", f"--output={bucket}/out"]
-    call("launch", "--processes=2", "--", "nmt-jax", "translate", *places, "--chunk=16")
+    start(*two, "translate", *places, "--chunk=16")
     assert path_of(f"{bucket}/out").read_text() == translations
     (tmp_path / "out").write_text(translations)
     scores = call("score", f"{tmp_path}/out", f"--reference={tmp_path}/dev.de")
-    assert call("score", f"{bucket}/out", f"--reference={bucket}/dev.de") == scores.replace(str(tmp_path), bucket)
+    assert start("score", f"{bucket}/out", f"--reference={bucket}/dev.de") == scores.replace(str(tmp_path), bucket)

@@ -17,32 +17,29 @@ from nmt_jax.training.trained import open_trained
 from nmt_jax.workdir import Workdir
 from tests.conftest import ROOT, with_devices
 
-ALWAYS = {"train.log_every": 1, "train.eval_every": 12, "train.checkpoint_every": 1000, "train.steps": 12}
+ALWAYS = {"train.log_every": 1, "train.eval_every": 12, "train.checkpoint_every": 1000, "train.steps": 6}
 LOSS_ONLY = {"eval.max_segments": 0, "train.early_stopping_metric": "loss"}
 TOGETHER = {**LOSS_ONLY, "train.accumulate": 2, "model.remat": "full", "model.scan_layers": True}
-TOGETHER |= {"model.num_decoder_layers": 2, "optimizer.warmup_steps": 40}
-FLOAT32 = {"train.accumulate": 2, "model.remat": "full", "model.dtype": "float32", "train.steps": 8}
-CURRICULUM = {"data.curriculum.difficulty": "length", "data.curriculum.growth_steps": 8}
+TOGETHER |= {"model.num_decoder_layers": 2, "optimizer.warmup_steps": 40, "train.steps": 12}
+FLOAT32 = {"train.accumulate": 2, "model.remat": "full", "model.dtype": "float32"}
+CURRICULUM = {"data.curriculum.difficulty": "length", "data.curriculum.growth_steps": 4}
 COPIED = {**LOSS_ONLY, "model.copying": "pointer", "loss.coverage": 1.0, "loss.label_smoothing": 0.0, "train.steps": 5}
 READ = {**COPIED, "model.copying": "copynet", "model.selective_read": True, "model.coverage": True}
 VARIANTS = {
     "data": ("quickstart", LOSS_ONLY),
     "tensor": ("quickstart", {**LOSS_ONLY, "mesh.model": 2}),
-    "fsdp": ("quickstart", {**LOSS_ONLY, "mesh.fsdp": True}),
     "accumulated": ("quickstart", TOGETHER),
     "all": ("quickstart", {**TOGETHER, "mesh.model": 2, "mesh.fsdp": True}),
-    "packed": ("quickstart", {**LOSS_ONLY, "data.packing": True}),
     "curriculum": ("quickstart", {**LOSS_ONLY, **CURRICULUM, "data.packing": True}),
     "copied": ("quickstart", COPIED),
     "read": ("copy_summarize", READ),
-    "carried": ("awd_lstm", {"train.accumulate": 2, "train.steps": 8}),
+    "carried": ("awd_lstm", {"train.accumulate": 2}),
     "pretrain": ("bert_tiny", FLOAT32),
     "bidirectional": ("elmo", {"loss.num_sampled": 32, "train.steps": 3}),
-    "soft_attention": ("captioning:model=soft", {**LOSS_ONLY, "loss.doubly_stochastic": 0.1, "train.steps": 3}),
     "hard_attention": ("captioning:model=hard", {**LOSS_ONLY, "train.steps": 3}),
-    "word_vectors": ("fasttext", {"optimizer.schedule": "constant", "train.steps": 10}),
+    "word_vectors": ("fasttext", {"optimizer.schedule": "constant"}),
 }
-BASELINES = {"tensor": "data", "fsdp": "data", "all": "accumulated"}  # on one device
+BASELINES = {"tensor": "data", "all": "accumulated"}  # on one device
 
 
 def train_variant(folder: Path, name: str) -> None:
@@ -78,7 +75,7 @@ class Runs:
         one, eight = losses(self.folder / "1" / BASELINES.get(name, name)), losses(self.folder / "8" / name)
         assert len(one) == {**ALWAYS, **VARIANTS[name][1]}["train.steps"] + 1  # one evaluation
         # The examples of a curriculum become harder; a few steps with much dropout teach nothing yet.
-        if name not in ("pretrain", "curriculum", "carried", "soft_attention", "hard_attention"):
+        if name not in ("pretrain", "curriculum", "carried", "hard_attention"):
             assert eight[-2] < eight[0]
         np.testing.assert_allclose(eight, one, atol=2e-5, rtol=1e-5 if name == "word_vectors" else 0)
 
