@@ -107,13 +107,14 @@ def test_without_stderr_the_error_is_in_the_exit_code_alone(end):
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", cli.VERBS)
 def test_every_verb_stands_closed_streams(verb, tmp_path):
-    for streams in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
-        for arguments in ("--help", "", "--workdir=nowhere", "nowhere"):
-            finished = shell(f"nmt-jax {verb} {arguments} {streams}", tmp_path)
-            assert "Traceback" not in finished.stderr
-            assert finished.stderr.count("\n") <= 1
-            assert finished.returncode in ((0,) if arguments == "--help" and ">&-" not in streams else (0, 2))
-            assert "nmt-jax: error" not in finished.stdout
+    # Each with another argument; over four verbs, these are all pairs.
+    for number, streams in enumerate(("<&-", ">&-", "2>&-", "<&- >&- 2>&-"), start=list(cli.VERBS).index(verb)):
+        arguments = ("--help", "", "--workdir=nowhere", "nowhere")[number % 4]
+        finished = shell(f"nmt-jax {verb} {arguments} {streams}", tmp_path)
+        assert "Traceback" not in finished.stderr
+        assert finished.stderr.count("\n") <= 1
+        assert finished.returncode in ((0,) if arguments == "--help" and ">&-" not in streams else (0, 2))
+        assert "nmt-jax: error" not in finished.stdout
 
 
 @pytest.mark.slow
