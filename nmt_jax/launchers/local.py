@@ -22,7 +22,7 @@ from nmt_jax.interrupts import SIGNALS, Interrupted, handling
 MOST_PROCESSES = 256
 ERROR = b"nmt-jax: error: "
 SAME_SECONDS = 5.0  # within which processes report a mistake that all of them find
-LEAVE_SECONDS = 20.0  # for processes to exit after one has failed: its connections close, so the others know at once
+LEAVE_SECONDS = 90.0  # for processes to exit after one has failed; longer than --lost_seconds of train
 
 
 def launch(flag_values: flags.FlagValues, command: Sequence[str]) -> int:

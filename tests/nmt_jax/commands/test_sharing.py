@@ -142,10 +142,10 @@ def test_every_verb_that_launch_names_can_be_shared():
         assert {"output", "overwrite", "processes", "process", "coordinator"} <= set(flags_of(verb))
 
 
-def launch(verb, folder, output, processes, devices, environment, **options):
+def launch(verb, folder, output, processes, devices, environment, *flags):
     command = [sys.executable, "-m", "nmt_jax", "launch", f"--processes={processes}", f"--devices={devices}", "--"]
-    command += ["nmt-jax", *arguments(verb, folder), f"--output={output}"]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, cwd=ROOT, **options)
+    command += ["nmt-jax", *arguments(verb, folder), f"--output={output}", *flags]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, cwd=ROOT)
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +213,8 @@ def test_a_killed_job_goes_on_with_another_number_of_processes(verb, inputs, who
     expected, seconds = whole(verb)
     chance, output = random.Random(verb), tmp_path / "killed"
     first, second = KILLED[list(COMMANDS).index(verb) % len(KILLED)]
-    process = launch(verb, inputs, output, first, 1, environment)
+    # If one is killed before it joins, the others wait no longer than this for it.
+    process = launch(verb, inputs, output, first, 1, environment, "--join_seconds=20")
     time.sleep(chance.uniform(0.3, 1.5) * seconds)
     children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
     if children:
